@@ -1,0 +1,113 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// The services that Oort speaks to. Adding one: a folder `Sources/Oort<Service>`, its name here,
+/// and one registration line in `Sources/oort/Services.swift`.
+let services = ["Dropbox", "GoogleDrive", "OneDrive"]
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .strictMemorySafety(),
+    .treatAllWarnings(as: .error),
+]
+
+let argumentParser = Target.Dependency.product(
+    name: "ArgumentParser", package: "swift-argument-parser")
+let collections = Target.Dependency.product(name: "Collections", package: "swift-collections")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let flyingFox = Target.Dependency.product(name: "FlyingFox", package: "FlyingFox")
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let lifecycle = Target.Dependency.product(
+    name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
+let toml = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
+
+func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+let package = Package(
+    name: "oort",
+    products: [
+        .executable(name: "oort", targets: ["oort"]),
+        .library(name: "SwiftFUSE", targets: ["SwiftFUSE"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
+        .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        // C libraries.
+        .systemLibrary(
+            name: "CFUSE", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
+        .systemLibrary(
+            name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+
+        // The left column: from the kernel down to the catalog.
+        module("SwiftFUSE", ["CFUSE", logging]),
+        module("OortModel"),
+        module("OortPlanner", ["OortModel", collections]),
+        module("OortCatalog", ["OortModel", "OortPlanner", grdb, logging]),
+        module("OortContentStore", ["OortModel", "OortCatalog", logging, system]),
+        module(
+            "OortSync",
+            ["OortModel", "OortPlanner", "OortCatalog", "OortContentStore", collections, logging]),
+        module(
+            "OortFileSystem",
+            ["OortModel", "OortCatalog", "OortContentStore", logging]),
+        module("OortFUSE", ["SwiftFUSE", "OortFileSystem", "OortModel", logging]),
+
+        // The right column: from the services down to HTTP.
+        module("OortTransport", ["CCurl", "OortModel", collections, logging]),
+        module("OortSignIn", ["OortModel", "OortTransport", crypto, flyingFox, logging, system]),
+    ]
+        + services.map {
+            module("Oort\($0)", ["OortModel", "OortTransport", "OortSignIn", crypto, logging])
+        }
+        + [
+            // Beside the house.
+            module("OortSimulators", ["OortModel", crypto, flyingFox, logging]),
+            module("OortTesting", ["OortModel", "OortTransport", "OortSimulators", logging]),
+
+            // Where the two columns meet.
+            .executableTarget(
+                name: "oort",
+                dependencies: [
+                    "OortModel", "OortCatalog", "OortContentStore", "OortSync", "OortFileSystem",
+                    "OortFUSE", "SwiftFUSE", "OortTransport", "OortSignIn", "OortSimulators",
+                    argumentParser, flyingFox, lifecycle, logging, system, toml,
+                ] + services.map { .init(stringLiteral: "Oort\($0)") },
+                swiftSettings: strict),
+
+            tests("SwiftFUSETests", ["SwiftFUSE"]),
+            tests("OortModelTests", ["OortModel"]),
+            tests("OortPlannerTests", ["OortPlanner", "OortModel"]),
+            tests("OortCatalogTests", ["OortCatalog", "OortModel"]),
+            tests("OortContentStoreTests", ["OortContentStore", "OortCatalog", "OortModel"]),
+            tests("OortSyncTests", ["OortSync", "OortCatalog", "OortContentStore", "OortPlanner", "OortModel"]),
+            tests("OortFileSystemTests", ["OortFileSystem", "OortCatalog", "OortContentStore", "OortModel"]),
+            tests("OortTransportTests", ["OortTransport", "OortModel", flyingFox]),
+            tests("OortSignInTests", ["OortSignIn", "OortTransport", "OortModel"]),
+            tests("OortSimulatorsTests", ["OortSimulators", "OortModel", flyingFox]),
+            tests(
+                "OortProviderTests",
+                ["OortModel", "OortTransport", "OortSignIn", "OortSimulators", "OortTesting"]
+                    + services.map { .init(stringLiteral: "Oort\($0)") }),
+        ]
+)

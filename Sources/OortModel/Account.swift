@@ -1,0 +1,33 @@
+/// Whose account it is, as the service says.
+public struct AccountIdentity: Hashable, Sendable {
+    /// The service's stable key of the account.
+    public var id: String
+    /// The person's name, for display.
+    public var displayName: String
+    /// The e-mail address, where the service tells it.
+    public var email: String?
+    /// The id of the folder that is the account's root.
+    public var rootID: ItemID
+
+    /// An identity with all of its parts.
+    public init(id: String, displayName: String, email: String?, rootID: ItemID) {
+        self.id = id
+        self.displayName = displayName
+        self.email = email
+        self.rootID = rootID
+    }
+}
+
+/// An account's room, in bytes.
+public struct Quota: Hashable, Sendable {
+    /// Bytes in use, what lies in the trash included.
+    public var used: Int64
+    /// Bytes that may be used; nil when there is no limit.
+    public var total: Int64?
+
+    /// Bytes in use and allowed.
+    public init(used: Int64, total: Int64?) {
+        self.used = used
+        self.total = total
+    }
+}

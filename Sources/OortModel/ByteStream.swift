@@ -1,0 +1,68 @@
+/// Bytes that arrive over time, pulled by one reader: nobody sends faster than it reads.
+///
+/// Letting the stream go without reading it to the end cancels the transfer.
+public struct ByteStream: Sendable {
+    private let pull: @Sendable () async throws(ProviderError) -> [UInt8]?
+
+    /// A stream whose every part comes from `pull`; nil is the end.
+    public init(pull: @escaping @Sendable () async throws(ProviderError) -> [UInt8]?) {
+        self.pull = pull
+    }
+
+    /// The next part, never empty; nil at the end.
+    ///
+    /// - Throws: `ProviderError` when the transfer broke; what came before is good, the stream is
+    ///   then over.
+    public func next() async throws(ProviderError) -> [UInt8]? { try await pull() }
+
+    /// All bytes to the end.
+    ///
+    /// - Throws: `.malformedAnswer` when there are more than `limit` bytes.
+    public func collect(atMost limit: Int) async throws(ProviderError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        while let part = try await next() {
+            guard bytes.count + part.count <= limit else {
+                throw ProviderError(.malformedAnswer, detail: "more than \(limit) bytes")
+            }
+            bytes += part
+        }
+        return bytes
+    }
+}
+
+/// The content of an upload: immutable while it goes up, readable anywhere and more than once.
+public protocol ContentSource: Sendable {
+    /// Bytes in all.
+    var size: Int64 { get }
+
+    /// Exactly `count` bytes from `offset`; both lie within `size`.
+    ///
+    /// - Throws: `ProviderError` of kind `.localContent` when the local disk fails.
+    func read(at offset: Int64, count: Int) async throws(ProviderError) -> [UInt8]
+}
+
+/// Computes a content's hash piece by piece.
+public protocol ContentHasher: Sendable {
+    /// Takes the next bytes of the content.
+    mutating func update(_ bytes: ArraySlice<UInt8>)
+    /// The hash of all bytes taken.
+    func finalize() -> ContentHash
+}
+
+/// A content held in memory.
+public struct BytesSource: ContentSource {
+    /// The content.
+    public let bytes: [UInt8]
+
+    /// A content of these bytes.
+    public init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    public var size: Int64 { Int64(bytes.count) }
+
+    public func read(at offset: Int64, count: Int) async throws(ProviderError) -> [UInt8] {
+        guard offset >= 0, count >= 0, offset + Int64(count) <= size else {
+            throw ProviderError(.localContent, detail: "read past the end")
+        }
+        return Array(bytes[Int(offset)..<Int(offset) + count])
+    }
+}

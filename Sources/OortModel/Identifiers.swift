@@ -1,0 +1,84 @@
+/// The service's own, opaque name of an item; kept over rename and move where the service keeps it.
+///
+/// Where ids are unique per drive only (OneDrive), the provider composes drive id and item id.
+public struct ItemID: Hashable, Sendable, CustomStringConvertible {
+    /// The id as the provider wrote it.
+    public let rawValue: String
+
+    /// Wraps an id as the provider wrote it.
+    public init(_ rawValue: String) { self.rawValue = rawValue }
+
+    /// The raw id, for logs.
+    public var description: String { rawValue }
+}
+
+/// The version of a file's *content* (rev, head revision, cTag): compared for equality only.
+public struct Revision: Hashable, Sendable, CustomStringConvertible {
+    /// The revision as the provider wrote it.
+    public let rawValue: String
+
+    /// Wraps a revision as the provider wrote it.
+    public init(_ rawValue: String) { self.rawValue = rawValue }
+
+    /// The raw revision, for logs.
+    public var description: String { rawValue }
+}
+
+/// An opaque place in a service's change feed ("delta link", "page token").
+public struct Cursor: Hashable, Sendable {
+    /// The cursor as the provider wrote it; may hold several of the service's tokens.
+    public let rawValue: String
+
+    /// Wraps a cursor as the provider wrote it.
+    public init(_ rawValue: String) { self.rawValue = rawValue }
+}
+
+/// An opaque place in the listing of one folder; lives for minutes, never stored.
+public struct PageToken: Hashable, Sendable {
+    /// The token as the provider wrote it.
+    public let rawValue: String
+
+    /// Wraps a token as the provider wrote it.
+    public init(_ rawValue: String) { self.rawValue = rawValue }
+}
+
+/// The hash algorithms by which services name a file's content.
+public enum HashAlgorithm: String, Hashable, Sendable, CaseIterable {
+    /// SHA-256 over the SHA-256 digests of blocks of 4 MiB, in lower-case hex.
+    case dropboxContentHash = "dropbox"
+    /// MD5, in lower-case hex.
+    case md5
+    /// SHA-1, in lower-case hex.
+    case sha1
+    /// SHA-256, in lower-case hex.
+    case sha256
+    /// Microsoft's QuickXorHash, in Base64. Not cryptographic: only together with the size does
+    /// equality mean anything.
+    case quickXor
+}
+
+/// A content's hash and the algorithm that made it.
+public struct ContentHash: Hashable, Sendable, CustomStringConvertible {
+    /// The algorithm that made `value`.
+    public let algorithm: HashAlgorithm
+    /// The digest in the algorithm's own spelling (hex or Base64).
+    public let value: String
+
+    /// A hash in the algorithm's own spelling.
+    public init(algorithm: HashAlgorithm, value: String) {
+        self.algorithm = algorithm
+        self.value = value
+    }
+
+    /// `algorithm:value`, as stored and shown.
+    public var description: String { "\(algorithm.rawValue):\(value)" }
+
+    /// Reads back `description`; nil when it is not one.
+    public init?(description: String) {
+        guard let colon = description.firstIndex(of: ":"),
+            let algorithm = HashAlgorithm(rawValue: String(description[..<colon]))
+        else { return nil }
+        self.init(
+            algorithm: algorithm, value: String(description[description.index(after: colon)...]))
+    }
+}

@@ -1,0 +1,71 @@
+import Foundation
+
+/// Which names a service takes, and how it compares them.
+public struct NameRules: Sendable {
+    /// How two names are compared.
+    public enum Comparison: Sendable, Hashable {
+        /// Code unit by code unit.
+        case exact
+        /// Without case, by simple folding of each character; normal forms differ.
+        case caseInsensitive
+        /// Without case, after composition (NFC), as Dropbox does.
+        case composedCaseInsensitive
+    }
+
+    /// Why a name is not taken.
+    public enum Refusal: Hashable, Sendable {
+        /// The service forbids the name or a character in it; `reason` says which, for people.
+        case refused(reason: String)
+        /// The name is too long.
+        case tooLong
+    }
+
+    /// How two names are compared.
+    public var comparison: Comparison
+    /// The service's own check of a file's or folder's name; nil means the service takes it.
+    public var refusal: @Sendable (_ name: String, _ kind: ItemKind, _ depth: Int) -> Refusal?
+    /// Whether one folder may hold two items of one name.
+    public var allowsDuplicates: Bool
+
+    /// Rules with all of their parts; `refusal` is given the name, the kind and how many folders lie
+    /// above (0 in the account's root).
+    public init(
+        comparison: Comparison,
+        allowsDuplicates: Bool,
+        refusal: @escaping @Sendable (_ name: String, _ kind: ItemKind, _ depth: Int) -> Refusal?
+    ) {
+        self.comparison = comparison
+        self.allowsDuplicates = allowsDuplicates
+        self.refusal = refusal
+    }
+
+    /// The key under which two names of one folder are the same name.
+    public func key(_ name: String) -> String { comparison.key(name) }
+}
+
+extension NameRules.Comparison {
+    /// The key under which two names of one folder are the same name.
+    public func key(_ name: String) -> String {
+        switch self {
+        case .exact: name
+        case .caseInsensitive: Self.folded(name)
+        case .composedCaseInsensitive:
+            name.utf8.allSatisfy { $0 < 0x80 }
+                ? Self.folded(name) : Self.folded(name.precomposedStringWithCanonicalMapping)
+        }
+    }
+
+    /// Scalar by scalar and without context, as both Dropbox and OneDrive fold: "ΣΣΣ" becomes "σσσ".
+    private static func folded(_ name: String) -> String {
+        var result = String.UnicodeScalarView()
+        for scalar in name.unicodeScalars {
+            let lower = scalar.properties.lowercaseMapping.unicodeScalars
+            if lower.count == 1, let only = lower.first {
+                result.append(only)
+            } else {
+                result.append(scalar)
+            }
+        }
+        return String(result)
+    }
+}

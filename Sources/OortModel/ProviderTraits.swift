@@ -1,0 +1,116 @@
+/// How a service differs from the others, declared so that nobody has to ask which service it is.
+public struct ProviderTraits: Sendable {
+    /// How the service addresses items.
+    public enum Addressing: Sendable, Hashable {
+        /// By path; the feed tells removals by path too.
+        case path
+        /// By id and parent id.
+        case id
+    }
+
+    /// How news of changes arrive.
+    public enum Feed: Sendable, Hashable {
+        /// `waitForChanges` holds a request open at the service.
+        case longPoll
+        /// `waitForChanges` sleeps; the feed itself is asked then.
+        case poll
+    }
+
+    /// The most entries in one batch call; 1 means that there is no batch form.
+    public struct BatchSizes: Sendable, Hashable {
+        /// Entries of one `createFolders`.
+        public var createFolder = 1
+        /// Entries of one `upload(_:)` of many.
+        public var upload = 1
+        /// Entries of one `move(_:)` of many.
+        public var move = 1
+        /// Entries of one `delete(_:)` of many.
+        public var delete = 1
+
+        /// No batch form of anything.
+        public init() {}
+    }
+
+    /// How the service addresses items.
+    public var addressing: Addressing
+    /// Which names it takes and how it compares them.
+    public var names: NameRules
+    /// The hash that it computes of every file; verifies transfers and finds equal content.
+    public var hashAlgorithm: HashAlgorithm
+    /// Bytes that one simple upload may have; above, upload sessions are used.
+    public var largestSimpleUpload: Int64
+    /// The largest file, in bytes.
+    public var largestFile: Int64
+    /// Every part of an upload session but the last is a multiple of this, in bytes.
+    public var uploadPartMultiple: Int64
+    /// The size of a part that the provider sends, in bytes; progress is stored after each.
+    public var uploadPartSize: Int64
+    /// The most entries in one batch call.
+    public var batchSizes = BatchSizes()
+    /// Whether replacing a revision is refused by the service itself when the revision is stale.
+    public var replaceIsAtomic: Bool
+    /// Whether a move is refused when its name is taken (else the service makes a duplicate).
+    public var refusesTakenNames: Bool
+    /// Whether the client may choose the id of what it creates (`reserveIDs`).
+    public var takesClientIDs: Bool
+    /// Whether the modified time of an item can be set without uploading its content.
+    public var setsModifiedTime: Bool
+    /// Whether folders have a modified time of their own that can be set.
+    public var setsFolderModifiedTime: Bool
+    /// How finely modified times are kept.
+    public var timeResolution: TimeResolution
+    /// Whether the description can be written.
+    public var setsDescription: Bool
+    /// Whether a file can be copied at the service.
+    public var copiesFiles: Bool
+    /// Whether a rename that only changes case needs a temporary name between.
+    public var caseRenameNeedsDetour: Bool
+    /// Whether an item's revision changes when the item, or a folder above it, is moved although
+    /// its content stays.
+    public var moveChangesRevision: Bool
+    /// How news arrive.
+    public var feed: Feed
+    /// How often to ask for news when the settings do not say.
+    public var pollInterval: Duration
+    /// The most requests in flight at once for this account.
+    public var maximumRequestsInFlight: Int
+    /// The most operations that change the tree in flight at once for this account.
+    public var maximumWritesInFlight: Int
+    /// The most bytes of content that are worth reading in one range request.
+    public var largestRangeRequest: Int64
+
+    /// Traits with what every service must say; the rest has cautious defaults: no batch forms, no
+    /// client ids, nothing settable, polling every minute, 8 requests and 4 writes in flight.
+    public init(
+        addressing: Addressing,
+        names: NameRules,
+        hashAlgorithm: HashAlgorithm,
+        largestSimpleUpload: Int64,
+        largestFile: Int64,
+        uploadPartMultiple: Int64,
+        uploadPartSize: Int64
+    ) {
+        self.addressing = addressing
+        self.names = names
+        self.hashAlgorithm = hashAlgorithm
+        self.largestSimpleUpload = largestSimpleUpload
+        self.largestFile = largestFile
+        self.uploadPartMultiple = uploadPartMultiple
+        self.uploadPartSize = uploadPartSize
+        replaceIsAtomic = false
+        refusesTakenNames = true
+        takesClientIDs = false
+        setsModifiedTime = false
+        setsFolderModifiedTime = false
+        timeResolution = .seconds
+        setsDescription = false
+        copiesFiles = false
+        caseRenameNeedsDetour = false
+        moveChangesRevision = false
+        feed = .poll
+        pollInterval = .seconds(60)
+        maximumRequestsInFlight = 8
+        maximumWritesInFlight = 4
+        largestRangeRequest = 16 << 20
+    }
+}

@@ -1,0 +1,38 @@
+/// A point in time: seconds since 1970-01-01T00:00:00Z and nanoseconds, as file systems count it.
+public struct Timestamp: Hashable, Sendable, Comparable {
+    /// Whole seconds since 1970, negative before.
+    public let seconds: Int64
+    /// Nanoseconds after `seconds`, 0 ..< 1,000,000,000.
+    public let nanoseconds: Int32
+
+    /// A point in time; `nanoseconds` outside 0 ..< 1,000,000,000 is brought into range.
+    public init(seconds: Int64, nanoseconds: Int32 = 0) {
+        self.seconds = seconds
+        self.nanoseconds = min(max(nanoseconds, 0), 999_999_999)
+    }
+
+    /// Earlier before later.
+    public static func < (left: Timestamp, right: Timestamp) -> Bool {
+        (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
+    }
+
+    /// The time cut to what a service keeps, so that both sides can be compared.
+    public func truncated(to resolution: TimeResolution) -> Timestamp {
+        switch resolution {
+        case .nanoseconds: self
+        case .milliseconds:
+            Timestamp(seconds: seconds, nanoseconds: nanoseconds / 1_000_000 * 1_000_000)
+        case .seconds: Timestamp(seconds: seconds)
+        }
+    }
+}
+
+/// How finely a service keeps a modified time.
+public enum TimeResolution: Sendable, Hashable {
+    /// Nothing is lost.
+    case nanoseconds
+    /// Three digits of a second.
+    case milliseconds
+    /// Whole seconds.
+    case seconds
+}

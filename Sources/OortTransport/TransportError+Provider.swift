@@ -1,0 +1,29 @@
+public import OortModel
+
+extension TransportError {
+    /// The transport's error behind a body that broke off.
+    init(bodyFailure error: ProviderError) {
+        switch error.kind {
+        case .cancelled: self = .cancelled
+        case .localContent: self = .localContent(error.detail)
+        default: self = .broken(error.detail)
+        }
+    }
+}
+
+extension ProviderError {
+    /// What a failed request means to the provider's caller.
+    public init(_ error: TransportError) {
+        switch error {
+        case .unreachable(let detail): self.init(.offline, detail: detail)
+        case .broken(let detail): self.init(.outcomeUnknown(retryAfter: nil), detail: detail)
+        case .untrusted(let detail):
+            self.init(.offline, detail: "the server's certificate was refused: \(detail)")
+        case .tooLarge(let limit):
+            self.init(.malformedAnswer, detail: "an answer of more than \(limit) bytes")
+        case .signedOut(let detail): self.init(.signedOut, detail: detail)
+        case .localContent(let detail): self.init(.localContent, detail: detail)
+        case .cancelled: self.init(.cancelled, detail: "cancelled")
+        }
+    }
+}
