@@ -1,0 +1,37 @@
+import OortModel
+
+/// What the catalog must know of a service's names, kept with the account so that the tree can be
+/// used before the provider is there.
+struct AccountNameRules: Hashable, Sendable {
+    /// How two names are compared.
+    var comparison: NameRules.Comparison
+    /// Whether the service may hold two items of one name in a folder.
+    var allowsDuplicates: Bool
+    /// Whether the service takes `/` in a name, so that U+2215 stands for it here.
+    var allowsSlash: Bool
+
+    /// For the mount's root: account names.
+    static let root = AccountNameRules(
+        comparison: .exact, allowsDuplicates: false, allowsSlash: false)
+}
+
+extension NameRules.Comparison {
+    /// The comparison's name in the catalog.
+    var column: String {
+        switch self {
+        case .exact: "exact"
+        case .caseInsensitive: "case-insensitive"
+        case .composedCaseInsensitive: "composed-case-insensitive"
+        }
+    }
+
+    /// Reads back `column`; anything unknown compares exactly.
+    init(column: String) {
+        self =
+            switch column {
+            case "case-insensitive": .caseInsensitive
+            case "composed-case-insensitive": .composedCaseInsensitive
+            default: .exact
+            }
+    }
+}

@@ -1,0 +1,191 @@
+import GRDB
+public import OortModel
+import Synchronization
+
+extension Catalog {
+    private static let accountColumns = """
+        id, name, service, root, root_id, identity, display_name, email, cursor, enumerated, \
+        enumeration, quota_used, quota_total, trouble
+        """
+
+    /// All accounts, by name.
+    public func accounts() throws(CatalogError) -> [Account] {
+        try read { database in
+            try Row.fetchAll(
+                database, sql: "SELECT \(Self.accountColumns) FROM account ORDER BY name"
+            ).map(Self.account)
+        }
+    }
+
+    /// The account of this number; nil when there is none.
+    public func account(_ id: AccountID) throws(CatalogError) -> Account? {
+        try read { database in
+            try database.cachedStatement(
+                sql: "SELECT \(Self.accountColumns) FROM account WHERE id = ?"
+            ).row([id.rawValue]).map(Self.account)
+        }
+    }
+
+    /// The account of this name, made with its folder under the mount's root when it is new.
+    ///
+    /// - Throws: `.exists` when the name belongs to an account of another service.
+    public func registerAccount(
+        name: String, service: String, names: NameRules
+    ) throws(CatalogError) -> Account {
+        let rules = AccountNameRules(
+            comparison: names.comparison, allowsDuplicates: names.allowsDuplicates,
+            allowsSlash: names.refusal("a/b", .file, 1) == nil)
+        let account = try mutate { transaction in
+            let database = transaction.database
+            if let row = try Row.fetchOne(
+                database, sql: "SELECT \(Self.accountColumns) FROM account WHERE name = ?",
+                arguments: [name])
+            {
+                let account = Self.account(row)
+                guard account.service == service else { throw CatalogError.exists }
+                return account
+            }
+            try database.execute(
+                sql: """
+                    INSERT INTO account
+                        (name, service, root, comparison, allows_duplicates, allows_slash)
+                    VALUES (?, ?, 0, ?, ?, ?)
+                    """,
+                arguments: [
+                    name, service, rules.comparison.column, rules.allowsDuplicates,
+                    rules.allowsSlash,
+                ])
+            let id = AccountID(database.lastInsertedRowID)
+            let now = Timestamp.now
+            try database.execute(
+                sql: """
+                    INSERT INTO node (account, parent, name, name_key, kind, modified_s,
+                        modified_ns, changed_s, changed_ns)
+                    VALUES (?, 1, ?, ?, 0, ?, ?, ?, ?)
+                    """,
+                arguments: [
+                    id.rawValue, name, name, now.seconds, now.nanoseconds, now.seconds,
+                    now.nanoseconds,
+                ])
+            let root = Inode(column: database.lastInsertedRowID)
+            try database.execute(
+                sql: "UPDATE account SET root = ? WHERE id = ?",
+                arguments: [root.column, id.rawValue])
+            transaction.effects.news.append(.entryAdded(parent: .root, name: name))
+            return Account(
+                id: id, name: name, service: service, root: root, isEnumerated: false,
+                enumeration: 0)
+        }
+        self.rules.withLock { $0[account.id] = rules }
+        return account
+    }
+
+    /// Takes an account and all that is known of it out of the catalog; the items' staged contents
+    /// are left to the content store.
+    public func removeAccount(_ id: AccountID) throws(CatalogError) {
+        try mutate { transaction in
+            let database = transaction.database
+            guard
+                let row = try Row.fetchOne(
+                    database, sql: "SELECT \(Self.accountColumns) FROM account WHERE id = ?",
+                    arguments: [id.rawValue])
+            else { throw CatalogError.noAccount }
+            let account = Self.account(row)
+            try database.execute(
+                sql: "DELETE FROM xattr WHERE inode IN (SELECT inode FROM node WHERE account = ?)",
+                arguments: [id.rawValue])
+            for table in ["motion", "conflict", "node"] {
+                try database.execute(
+                    sql: "DELETE FROM \(table) WHERE account = ?", arguments: [id.rawValue])
+            }
+            try database.execute(sql: "DELETE FROM account WHERE id = ?", arguments: [id.rawValue])
+            transaction.effects.touchesAll = true
+            transaction.effects.news.append(
+                .entryRemoved(parent: .root, name: account.name, child: account.root))
+        }
+        rules.withLock { $0[id] = nil }
+    }
+
+    /// Keeps whose account it is, and the id of its root folder.
+    public func setIdentity(
+        _ identity: AccountIdentity, of id: AccountID
+    ) throws(CatalogError) {
+        try mutate { transaction in
+            try transaction.database.execute(
+                sql: """
+                    UPDATE account SET identity = ?, display_name = ?, email = ?, root_id = ?
+                    WHERE id = ?
+                    """,
+                arguments: [
+                    identity.id, identity.displayName, identity.email, identity.rootID.rawValue,
+                    id.rawValue,
+                ])
+            try transaction.database.execute(
+                sql: """
+                    UPDATE node SET remote_id = ?
+                    WHERE inode = (SELECT root FROM account WHERE id = ?)
+                    """,
+                arguments: [identity.rootID.rawValue, id.rawValue])
+            transaction.effects.touchesAll = true
+        }
+    }
+
+    /// Keeps the account's room, for `statfs`.
+    public func setQuota(_ quota: Quota, of id: AccountID) throws(CatalogError) {
+        try mutate { transaction in
+            try transaction.database.execute(
+                sql: "UPDATE account SET quota_used = ?, quota_total = ? WHERE id = ?",
+                arguments: [quota.used, quota.total, id.rawValue])
+        }
+    }
+
+    /// Keeps what keeps the account from working, in words for people; nil when it works.
+    public func setTrouble(_ trouble: String?, of id: AccountID) throws(CatalogError) {
+        try mutate { transaction in
+            try transaction.database.execute(
+                sql: "UPDATE account SET trouble = ? WHERE id = ? AND trouble IS NOT ?",
+                arguments: [trouble, id.rawValue, trouble])
+        }
+    }
+
+    /// Reads every account's name rules, at start.
+    func loadRules() throws(CatalogError) {
+        let loaded = try read { database in
+            try Row.fetchAll(
+                database,
+                sql: "SELECT id, comparison, allows_duplicates, allows_slash FROM account"
+            ).map { row in
+                (
+                    AccountID(row[0]),
+                    AccountNameRules(
+                        comparison: NameRules.Comparison(column: row[1]),
+                        allowsDuplicates: row[2], allowsSlash: row[3])
+                )
+            }
+        }
+        rules.withLock { rules in
+            for (id, rule) in loaded { rules[id] = rule }
+        }
+    }
+
+    /// How an account's names are compared and stored.
+    func nameRules(of account: AccountID) -> AccountNameRules {
+        rules.withLock { $0[account] } ?? .root
+    }
+
+    private static func account(_ row: Row) -> Account {
+        Account(
+            id: AccountID(row[0]), name: row[1], service: row[2], root: Inode(column: row[3]),
+            rootID: (row[4] as String?).map { ItemID($0) }, identity: row[5],
+            displayName: row[6], email: row[7], cursor: (row[8] as String?).map { Cursor($0) },
+            isEnumerated: row[9] as Int64 != 0, enumeration: row[10],
+            quota: (row[11] as Int64?).map { Quota(used: $0, total: row[12]) }, trouble: row[13])
+    }
+}
+
+extension Statement {
+    /// The first row; nil when there is none. The statement is reset for its next use.
+    func row(_ arguments: StatementArguments) throws -> Row? {
+        try Row.fetchOne(self, arguments: arguments)
+    }
+}

@@ -1,0 +1,254 @@
+import GRDB
+public import OortModel
+
+/// What is to be made in a folder.
+public struct NewNode: Hashable, Sendable {
+    /// What it is.
+    public var kind: NodeKind
+    /// Permission bits (07777).
+    public var mode: UInt16
+    /// The owner.
+    public var owner: UInt32
+    /// The group.
+    public var group: UInt32
+    /// A symbolic link's target.
+    public var target: String?
+
+    /// A node with all of its parts.
+    public init(kind: NodeKind, mode: UInt16, owner: UInt32, group: UInt32, target: String? = nil) {
+        self.kind = kind
+        self.mode = mode
+        self.owner = owner
+        self.group = group
+        self.target = target
+    }
+}
+
+/// How a rename treats what has the new name, as `man 2 renameat2` says.
+public enum RenameMode: Hashable, Sendable {
+    /// A file or an empty folder is replaced.
+    case replace
+    /// Anything there is an error.
+    case noReplace
+    /// The two change places.
+    case exchange
+}
+
+/// What a rename did.
+public struct RenameOutcome: Hashable, Sendable {
+    /// The renamed node as it is now.
+    public var node: Node
+    /// What had the name, now out of the local tree (replaced) or at the old place (exchanged).
+    public var other: Node?
+}
+
+/// The write side of the file system: each is one transaction, durable against the death of the
+/// process when it returns. All block the calling thread for that transaction.
+extension Catalog {
+    /// Makes a file, folder, link, pipe or socket.
+    ///
+    /// - Throws: `.exists`, `.notAFolder`, `.notFound` (the parent is gone).
+    public func create(
+        _ new: NewNode, named name: String, in parent: Inode
+    ) throws(CatalogError) -> Node {
+        try mutate { transaction in
+            let now = Timestamp.now
+            let folder = try transaction.folder(parent)
+            let rules = nameRules(of: folder.account)
+            let key = rules.comparison.key(name)
+            guard try Self.fetch(key: key, in: parent, transaction.database) == nil else {
+                throw CatalogError.exists
+            }
+            let serviceName = ShownName.service(
+                shown: name, kind: new.kind, exportExtension: nil, rules: rules)
+            try transaction.database.cachedStatement(
+                sql: """
+                    INSERT INTO node (account, parent, name, name_key, service_name, kind, size,
+                        modified_s, modified_ns, changed_s, changed_ns, created_s, created_ns,
+                        mode, owner, grp, target, listed, born_s)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)
+                    """
+            ).execute(
+                arguments: [
+                    folder.account.rawValue, parent.column, name, key,
+                    serviceName == name ? nil : serviceName, new.kind.rawValue,
+                    Int64(new.target?.utf8.count ?? 0), now.seconds, Int64(now.nanoseconds),
+                    now.seconds, Int64(now.nanoseconds), now.seconds, Int64(now.nanoseconds),
+                    Int64(new.mode), Int64(new.owner), Int64(new.group), new.target, now.seconds,
+                ])
+            let inode = Inode(column: transaction.database.lastInsertedRowID)
+            let node = try transaction.node(inode)
+            try transaction.setInMotion(node, at: now)
+            try transaction.touchFolder(folder, at: now)
+            return node
+        }
+    }
+
+    /// Takes a name out of a folder: anything but a folder.
+    ///
+    /// The node stays in the catalog, outside the local tree, until the service agrees.
+    /// - Throws: `.notFound`, `.isAFolder`.
+    public func unlink(_ name: String, in parent: Inode) throws(CatalogError) -> Node {
+        try mutate { transaction in
+            let (folder, node) = try transaction.entry(name, in: parent, catalog: self)
+            guard node.kind != .folder else { throw CatalogError.isAFolder }
+            let now = Timestamp.now
+            try transaction.takeOut(node, at: now)
+            try transaction.touchFolder(folder, at: now)
+            return node
+        }
+    }
+
+    /// Takes an empty folder out of a folder.
+    ///
+    /// - Throws: `.notFound`, `.notAFolder`, `.notEmpty`, `.isARoot`.
+    public func removeFolder(_ name: String, in parent: Inode) throws(CatalogError) -> Node {
+        try mutate { transaction in
+            let (folder, node) = try transaction.entry(name, in: parent, catalog: self)
+            guard node.kind == .folder else { throw CatalogError.notAFolder }
+            guard try !Self.hasChildren(node.inode, transaction.database) else {
+                throw CatalogError.notEmpty
+            }
+            let now = Timestamp.now
+            try transaction.takeOut(node, at: now)
+            try transaction.touchFolder(folder, at: now)
+            return node
+        }
+    }
+
+    /// Renames and moves within one account.
+    ///
+    /// - Throws: `.notFound`, `.exists` (`.noReplace`), `.notEmpty`, `.notAFolder`, `.isAFolder`,
+    ///   `.moveIntoItself`, `.otherAccount`, `.isARoot`.
+    public func rename(
+        _ name: String, in parent: Inode, to newName: String, in newParent: Inode,
+        mode: RenameMode
+    ) throws(CatalogError) -> RenameOutcome {
+        try mutate { transaction in
+            let now = Timestamp.now
+            let (source, node) = try transaction.entry(name, in: parent, catalog: self)
+            let target = try transaction.folder(newParent)
+            guard target.account == source.account else { throw CatalogError.otherAccount }
+            let key = nameRules(of: target.account).comparison.key(newName)
+            let other = try Self.fetch(key: key, in: newParent, transaction.database)
+            if node.kind == .folder {
+                try transaction.refuseCircle(moving: node.inode, below: newParent)
+            }
+            try transaction.touchFolder(source, at: now)
+            if newParent != parent { try transaction.touchFolder(target, at: now) }
+
+            guard let other, other.inode != node.inode else {
+                if mode == .exchange, other == nil { throw CatalogError.notFound }
+                if other == nil || node.name != newName {
+                    try transaction.place(node, as: newName, in: newParent, at: now, catalog: self)
+                }
+                return RenameOutcome(node: try transaction.node(node.inode), other: nil)
+            }
+            switch mode {
+            case .noReplace: throw CatalogError.exists
+            case .exchange:
+                if other.kind == .folder {
+                    try transaction.refuseCircle(moving: other.inode, below: parent)
+                }
+                try transaction.exchange(node, other, at: now, catalog: self)
+                return RenameOutcome(
+                    node: try transaction.node(node.inode),
+                    other: try transaction.node(other.inode))
+            case .replace:
+                if other.kind == .folder {
+                    guard node.kind == .folder else { throw CatalogError.isAFolder }
+                    guard try !Self.hasChildren(other.inode, transaction.database) else {
+                        throw CatalogError.notEmpty
+                    }
+                } else if node.kind == .folder {
+                    throw CatalogError.notAFolder
+                }
+                try transaction.takeOut(other, at: now)
+                try transaction.place(node, as: newName, in: newParent, at: now, catalog: self)
+                return RenameOutcome(node: try transaction.node(node.inode), other: other)
+            }
+        }
+    }
+}
+
+extension CatalogTransaction {
+    /// The node, which must be there.
+    func node(_ inode: Inode) throws -> Node {
+        guard let node = try Catalog.fetch(inode, database) else { throw CatalogError.notFound }
+        return node
+    }
+
+    /// The folder, which must be in an account's local tree.
+    func folder(_ inode: Inode) throws -> Node {
+        let node = try node(inode)
+        guard node.kind == .folder else { throw CatalogError.notAFolder }
+        guard inode != .root else { throw CatalogError.isARoot }
+        guard node.parent != nil else { throw CatalogError.notFound }
+        return node
+    }
+
+    /// A folder and what has this name in it.
+    func entry(
+        _ name: String, in parent: Inode, catalog: Catalog
+    ) throws -> (folder: Node, node: Node) {
+        let folder = try folder(parent)
+        let key = catalog.nameRules(of: folder.account).comparison.key(name)
+        guard let node = try Catalog.fetch(key: key, in: parent, database) else {
+            throw CatalogError.notFound
+        }
+        return (folder, node)
+    }
+
+    /// Puts a node at a place whose name is free (or its own).
+    mutating func place(
+        _ node: Node, as name: String, in parent: Inode, at now: Timestamp, catalog: Catalog
+    ) throws {
+        try setInMotion(node, at: now)
+        let rules = catalog.nameRules(of: node.account)
+        var serviceName = node.storedServiceName
+        if name != node.name {
+            // What a native document's shown name has and its service's name has not.
+            let ending = node.kind == .nativeDocument && node.name.hasPrefix(node.serviceName)
+                ? String(node.name.dropFirst(node.serviceName.count + 1)) : nil
+            let service = ShownName.service(
+                shown: name, kind: node.kind, exportExtension: ending, rules: rules)
+            serviceName = service == name ? nil : service
+        }
+        try database.cachedStatement(
+            sql: """
+                UPDATE node SET parent = ?, name = ?, name_key = ?, service_name = ?,
+                    changed_s = ?, changed_ns = ?
+                WHERE inode = ?
+                """
+        ).execute(
+            arguments: [
+                parent.column, name, rules.comparison.key(name), serviceName, now.seconds,
+                Int64(now.nanoseconds), node.inode.column,
+            ])
+    }
+
+    /// Lets two nodes change places.
+    mutating func exchange(
+        _ one: Node, _ other: Node, at now: Timestamp, catalog: Catalog
+    ) throws {
+        guard let oneParent = one.parent, let otherParent = other.parent else {
+            throw CatalogError.notFound
+        }
+        try setInMotion(one, at: now)
+        try setInMotion(other, at: now)
+        // Out of the way first, since names are unique.
+        try database.cachedStatement(sql: "UPDATE node SET parent = NULL WHERE inode = ?")
+            .execute(arguments: [one.inode.column])
+        try place(other, as: one.name, in: oneParent, at: now, catalog: catalog)
+        try place(one, as: other.name, in: otherParent, at: now, catalog: catalog)
+    }
+
+    /// Refuses to put a folder below itself.
+    func refuseCircle(moving folder: Inode, below parent: Inode) throws {
+        var next: Inode? = parent
+        while let inode = next, inode != .root {
+            guard inode != folder else { throw CatalogError.moveIntoItself }
+            next = try node(inode).parent
+        }
+    }
+}

@@ -1,0 +1,133 @@
+import GRDB
+public import OortModel
+
+extension Catalog {
+    /// The node of this inode, in the local tree or not.
+    ///
+    /// - Throws: `.notFound`.
+    public func node(_ inode: Inode) throws(CatalogError) -> Node {
+        let (cached, generation) = cache.node(inode)
+        if let cached { return cached }
+        let node = try read { try Self.fetch(inode, $0) }
+        guard let node else { throw .notFound }
+        cache.fill([node], generation: generation)
+        return node
+    }
+
+    /// The node of this name in a folder, compared as the account's service compares; nil when
+    /// there is none.
+    public func lookup(_ name: String, in parent: Node) throws(CatalogError) -> Node? {
+        let key = nameRules(of: parent.account).comparison.key(name)
+        let generation = cache.generation
+        let node = try read { try Self.fetch(key: key, in: parent.inode, $0) }
+        if let node { cache.fill([node], generation: generation) }
+        return node
+    }
+
+    /// A folder's nodes in inode order, after `after`, at most `limit`.
+    public func children(
+        of parent: Inode, after: Inode?, limit: Int
+    ) throws(CatalogError) -> [Node] {
+        let generation = cache.generation
+        let nodes = try read { database in
+            let statement = try database.cachedStatement(
+                sql: """
+                    SELECT \(Node.columns) FROM node
+                    WHERE parent = ? AND inode > ? ORDER BY inode LIMIT ?
+                    """)
+            let rows = try Row.fetchCursor(
+                statement, arguments: [parent.column, after?.column ?? 0, limit])
+            var nodes: [Node] = []
+            while let row = try rows.next() { nodes.append(Node(row: row)) }
+            return nodes
+        }
+        cache.fill(nodes, generation: generation)
+        return nodes
+    }
+
+    /// Whether anything lies in a folder.
+    public func hasChildren(_ parent: Inode) throws(CatalogError) -> Bool {
+        try read { try Self.hasChildren(parent, $0) }
+    }
+
+    /// Whether a folder's children are known: it was listed or made here, or the whole account was
+    /// enumerated.
+    public func isKnown(folder: Node) throws(CatalogError) -> Bool {
+        if folder.isListed { return true }
+        return try account(folder.account)?.isEnumerated ?? true
+    }
+
+    /// The node of a service's item, in the local tree or not; nil when the catalog has none.
+    public func node(
+        remoteID: ItemID, account: AccountID
+    ) throws(CatalogError) -> Node? {
+        try read { database in
+            try database.cachedStatement(
+                sql: "SELECT \(Node.columns) FROM node WHERE account = ? AND remote_id = ?"
+            ).row([account.rawValue, remoteID.rawValue]).map(Node.init(row:))
+        }
+    }
+
+    /// The names from the account's root down to a node, as shown; nil when it is not in the local
+    /// tree.
+    public func shownPath(of inode: Inode) throws(CatalogError) -> [String]? {
+        try read { try Self.path(of: inode, $0)?.map(\.name) }
+    }
+
+    /// The path from the account's root in the names that the service has or is to have.
+    public func servicePath(of inode: Inode) throws(CatalogError) -> RemotePath? {
+        try read { try Self.path(of: inode, $0).map { RemotePath($0.map(\.serviceName)) } }
+    }
+
+    /// The node at a path of shown names below the mount's root; nil when there is none.
+    public func node(atPath parts: [String]) throws(CatalogError) -> Node? {
+        var node = try self.node(.root)
+        for part in parts {
+            guard let child = try lookup(part, in: node) else { return nil }
+            node = child
+        }
+        return node
+    }
+
+    /// The canonical remainder of an item as JSON, for `user.oort.*`.
+    public func details(of inode: Inode) throws(CatalogError) -> String? {
+        try read { database in
+            try String.fetchOne(
+                database, sql: "SELECT details FROM node WHERE inode = ?",
+                arguments: [inode.column])
+        }
+    }
+
+    // MARK: Inside a transaction
+
+    static func fetch(_ inode: Inode, _ database: Database) throws -> Node? {
+        try database.cachedStatement(sql: "SELECT \(Node.columns) FROM node WHERE inode = ?")
+            .row([inode.column]).map(Node.init(row:))
+    }
+
+    static func fetch(key: String, in parent: Inode, _ database: Database) throws -> Node? {
+        try database.cachedStatement(
+            sql: "SELECT \(Node.columns) FROM node WHERE parent = ? AND name_key = ?"
+        ).row([parent.column, key]).map(Node.init(row:))
+    }
+
+    static func hasChildren(_ parent: Inode, _ database: Database) throws -> Bool {
+        try database.cachedStatement(sql: "SELECT 1 FROM node WHERE parent = ? LIMIT 1")
+            .row([parent.column]) != nil
+    }
+
+    /// The nodes from below the account's root down to this one.
+    static func path(of inode: Inode, _ database: Database) throws -> [Node]? {
+        var nodes: [Node] = []
+        var next = inode
+        while let node = try fetch(next, database) {
+            guard let parent = node.parent else { return nil }
+            if parent == .root { return nodes.reversed() }
+            nodes.append(node)
+            next = parent
+            // A circle cannot be, and must not become an endless loop if the file is damaged.
+            guard nodes.count < 10_000 else { throw CatalogError.corrupt(detail: "folder circle") }
+        }
+        return nil
+    }
+}

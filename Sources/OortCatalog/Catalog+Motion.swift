@@ -1,0 +1,85 @@
+import GRDB
+import OortModel
+
+extension CatalogTransaction {
+    /// Puts an item in motion: keeps what it was before as the synced base, unless it is in motion
+    /// already, and marks the moment of this change. To be called before the row is changed.
+    mutating func setInMotion(_ node: Node, at now: Timestamp) throws {
+        touch(node.inode)
+        guard !node.kind.isLocalOnly else { return }
+        effects.locallyChanged.insert(node.account)
+        let milliseconds = now.milliseconds
+        let update = try database.cachedStatement(
+            sql: """
+                UPDATE motion SET changed_ms = ?, attempts = 0, next_try_ms = 0, error_kind = NULL,
+                    error_detail = NULL
+                WHERE inode = ?
+                """)
+        try update.execute(arguments: [milliseconds, node.inode.column])
+        guard database.changesCount == 0 else { return }
+        let isAtService = node.remoteID != nil
+        let insert = try database.cachedStatement(
+            sql: """
+                INSERT INTO motion (inode, account, changed_ms, synced_parent, synced_name,
+                    synced_revision, synced_hash, synced_size, synced_modified_s,
+                    synced_modified_ns, synced_description)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """)
+        try insert.execute(
+            arguments: [
+                node.inode.column, node.account.rawValue, milliseconds,
+                isAtService ? node.parent?.column : nil,
+                isAtService ? node.serviceName : nil,
+                isAtService ? node.revision?.rawValue : nil,
+                isAtService ? node.hash?.description : nil,
+                isAtService ? node.size : nil,
+                isAtService ? node.modified.seconds : nil,
+                isAtService ? Int64(node.modified.nanoseconds) : nil,
+                isAtService ? node.itemDescription : nil,
+            ])
+    }
+
+    /// Takes a node out of the local tree. What the service never had and never was asked to make
+    /// is gone at once; the rest waits, outside the tree, for the service to agree.
+    mutating func takeOut(_ node: Node, at now: Timestamp) throws {
+        touch(node.inode)
+        if node.kind.isLocalOnly {
+            try forget(node.inode)
+            return
+        }
+        try setInMotion(node, at: now)
+        try database.cachedStatement(
+            sql: "UPDATE node SET parent = NULL, changed_s = ?, changed_ns = ? WHERE inode = ?"
+        ).execute(arguments: [now.seconds, Int64(now.nanoseconds), node.inode.column])
+    }
+
+    /// Takes every trace of an item out of the catalog but its contents, which the content store
+    /// lets go when nobody holds them.
+    mutating func forget(_ inode: Inode) throws {
+        touch(inode)
+        for table in ["node", "motion", "xattr", "conflict"] {
+            try database.cachedStatement(sql: "DELETE FROM \(table) WHERE inode = ?")
+                .execute(arguments: [inode.column])
+        }
+    }
+
+    /// Marks a folder's content as changed at a moment, as file systems do.
+    mutating func touchFolder(_ folder: Node, at now: Timestamp) throws {
+        touch(folder.inode)
+        try database.cachedStatement(
+            sql: """
+                UPDATE node SET modified_s = ?, modified_ns = ?, changed_s = ?, changed_ns = ?
+                WHERE inode = ?
+                """
+        ).execute(
+            arguments: [
+                now.seconds, Int64(now.nanoseconds), now.seconds, Int64(now.nanoseconds),
+                folder.inode.column,
+            ])
+    }
+}
+
+extension Timestamp {
+    /// Milliseconds since 1970, as the catalog counts moments.
+    var milliseconds: Int64 { seconds * 1000 + Int64(nanoseconds) / 1_000_000 }
+}

@@ -1,0 +1,164 @@
+import GRDB
+
+extension Catalog {
+    /// The steps that bring a database of any age to today's form. A step, once released, is never
+    /// changed: add another.
+    static var migrations: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("three trees") { database in
+            try database.execute(sql: schema)
+        }
+        return migrator
+    }
+
+    /// `node` is the local tree. An item that is clean (remote = synced = local) has no row in
+    /// `motion`; for an item in motion that row holds the synced base and, where it differs from
+    /// the base, the newest remote observation.
+    private static let schema = """
+        CREATE TABLE account (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            name TEXT NOT NULL UNIQUE,
+            service TEXT NOT NULL,
+            identity TEXT,
+            display_name TEXT,
+            email TEXT,
+            root INTEGER NOT NULL,
+            root_id TEXT,
+            comparison TEXT NOT NULL,
+            allows_duplicates INTEGER NOT NULL,
+            allows_slash INTEGER NOT NULL,
+            cursor TEXT,
+            enumerated INTEGER NOT NULL DEFAULT 0,
+            enumeration INTEGER NOT NULL DEFAULT 0,
+            quota_used INTEGER,
+            quota_total INTEGER,
+            trouble TEXT
+        ) STRICT;
+
+        CREATE TABLE node (
+            inode INTEGER PRIMARY KEY AUTOINCREMENT,
+            account INTEGER NOT NULL,
+            parent INTEGER,
+            name TEXT NOT NULL,
+            name_key TEXT NOT NULL,
+            service_name TEXT,
+            kind INTEGER NOT NULL,
+            size INTEGER NOT NULL DEFAULT 0,
+            modified_s INTEGER NOT NULL DEFAULT 0,
+            modified_ns INTEGER NOT NULL DEFAULT 0,
+            changed_s INTEGER NOT NULL DEFAULT 0,
+            changed_ns INTEGER NOT NULL DEFAULT 0,
+            accessed_s INTEGER,
+            accessed_ns INTEGER,
+            created_s INTEGER,
+            created_ns INTEGER,
+            mode INTEGER,
+            owner INTEGER,
+            grp INTEGER,
+            remote_id TEXT,
+            revision TEXT,
+            content_item TEXT,
+            hash TEXT,
+            staged INTEGER,
+            target TEXT,
+            permissions INTEGER NOT NULL DEFAULT 15,
+            listed INTEGER NOT NULL DEFAULT 0,
+            description TEXT,
+            mime_type TEXT,
+            born_s INTEGER,
+            -- The canonical remainder (tag, version, original name, thumbnail, exports ...), JSON.
+            details TEXT,
+            -- The enumeration that named the item last.
+            enumeration INTEGER NOT NULL DEFAULT 0
+        ) STRICT;
+        -- Also serves the listing of a folder in inode order: SQLite appends the row id.
+        CREATE INDEX node_by_parent ON node(parent) WHERE parent IS NOT NULL;
+        CREATE UNIQUE INDEX node_by_name ON node(parent, name_key) WHERE parent IS NOT NULL;
+        CREATE UNIQUE INDEX node_by_remote_id ON node(account, remote_id)
+            WHERE remote_id IS NOT NULL;
+        CREATE INDEX node_by_hash ON node(account, hash) WHERE hash IS NOT NULL;
+        CREATE INDEX node_by_staged ON node(staged) WHERE staged IS NOT NULL;
+
+        CREATE TABLE motion (
+            inode INTEGER PRIMARY KEY,
+            account INTEGER NOT NULL,
+            -- The last local change, milliseconds since 1970.
+            changed_ms INTEGER NOT NULL,
+            -- The synced base; synced_parent is null when the sides never agreed on the item.
+            synced_parent INTEGER,
+            synced_name TEXT,
+            synced_revision TEXT,
+            synced_hash TEXT,
+            synced_size INTEGER,
+            synced_modified_s INTEGER,
+            synced_modified_ns INTEGER,
+            synced_description TEXT,
+            -- The newest remote observation: 0 as the base, 1 present, 2 gone, 3 perhaps gone (a
+            -- removal by path whose feed run is not over).
+            remote_state INTEGER NOT NULL DEFAULT 0,
+            remote_parent_id TEXT,
+            -- The whole canonical item, JSON, when remote_state is 1.
+            remote_item TEXT,
+            -- How the push goes.
+            attempts INTEGER NOT NULL DEFAULT 0,
+            error_kind TEXT,
+            error_detail TEXT,
+            next_try_ms INTEGER NOT NULL DEFAULT 0,
+            session_state TEXT,
+            session_bytes INTEGER,
+            session_expires_s INTEGER,
+            -- The content that the session carries.
+            session_content INTEGER,
+            reserved_id TEXT,
+            -- What was last asked of the service and not answered, JSON.
+            intent TEXT
+        ) STRICT;
+        CREATE INDEX motion_by_account ON motion(account);
+        CREATE INDEX motion_by_synced_place ON motion(synced_parent, synced_name)
+            WHERE synced_parent IS NOT NULL;
+        CREATE INDEX motion_by_remote_parent ON motion(account, remote_parent_id)
+            WHERE remote_parent_id IS NOT NULL;
+
+        CREATE TABLE content (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            account INTEGER NOT NULL,
+            -- Cached content: of which item and revision. Null for staged content.
+            item TEXT,
+            revision TEXT,
+            -- Staged content: the item and revision that it lies over. Null without a base.
+            base_item TEXT,
+            base_revision TEXT,
+            base_size INTEGER NOT NULL DEFAULT 0,
+            size INTEGER NOT NULL,
+            hash TEXT,
+            is_staged INTEGER NOT NULL,
+            -- Staged content that a program has open for writing: recovered at start.
+            is_open INTEGER NOT NULL DEFAULT 0,
+            is_complete INTEGER NOT NULL DEFAULT 0,
+            is_pinned INTEGER NOT NULL DEFAULT 0,
+            present BLOB,
+            bytes_on_disk INTEGER NOT NULL DEFAULT 0,
+            used_ms INTEGER NOT NULL
+        ) STRICT;
+        CREATE UNIQUE INDEX content_by_revision ON content(account, item, revision)
+            WHERE item IS NOT NULL;
+        CREATE INDEX content_by_use ON content(used_ms) WHERE is_staged = 0;
+
+        CREATE TABLE xattr (
+            inode INTEGER NOT NULL,
+            name TEXT NOT NULL,
+            value BLOB NOT NULL,
+            PRIMARY KEY (inode, name)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE conflict (
+            inode INTEGER PRIMARY KEY,
+            account INTEGER NOT NULL,
+            original INTEGER NOT NULL,
+            made_ms INTEGER NOT NULL
+        ) STRICT;
+
+        INSERT INTO node (inode, account, parent, name, name_key, kind, mode, listed)
+            VALUES (1, 0, NULL, '', '', 0, 493, 1);
+        """
+}

@@ -1,0 +1,159 @@
+import GRDB
+public import Logging
+import OortModel
+import Synchronization
+
+/// The SQLite database of all accounts: inode ↔ (account, id, parent inode, name), the three trees,
+/// cursors, staged and cached contents.
+///
+/// Isolation: every method may be called from any thread. Reads never wait for the writer. Methods
+/// that are not async block the calling thread for the duration of a SQLite statement or
+/// transaction: they are for FUSE threads, which are not Swift concurrency's; tasks use the async
+/// ones. One writer at a time; transactions are short.
+public final class Catalog: Sendable {
+    /// The file that holds the catalog.
+    public let path: String
+
+    let pool: DatabasePool
+    let cache: NodeCache
+    let logger: Logger
+    private let listeners = Mutex(CatalogListeners())
+    let rules = Mutex<[AccountID: AccountNameRules]>([:])
+
+    /// Opens the catalog at `path`, making or upgrading it.
+    ///
+    /// - Parameters:
+    ///   - path: the database file; its folder must exist.
+    ///   - cachedNodes: how many nodes are kept in memory.
+    ///   - logger: where trouble is told.
+    /// - Throws: `.corrupt` when the file is no sound database, `.tooNew`, `.diskFull`, `.storage`.
+    public init(
+        path: String, cachedNodes: Int = 65_536, logger: Logger
+    ) throws(CatalogError) {
+        self.path = path
+        self.logger = logger
+        cache = NodeCache(capacity: cachedNodes)
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(10)
+        configuration.maximumReaderCount = 8
+        configuration.prepareDatabase { database in
+            // A commit survives the death of the process; `fsync` makes it survive that of the
+            // machine (`persist`).
+            try database.execute(sql: "PRAGMA synchronous = NORMAL")
+            try database.execute(sql: "PRAGMA cache_size = -16384")
+        }
+        pool = try Self.translating {
+            let pool = try DatabasePool(path: path, configuration: configuration)
+            let migrator = Self.migrations
+            if try pool.read(migrator.hasBeenSuperseded) { throw CatalogError.tooNew }
+            try migrator.migrate(pool)
+            return pool
+        }
+        try loadRules()
+    }
+
+    /// Closes the database; every later call fails with `.storage`.
+    public func close() throws(CatalogError) {
+        try Self.translating { try pool.close() }
+    }
+
+    /// Who hears of changes from now on.
+    public func setListeners(_ new: CatalogListeners) {
+        listeners.withLock { $0 = new }
+    }
+
+    /// Makes all that was committed survive the death of the machine.
+    public func persist() throws(CatalogError) {
+        try Self.translating {
+            _ = try pool.writeWithoutTransaction { try $0.checkpoint(.passive) }
+        }
+    }
+
+    /// Runs one read of a single statement, without a transaction around it.
+    func read<T>(_ body: (Database) throws -> T) throws(CatalogError) -> T {
+        try Self.translating { try pool.unsafeRead(body) }
+    }
+
+    /// Runs a transaction on the calling thread.
+    func mutate<T>(
+        _ body: (inout CatalogTransaction) throws -> T
+    ) throws(CatalogError) -> T {
+        let (result, effects) = try Self.translating {
+            try pool.write { database in
+                var transaction = CatalogTransaction(database: database)
+                let result = try body(&transaction)
+                return (result, transaction.effects)
+            }
+        }
+        transactionEnded(effects)
+        return result
+    }
+
+    /// Runs a transaction from a task, which waits its turn without blocking a thread.
+    func mutateAsync<T: Sendable>(
+        _ body: @escaping @Sendable (inout CatalogTransaction) throws -> T
+    ) async throws(CatalogError) -> T {
+        let outcome: (T, CatalogTransaction.Effects)
+        do {
+            outcome = try await pool.write { database in
+                var transaction = CatalogTransaction(database: database)
+                let result = try body(&transaction)
+                return (result, transaction.effects)
+            }
+        } catch { throw Self.translate(error) }
+        transactionEnded(outcome.1)
+        return outcome.0
+    }
+
+    /// Runs a consistent read from a task, of as many statements as it likes.
+    func readAsync<T: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> T
+    ) async throws(CatalogError) -> T {
+        do { return try await pool.read(body) } catch { throw Self.translate(error) }
+    }
+
+    private func transactionEnded(_ effects: CatalogTransaction.Effects) {
+        cache.transactionEnded(touching: effects.touchesAll ? nil : effects.touched)
+        let listeners = listeners.withLock { $0 }
+        if !effects.news.isEmpty { listeners.news(effects.news) }
+        for account in effects.locallyChanged { listeners.localChange(account) }
+    }
+
+    /// Runs `body` and puts SQLite's errors into the catalog's words.
+    static func translating<T>(_ body: () throws -> T) throws(CatalogError) -> T {
+        do { return try body() } catch { throw translate(error) }
+    }
+
+    static func translate(_ error: any Error) -> CatalogError {
+        if let error = error as? CatalogError { return error }
+        guard let error = error as? DatabaseError else { return .storage(detail: "\(error)") }
+        switch error.resultCode {
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB: return .corrupt(detail: error.message ?? "corrupt")
+        case .SQLITE_FULL: return .diskFull
+        default: return .storage(detail: error.description)
+        }
+    }
+}
+
+/// A transaction and what has to be told when it is over.
+struct CatalogTransaction {
+    /// What has to be told when the transaction is over.
+    struct Effects: Sendable {
+        /// Nodes whose rows changed.
+        var touched: Set<Inode> = []
+        /// Whether so many rows changed that the whole cache is to be forgotten.
+        var touchesAll = false
+        /// What the kernel must hear.
+        var news: [CatalogChange] = []
+        /// Accounts that have something new to push.
+        var locallyChanged: Set<AccountID> = []
+    }
+
+    /// The database, inside the transaction.
+    let database: Database
+    /// What has to be told when the transaction is over.
+    var effects = Effects()
+
+    /// Says that a node's row changed.
+    mutating func touch(_ inode: Inode) { effects.touched.insert(inode) }
+}

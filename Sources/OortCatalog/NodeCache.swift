@@ -1,0 +1,68 @@
+import OortModel
+import Synchronization
+
+/// The nodes that were asked for lately, bounded, so that hot lookups need no SQL.
+///
+/// Two halves: a node that is asked for moves to the young one; when that is full, it becomes the
+/// old one and what lay there is dropped. A reader that began before a transaction ended must not
+/// put back what it read: `fill` takes the generation that the reader saw before it read.
+final class NodeCache: Sendable {
+    private struct State {
+        var young: [Inode: Node] = [:]
+        var old: [Inode: Node] = [:]
+        var generation: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+    private let halfCapacity: Int
+
+    /// A cache of at most `capacity` nodes.
+    init(capacity: Int) { halfCapacity = max(capacity / 2, 1) }
+
+    /// The node, if it is here, and the generation to hand to `fill` if it is not.
+    func node(_ inode: Inode) -> (node: Node?, generation: UInt64) {
+        state.withLock { state in
+            if let node = state.young[inode] { return (node, state.generation) }
+            guard let node = state.old.removeValue(forKey: inode) else {
+                return (nil, state.generation)
+            }
+            insert(node, &state)
+            return (node, state.generation)
+        }
+    }
+
+    /// The generation to hand to `fill` after a read that begins now.
+    var generation: UInt64 { state.withLock { $0.generation } }
+
+    /// Keeps what was read, unless a transaction ended since `generation`.
+    func fill(_ nodes: [Node], generation: UInt64) {
+        state.withLock { state in
+            guard state.generation == generation else { return }
+            for node in nodes { insert(node, &state) }
+        }
+    }
+
+    /// Forgets what a transaction touched; nil forgets all.
+    func transactionEnded(touching inodes: Set<Inode>?) {
+        state.withLock { state in
+            state.generation &+= 1
+            guard let inodes else {
+                state.young = [:]
+                state.old = [:]
+                return
+            }
+            for inode in inodes {
+                state.young[inode] = nil
+                state.old[inode] = nil
+            }
+        }
+    }
+
+    private func insert(_ node: Node, _ state: inout State) {
+        if state.young.count >= halfCapacity {
+            state.old = state.young
+            state.young = [:]
+        }
+        state.young[node.inode] = node
+    }
+}

@@ -1,0 +1,97 @@
+public import OortModel
+
+/// How a service's name is shown in the file system, and back.
+public enum ShownName {
+    /// The ending of the small files that hold symbolic links (rclone's convention).
+    public static let linkEnding = ".rclonelink"
+
+    /// `/` as it is shown: division slash.
+    static let shownSlash: Character = "\u{2215}"
+
+    /// The name under which an item is shown, before duplicates are numbered: `/` becomes U+2215,
+    /// NUL U+2400, `.` and `..` and the empty name get full-width or visible forms, a link file loses
+    /// its ending, a native document gets the extension of its first export.
+    public static func shown(_ item: Item) -> String {
+        var name = item.fileName
+        switch item.kind {
+        case .file where name.hasSuffix(linkEnding) && name.count > linkEnding.count:
+            name.removeLast(linkEnding.count)
+        case .nativeDocument:
+            if let format = item.exports.first { name += "." + format.fileExtension }
+        default: break
+        }
+        return escaped(name)
+    }
+
+    /// A name as a file system can hold it, at most 255 bytes of UTF-8.
+    static func escaped(_ name: String) -> String {
+        switch name {
+        case "": return "␀"
+        case ".": return "．"
+        case "..": return "．．"
+        default: break
+        }
+        var result = name
+        if name.utf8.contains(where: { $0 == 0x2F || $0 == 0 }) {
+            result = String(
+                name.map { $0 == "/" ? shownSlash : $0 == "\0" ? "␀" : $0 })
+        }
+        return shortened(result, toBytes: 255)
+    }
+
+    /// The name that the service is to have for what the user typed.
+    static func service(
+        shown: String, kind: NodeKind, exportExtension: String?, rules: AccountNameRules
+    ) -> String {
+        var name = shown
+        if rules.allowsSlash, name.contains(shownSlash) {
+            name = String(name.map { $0 == shownSlash ? "/" : $0 })
+        }
+        if kind == .symlink { name += linkEnding }
+        if kind == .nativeDocument, let exportExtension, name.hasSuffix("." + exportExtension),
+            name.count > exportExtension.count + 1
+        {
+            name.removeLast(exportExtension.count + 1)
+        }
+        return name
+    }
+
+    /// `name (2).ext` and so on: the name with a number before its extension.
+    public static func numbered(_ name: String, _ number: Int) -> String {
+        inserting(" (\(number))", into: name)
+    }
+
+    /// `name (conflicted copy 2026-11-21 hostname).ext`.
+    public static func conflictCopy(_ name: String, date: String, host: String) -> String {
+        inserting(" (conflicted copy \(date) \(host))", into: name)
+    }
+
+    /// The name with `text` before its extension, at most 255 bytes.
+    private static func inserting(_ text: String, into name: String) -> String {
+        var stem = Substring(name)
+        var ending = Substring()
+        if let dot = name.lastIndex(of: "."), dot != name.startIndex,
+            name.utf8.distance(from: dot, to: name.endIndex) <= 16
+        {
+            stem = name[..<dot]
+            ending = name[dot...]
+        }
+        let room = 255 - text.utf8.count - ending.utf8.count
+        return shortened(String(stem), toBytes: max(room, 1)) + text + ending
+    }
+
+    /// The longest beginning of whole characters that fits, the extension kept for over-long names.
+    private static func shortened(_ name: String, toBytes limit: Int) -> String {
+        guard name.utf8.count > limit else { return name }
+        var bytes = 0
+        var end = name.startIndex
+        while end < name.endIndex {
+            let next = name.index(after: end)
+            let width = name.utf8.distance(from: end, to: next)
+            guard bytes + width <= limit else { break }
+            bytes += width
+            end = next
+        }
+        return String(name[..<end])
+    }
+}
