@@ -98,7 +98,7 @@ let package = Package(
             tests("SwiftFUSETests", ["SwiftFUSE"]),
             tests("OortModelTests", ["OortModel"]),
             tests("OortPlannerTests", ["OortPlanner", "OortModel"]),
-            tests("OortCatalogTests", ["OortCatalog", "OortModel"]),
+            tests("OortCatalogTests", ["OortCatalog", "OortModel", grdb, logging]),
             tests("OortContentStoreTests", ["OortContentStore", "OortCatalog", "OortModel"]),
             tests("OortSyncTests", ["OortSync", "OortCatalog", "OortContentStore", "OortPlanner", "OortModel"]),
             tests("OortFileSystemTests", ["OortFileSystem", "OortCatalog", "OortContentStore", "OortModel"]),

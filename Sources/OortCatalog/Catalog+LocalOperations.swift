@@ -71,7 +71,7 @@ extension Catalog {
             ).execute(
                 arguments: [
                     folder.account.rawValue, parent.column, name, key,
-                    serviceName == name ? nil : serviceName, new.kind.rawValue,
+                    serviceName.isSameText(as: name) ? nil : serviceName, new.kind.rawValue,
                     Int64(new.target?.utf8.count ?? 0), now.seconds, Int64(now.nanoseconds),
                     now.seconds, Int64(now.nanoseconds), now.seconds, Int64(now.nanoseconds),
                     Int64(new.mode), Int64(new.owner), Int64(new.group), new.target, now.seconds,
@@ -139,7 +139,7 @@ extension Catalog {
 
             guard let other, other.inode != node.inode else {
                 if mode == .exchange, other == nil { throw CatalogError.notFound }
-                if other == nil || node.name != newName {
+                if other == nil || !node.name.isSameText(as: newName) {
                     try transaction.place(node, as: newName, in: newParent, at: now, catalog: self)
                 }
                 return RenameOutcome(node: try transaction.node(node.inode), other: nil)
@@ -206,13 +206,13 @@ extension CatalogTransaction {
         try setInMotion(node, at: now)
         let rules = catalog.nameRules(of: node.account)
         var serviceName = node.storedServiceName
-        if name != node.name {
+        if !name.isSameText(as: node.name) {
             // What a native document's shown name has and its service's name has not.
             let ending = node.kind == .nativeDocument && node.name.hasPrefix(node.serviceName)
                 ? String(node.name.dropFirst(node.serviceName.count + 1)) : nil
             let service = ShownName.service(
                 shown: name, kind: node.kind, exportExtension: ending, rules: rules)
-            serviceName = service == name ? nil : service
+            serviceName = service.isSameText(as: name) ? nil : service
         }
         try database.cachedStatement(
             sql: """

@@ -1,0 +1,32 @@
+import OortModel
+import Testing
+
+@Suite("How names are compared")
+struct NameRulesTests {
+    @Test("without case, scalar by scalar and without context")
+    func folding() {
+        let comparison = NameRules.Comparison.caseInsensitive
+        #expect(comparison.key("ΣΑΣ") == "σασ")
+        #expect(comparison.key("Straße") == "straße")
+        #expect(comparison.key("İ") == "İ")
+        #expect(comparison.key("ÄÖ") == "äö")
+        // Normal forms stay two names.
+        #expect(
+            Array(comparison.key("e\u{301}").unicodeScalars)
+                != Array(comparison.key("\u{e9}").unicodeScalars))
+    }
+
+    @Test("Dropbox's way composes first")
+    func composing() {
+        let comparison = NameRules.Comparison.composedCaseInsensitive
+        #expect(Array(comparison.key("E\u{301}").utf8) == Array("\u{e9}".utf8))
+        #expect(comparison.key("README.md") == "readme.md")
+    }
+
+    @Test("a hash reads back from how it is stored")
+    func hashes() {
+        let hash = ContentHash(algorithm: .quickXor, value: "aCgD:G9jw=")
+        #expect(ContentHash(description: hash.description) == hash)
+        #expect(ContentHash(description: "none") == nil)
+    }
+}
