@@ -1,0 +1,41 @@
+/// One service's wire protocol over one simulated account.
+///
+/// Isolation: called from any task, many at once.
+public protocol SimulatedService: Sendable {
+    /// The service's name as on the command line: `dropbox`, `drive`, `onedrive`.
+    var name: String { get }
+    /// The real host names that the simulator stands for.
+    var hosts: [String] { get }
+    /// The account that it serves.
+    var account: SimulatedAccount { get }
+
+    /// The name of the operation that a request asks for, by which calls are counted and faults
+    /// are placed, such as `files/list_folder`; without ids or other values.
+    func route(of request: SimulatorRequest) -> String
+
+    /// Does what the request asks for.
+    func answer(_ request: SimulatorRequest) async -> SimulatorAnswer
+
+    /// The service's words for a fault that hits `request` before anything is done.
+    func answer(to request: SimulatorRequest, for trouble: SimulatedTrouble) -> SimulatorAnswer
+
+    /// The names from the root for an edit by somebody else (`/_oort/edit`): a plain path unless
+    /// the service has names with slashes.
+    func parts(ofEditPath path: String) -> [String]
+}
+
+extension SimulatedService {
+    public func parts(ofEditPath path: String) -> [String] {
+        path.split(separator: "/").map(String.init)
+    }
+}
+
+/// Trouble that each service puts into its own words.
+public enum SimulatedTrouble: Sendable, Hashable {
+    /// Too many requests; how long to wait, where the service says so.
+    case rateLimited(status: Int, retryAfterSeconds: Int?)
+    /// A fault of the service's: 500, 502, 503, 504.
+    case serverError(status: Int, retryAfterSeconds: Int?)
+    /// The access token is no longer good.
+    case expiredToken
+}
