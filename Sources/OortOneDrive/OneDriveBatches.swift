@@ -1,0 +1,139 @@
+public import OortModel
+import OortTransport
+
+/// Graph's `$batch`: it saves round trips, not quota; each part succeeds or fails alone.
+enum OneDriveBatch {
+    /// More are refused.
+    static let size = 20
+}
+
+extension OneDriveProvider {
+    public func createFolders(_ folders: [NewFolder]) async -> [Result<Item, ProviderError>] {
+        await batch(folders) { (folder) throws(ProviderError) in
+            let parent = try OneDriveItemID(folder.parent.id)
+            return .init(
+                id: "", method: "POST", url: "\(parent.target.path)/children",
+                headers: ["Content-Type": "application/json"], body: try change(creating: folder))
+        } read: { (folder, answer) async throws(ProviderError) in
+            let parent = try OneDriveItemID(folder.parent.id)
+            let body = try Self.success(answer, about: .parent)
+            return try known(
+                try OneDriveAPI.decode(DriveItemWire.self, from: body),
+                drive: parent.target.drive)
+        } alone: { (folder) async throws(ProviderError) in
+            try await createFolder(folder)
+        }
+    }
+
+    public func move(_ moves: [Move]) async -> [Result<Item, ProviderError>] {
+        await batch(moves) { (move) throws(ProviderError) in
+            let change = try change(for: move)
+            // Its time must be asked for first: one by one then.
+            guard change.fileSystemInfo != nil else { return nil }
+            let id = try OneDriveItemID(move.item.id)
+            return .init(
+                id: "", method: "PATCH", url: id.entry.path,
+                headers: ["Content-Type": "application/json"], body: change)
+        } read: { (move, answer) async throws(ProviderError) in
+            // Refused, or answered without a body: the single call knows what to make of it.
+            guard answer.status == 200, !answer.body.isEmpty else {
+                if answer.status == 429 || answer.status >= 500 {
+                    _ = try Self.success(answer, about: .item)
+                }
+                return try await self.move(move)
+            }
+            let id = try OneDriveItemID(move.item.id)
+            return try known(
+                try OneDriveAPI.decode(DriveItemWire.self, from: answer.body),
+                drive: id.entry.drive)
+        } alone: { (move) async throws(ProviderError) in
+            try await self.move(move)
+        }
+    }
+
+    public func delete(_ deletions: [Deletion]) async -> [Result<Void, ProviderError>] {
+        await batch(deletions) { (deletion) throws(ProviderError) in
+            // To be bound to a revision it needs the tag of the moment: one by one.
+            guard deletion.revision == nil else { return nil }
+            let id = try OneDriveItemID(deletion.item.id)
+            return .init(id: "", method: "DELETE", url: id.entry.path)
+        } read: { (deletion, answer) async throws(ProviderError) in
+            if answer.status == 404 { return }
+            if answer.status == 409 || answer.status == 412 {
+                return try await delete(deletion)
+            }
+            _ = try Self.success(answer, about: .item)
+        } alone: { (deletion) async throws(ProviderError) in
+            try await delete(deletion)
+        }
+    }
+
+    private static func success(
+        _ answer: BatchAnswerWire.Answer, about subject: OneDriveErrors.Subject
+    ) throws(ProviderError) -> [UInt8] {
+        if (200..<300).contains(answer.status) { return answer.body }
+        let head = HTTPResponseHead(
+            status: answer.status,
+            headers: (answer.headers ?? [:]).map { ($0.key, $0.value) }, httpVersion: "")
+        throw OneDriveErrors.error(
+            HTTPResponse(head: head, body: answer.body), about: subject)
+    }
+
+    /// Sends what `request` makes a part of, in as few batches as the service allows, and does the
+    /// others `alone`; the results are in the entries' order.
+    private func batch<Entry, Value>(
+        _ entries: [Entry],
+        request: (Entry) throws(ProviderError) -> BatchRequestWire.Request?,
+        read: (Entry, BatchAnswerWire.Answer) async throws(ProviderError) -> Value,
+        alone: (Entry) async throws(ProviderError) -> Value
+    ) async -> [Result<Value, ProviderError>] {
+        var results: [Int: Result<Value, ProviderError>] = [:]
+        var parts: [(index: Int, request: BatchRequestWire.Request)] = []
+        for (index, entry) in entries.enumerated() {
+            do throws(ProviderError) {
+                if var part = try request(entry) {
+                    part.id = String(index)
+                    parts.append((index, part))
+                } else {
+                    results[index] = .success(try await alone(entry))
+                }
+            } catch {
+                results[index] = .failure(error)
+            }
+        }
+        while !parts.isEmpty {
+            let some = parts.prefix(OneDriveBatch.size)
+            parts.removeFirst(some.count)
+            do throws(ProviderError) {
+                let answers = try await exchange(some.map(\.request))
+                for (index, part) in some {
+                    do throws(ProviderError) {
+                        guard let answer = answers[part.id] else {
+                            throw ProviderError(
+                                .malformedAnswer, detail: "a batch without answer \(part.id)")
+                        }
+                        results[index] = .success(try await read(entries[index], answer))
+                    } catch {
+                        results[index] = .failure(error)
+                    }
+                }
+            } catch {
+                for (index, _) in some { results[index] = .failure(error) }
+            }
+        }
+        return entries.indices.map { index in
+            results[index]
+                ?? .failure(ProviderError(.malformedAnswer, detail: "a batch without an answer"))
+        }
+    }
+
+    private func exchange(
+        _ parts: [BatchRequestWire.Request]
+    ) async throws(ProviderError) -> [String: BatchAnswerWire.Answer] {
+        let answer = try await api.send(
+            try api.request("POST", "/$batch", json: BatchRequestWire(requests: parts)),
+            for: BatchAnswerWire.self, about: .item)
+        return Dictionary(
+            answer.responses.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+}
