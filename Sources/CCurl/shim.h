@@ -1,2 +1,51 @@
 #pragma once
 #include <curl/curl.h>
+
+// Swift imports no variadic function, so each kind of argument has a wrapper of its own.
+
+static inline CURLcode oort_set_long(CURL *easy, CURLoption option, long value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode oort_set_offset(CURL *easy, CURLoption option, curl_off_t value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode oort_set_string(CURL *easy, CURLoption option, const char *value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode oort_set_pointer(CURL *easy, CURLoption option, void *value) {
+    return curl_easy_setopt(easy, option, value);
+}
+
+// A callback is always set together with the pointer that it is called with.
+
+static inline CURLcode oort_set_write(CURL *easy, curl_write_callback callback, void *context) {
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, context);
+    return curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, callback);
+}
+
+static inline CURLcode oort_set_header(CURL *easy, curl_write_callback callback, void *context) {
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, context);
+    return curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, callback);
+}
+
+static inline CURLcode oort_set_read(CURL *easy, curl_read_callback callback, void *context) {
+    curl_easy_setopt(easy, CURLOPT_READDATA, context);
+    return curl_easy_setopt(easy, CURLOPT_READFUNCTION, callback);
+}
+
+static inline CURLcode oort_set_prereq(CURL *easy, curl_prereq_callback callback, void *context) {
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, context);
+    return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback);
+}
+
+static inline CURLMcode oort_multi_set_long(CURLM *multi, CURLMoption option, long value) {
+    return curl_multi_setopt(multi, option, value);
+}
+
+// A union member that Swift would read through an unsafe pointer of its own.
+static inline CURLcode oort_message_result(const CURLMsg *message) {
+    return message->data.result;
+}
