@@ -1,0 +1,47 @@
+public import OortTransport
+
+/// Why signing in, refreshing or keeping tokens did not work. Holds no secret.
+public enum SignInError: Error, Hashable, Sendable {
+    /// The person said no.
+    case denied
+    /// The service refused; its own code and words.
+    case refused(OAuthRefusal)
+    /// The browser came back with another `state` than it was sent with: somebody else's answer.
+    case stateMismatch
+    /// Nobody answered within the time limit.
+    case timedOut
+    /// None of the ports to which the service may send the browser back is free.
+    case portsTaken([UInt16])
+    /// The service has no such way of signing in.
+    case unsupported(String)
+    /// The answer was not of the protocol.
+    case malformedAnswer(String)
+    /// The token file is not what it should be.
+    case tokenFile(String)
+    /// The token store failed.
+    case store(String)
+    /// No answer from the service.
+    case transport(TransportError)
+}
+
+extension SignInError: CustomStringConvertible {
+    /// What happened, in words for the person.
+    public var description: String {
+        switch self {
+        case .denied: "access was denied in the browser"
+        case .refused(let refusal):
+            "the service refused: \(refusal.code)"
+                + (refusal.text.isEmpty ? "" : " (\(refusal.text))")
+        case .stateMismatch: "the browser's answer belongs to another sign-in; start again"
+        case .timedOut: "nobody answered in the browser within the time limit"
+        case .portsTaken(let ports):
+            "the port that the browser must come back to is in use by another program: "
+                + ports.map(String.init).joined(separator: ", ")
+        case .unsupported(let what): what
+        case .malformedAnswer(let detail): "the service's answer was not understood: \(detail)"
+        case .tokenFile(let detail): "the token file cannot be used: \(detail)"
+        case .store(let detail): "the token store failed: \(detail)"
+        case .transport(let error): "no answer from the service: \(error)"
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/// Where an account's access token comes from.
+public protocol AccessTokens: Sendable {
+    /// A token that is good for some minutes; refreshed ahead of its expiry when it is not.
+    ///
+    /// - Throws: `.signedOut` when the service refused the refresh for good; the errors of the
+    ///   refresh's own request otherwise.
+    func token() async throws(TransportError) -> String
+
+    /// A newer token than `rejected`, which the service did not take. All who wait at one time
+    /// share one refresh, and who comes late with an old token gets the one that is there.
+    ///
+    /// - Throws: As `token()`.
+    func refresh(afterRejectionOf rejected: String) async throws(TransportError) -> String
+}
+
+/// A token that was given and cannot be refreshed.
+public struct FixedToken: AccessTokens {
+    private let text: String
+
+    /// A token for the whole life of the account.
+    public init(_ text: String) { self.text = text }
+
+    public func token() async throws(TransportError) -> String { text }
+
+    public func refresh(afterRejectionOf rejected: String) async throws(TransportError) -> String {
+        throw .signedOut("the access token was refused and there is no refresh token")
+    }
+}
