@@ -1,0 +1,135 @@
+import Synchronization
+
+/// What changed behind the kernel's back.
+public enum News: Hashable, Sendable {
+    /// A file's bytes in a range (length 0: to the end) and its attributes; for a folder, its listing.
+    case content(InodeNumber, offset: Int64, length: Int64)
+    /// A file's attributes only.
+    case attributes(InodeNumber)
+    /// What a name in a folder stands for, or whether it exists.
+    case name(String, in: InodeNumber)
+    /// As `.name`, but what is in use under it stays; the next access asks. Where the kernel or libfuse
+    /// cannot, the name is dropped.
+    case expired(String, in: InodeNumber)
+    /// A name is gone that stood for `inode`; programs that watch it by inotify are told.
+    case removed(String, in: InodeNumber, inode: InodeNumber)
+}
+
+/// Tells the kernel what changed, on a thread of its own.
+///
+/// A notification from inside a request on the same folder would deadlock the mount, and one for a
+/// file waits for its reads in flight: hence the queue, and hence the thread, which holds no lock while
+/// it tells. News that is still queued is not queued again.
+/// Source: fuse_lowlevel.h, fuse_lowlevel_notify_inval_entry.
+public final class Notifier: Sendable {
+    private struct State {
+        var queue: [News] = []
+        var queued: Set<News> = []
+        var isTelling = false
+        var hasEnded = false
+        var waitingForRoom: [CheckedContinuation<Void, Never>] = []
+        var waitingForSilence: [CheckedContinuation<Void, Never>] = []
+    }
+
+    /// The most pieces of news that wait at a time.
+    public let limit: Int
+    private let state: Monitor<State>
+
+    init(limit: Int) {
+        self.limit = limit
+        state = Monitor(State())
+    }
+
+    /// Queues news and returns at once; may be called from anywhere, inside a request too.
+    ///
+    /// - Returns: false if the queue is full and nothing was queued. After the mount's end it is true
+    ///   and means nothing.
+    public func post(_ news: News) -> Bool { state.update { add(news, to: &$0) } }
+
+    /// Queues news, waiting while the queue is full. Suspends; never holds a thread. A caller that the
+    /// answer to a request depends on must use `post`.
+    public func send(_ news: News) async {
+        while !post(news) {
+            await withCheckedContinuation { continuation in
+                let hasRoom = state.update { state in
+                    guard state.queue.count >= limit, !state.hasEnded else { return true }
+                    state.waitingForRoom.append(continuation)
+                    return false
+                }
+                if hasRoom { continuation.resume() }
+            }
+        }
+    }
+
+    /// Returns when all news that was queued before is told.
+    public func finishTelling() async {
+        await withCheckedContinuation { continuation in
+            let isSilent = state.update { state in
+                if state.hasEnded || (state.queue.isEmpty && !state.isTelling) { return true }
+                state.waitingForSilence.append(continuation)
+                return false
+            }
+            if isSilent { continuation.resume() }
+        }
+    }
+
+    private func add(_ news: News, to state: inout State) -> Bool {
+        if state.hasEnded || state.queued.contains(news) { return true }
+        guard state.queue.count < limit else { return false }
+        state.queue.append(news)
+        state.queued.insert(news)
+        return true
+    }
+
+    // MARK: - The notifier's thread
+
+    /// Tells until `end` is called.
+    func run(_ core: SessionCore) {
+        while let batch = nextBatch() {
+            for news in batch {
+                // ENOENT: the kernel does not have it. Anything else says that the mount is going,
+                // or that nothing is to be done about it.
+                _ = core.tell(news)
+            }
+        }
+    }
+
+    /// Takes all that is queued; from here on the same news is queued again.
+    private func nextBatch() -> [News]? {
+        let silent = state.update { state in
+            state.isTelling = false
+            guard state.queue.isEmpty else { return [CheckedContinuation<Void, Never>]() }
+            defer { state.waitingForSilence = [] }
+            return state.waitingForSilence
+        }
+        for continuation in silent { continuation.resume() }
+        let (batch, waiting) = state.wait { state -> ([News]?, [CheckedContinuation<Void, Never>])? in
+            if state.hasEnded { return (nil, []) }
+            guard !state.queue.isEmpty else { return nil }
+            let batch = state.queue
+            let waiting = state.waitingForRoom
+            state.queue = []
+            state.queued = []
+            state.waitingForRoom = []
+            state.isTelling = true
+            return (batch, waiting)
+        }
+        for continuation in waiting { continuation.resume() }
+        return batch
+    }
+
+    /// Drops what is queued and lets all who wait go.
+    func end() {
+        let waiting = state.update { state in
+            state.hasEnded = true
+            state.queue = []
+            state.queued = []
+            defer {
+                state.waitingForRoom = []
+                state.waitingForSilence = []
+            }
+            return state.waitingForRoom + state.waitingForSilence
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+}
