@@ -1,0 +1,275 @@
+import Foundation
+public import OortModel
+import OortTransport
+
+extension GoogleDriveProvider {
+    public func createFolder(_ folder: NewFolder) async throws(ProviderError) -> Item {
+        let id = try await idForCreation(folder.reservedID)
+        let request = try creation(of: folder, id: id)
+        switch try await api.perform(request) {
+        case .success(let response):
+            return try await created(api.decode(response), in: folder.parent)
+        case .refused(let failure):
+            return try await createdBefore(failure, id: id, parent: folder.parent)
+        }
+    }
+
+    private func creation(of folder: NewFolder, id: ItemID) throws(ProviderError) -> HTTPRequest {
+        try refuseSynthetic(folder.parent)
+        return try api.request(
+            "POST", "/drive/v3/files", GoogleDriveAPI.fileQuery,
+            DriveMetadata(
+                id: id.rawValue, name: folder.name, parents: [folder.parent.id.rawValue],
+                mimeType: DriveType.folder, modifiedTime: Self.spelled(folder.modifiedTime)),
+            repetition: .harmless)
+    }
+
+    /// A created file as an item. Drive creates in a trashed folder, too, and trashes at once.
+    func created(
+        _ file: DriveFile, in parent: ItemReference
+    ) async throws(ProviderError) -> Item {
+        guard file.trashed != true else {
+            throw ProviderError(.parentNotFound, detail: "the folder is in Drive's trash")
+        }
+        return file.item(parent: file.parents?.first.map { ItemID($0) } ?? parent.id)
+    }
+
+    /// What a refused create means: "id in use" is an earlier try that succeeded.
+    func createdBefore(
+        _ failure: DriveFailure, id: ItemID, parent: ItemReference
+    ) async throws(ProviderError) -> Item {
+        let file = try await fileCreatedBefore(failure, id: id)
+        return try await created(file, in: parent)
+    }
+
+    func fileCreatedBefore(
+        _ failure: DriveFailure, id: ItemID
+    ) async throws(ProviderError) -> DriveFile {
+        switch failure.error.kind {
+        case .nameTaken: return try await api.metadata(id)
+        case .notFound: throw ProviderError(.parentNotFound, detail: failure.error.detail)
+        default: throw failure.error
+        }
+    }
+
+    public func move(_ move: Move) async throws(ProviderError) -> Item {
+        switch try await api.perform(try request(for: move)) {
+        case .success(let response): return try moved(api.decode(response))
+        case .refused(let failure): throw await refusal(failure, of: move)
+        }
+    }
+
+    /// One atomic call for the place, the name and the time; absolute, so it can be repeated.
+    private func request(for move: Move) throws(ProviderError) -> HTTPRequest {
+        try refuseSynthetic(move.item)
+        try refuseSynthetic(move.parent)
+        var query = GoogleDriveAPI.fileQuery
+        if move.parent.id != move.oldParent.id {
+            query.append(("addParents", move.parent.id.rawValue))
+            if SyntheticFolder(move.oldParent.id) == nil {
+                query.append(("removeParents", move.oldParent.id.rawValue))
+            }
+        }
+        return try api.request(
+            "PATCH", api.file(move.item.id), query,
+            DriveMetadata(name: move.name, modifiedTime: Self.spelled(move.modifiedTime)),
+            repetition: .harmless)
+    }
+
+    private func moved(_ file: DriveFile) throws(ProviderError) -> Item {
+        guard file.trashed != true else { throw Self.inTrash }
+        return file.item(parent: file.parents?.first.map { ItemID($0) })
+    }
+
+    /// Drive says 404 for the item and for the folder, and 400 for a cycle.
+    private func refusal(_ failure: DriveFailure, of move: Move) async -> ProviderError {
+        let error = failure.error
+        switch error.kind {
+        case .badRequest where move.parent.id != move.oldParent.id:
+            return ProviderError(.moveIntoItself, detail: error.detail)
+        case .notFound where move.parent.id != move.oldParent.id:
+            return await missing(error, item: move.item)
+        default: return error
+        }
+    }
+
+    /// Whether it is the item or the folder that is not there.
+    private func missing(_ error: ProviderError, item: ItemReference) async -> ProviderError {
+        do throws(ProviderError) {
+            _ = try await api.metadata(item.id)
+            return ProviderError(.parentNotFound, detail: error.detail)
+        } catch {
+            return error
+        }
+    }
+
+    public func delete(_ deletion: Deletion) async throws(ProviderError) {
+        if let revision = deletion.revision {
+            // v3 knows no precondition; what goes is in the trash, so a race loses nothing.
+            do throws(ProviderError) {
+                try Self.check(try await api.metadata(deletion.item.id), is: revision)
+            } catch {
+                if error.kind == .notFound { return }
+                throw error
+            }
+        }
+        switch try await api.perform(try request(for: deletion)) {
+        case .success: return
+        case .refused(let failure):
+            if failure.status != 404 { throw failure.error }
+        }
+    }
+
+    private static func check(
+        _ file: DriveFile, is revision: Revision
+    ) throws(ProviderError) {
+        guard file.trashed == true || file.headRevisionId == revision.rawValue else {
+            throw ProviderError(.preconditionFailed, detail: "Drive has a newer revision")
+        }
+    }
+
+    private func request(for deletion: Deletion) throws(ProviderError) -> HTTPRequest {
+        try refuseSynthetic(deletion.item)
+        return try api.request(
+            "PATCH", api.file(deletion.item.id),
+            [("supportsAllDrives", "true"), ("fields", "id")], DriveMetadata(trashed: true),
+            repetition: .harmless)
+    }
+
+    public func copy(_ copy: Copy) async throws(ProviderError) -> Item {
+        try refuseSynthetic(copy.parent)
+        let id = try await idForCreation(copy.reservedID)
+        let file: DriveFile
+        switch try await api.perform(try request(for: copy, id: id)) {
+        case .success(let response): file = try api.decode(response)
+        case .refused(let failure):
+            switch failure.error.kind {
+            case .badRequest: file = try await copyNative(copy, failure)
+            case .notFound: throw await missing(failure.error, item: copy.item)
+            default: file = try await fileCreatedBefore(failure, id: id)
+            }
+        }
+        let item = try await created(file, in: copy.parent)
+        // Copies of native documents ignore the time.
+        guard let time = copy.modifiedTime?.truncated(to: .milliseconds),
+            item.clientModifiedTime?.truncated(to: .milliseconds) != time
+        else { return item }
+        return try await setAttributes(
+            of: ItemReference(id: item.id, path: .root), to: AttributeChange(modifiedTime: time))
+    }
+
+    private func request(for copy: Copy, id: ItemID?) throws(ProviderError) -> HTTPRequest {
+        try api.request(
+            "POST", api.file(copy.item.id, "/copy"), GoogleDriveAPI.fileQuery,
+            DriveMetadata(
+                id: id?.rawValue, name: copy.name, parents: [copy.parent.id.rawValue],
+                modifiedTime: Self.spelled(copy.modifiedTime)),
+            repetition: id == nil ? .onlyIfNotDone : .harmless)
+    }
+
+    /// Copies of native documents cannot be given an id.
+    private func copyNative(
+        _ copy: Copy, _ failure: DriveFailure
+    ) async throws(ProviderError) -> DriveFile {
+        let source = try await api.metadata(copy.item.id)
+        guard source.item(parent: nil).kind == .nativeDocument else { throw failure.error }
+        return try await api.send(try request(for: copy, id: nil))
+    }
+
+    public func setAttributes(
+        of item: ItemReference, to change: AttributeChange
+    ) async throws(ProviderError) -> Item {
+        try refuseSynthetic(item)
+        let file: DriveFile = try await api.send(
+            try api.request(
+                "PATCH", api.file(item.id), GoogleDriveAPI.fileQuery,
+                DriveMetadata(
+                    modifiedTime: Self.spelled(change.modifiedTime),
+                    description: change.description),
+                repetition: .harmless))
+        return try moved(file)
+    }
+
+    // MARK: Many at once
+
+    public func createFolders(_ folders: [NewFolder]) async -> [Result<Item, ProviderError>] {
+        var named = folders
+        do throws(ProviderError) {
+            let missing = named.indices.filter { named[$0].reservedID == nil }
+            for (index, id) in zip(missing, try await reserveIDs(missing.count)) {
+                named[index].reservedID = id
+            }
+        } catch { return folders.map { _ in .failure(error) } }
+        return await inBatch(named) { folder throws(ProviderError) in
+            try creation(of: folder, id: try await idForCreation(folder.reservedID))
+        } result: { folder, response throws(ProviderError) in
+            try await created(api.decode(response), in: folder.parent)
+        } alone: { folder throws(ProviderError) in
+            try await createFolder(folder)
+        }
+    }
+
+    public func move(_ moves: [Move]) async -> [Result<Item, ProviderError>] {
+        await inBatch(moves) { move throws(ProviderError) in
+            try request(for: move)
+        } result: { _, response throws(ProviderError) in
+            try moved(api.decode(response))
+        } alone: { entry throws(ProviderError) in
+            try await move(entry)
+        }
+    }
+
+    public func delete(_ deletions: [Deletion]) async -> [Result<Void, ProviderError>] {
+        let refused = await staleDeletions(deletions)
+        let pending = deletions.indices.filter { refused[$0] == nil }
+        let results: [Result<Void, ProviderError>] = await inBatch(
+            pending.map { Deletion(item: deletions[$0].item) }
+        ) { deletion throws(ProviderError) in
+            try request(for: deletion)
+        } result: { _, _ in
+            ()
+        } alone: { deletion throws(ProviderError) in
+            try await delete(deletion)
+        }
+        var all = refused.map { $0 ?? .success(()) }
+        for (index, result) in zip(pending, results) { all[index] = result }
+        return all
+    }
+
+    /// For each deletion of a revision that is not to be carried out, how it ends.
+    private func staleDeletions(_ deletions: [Deletion]) async -> [Result<Void, ProviderError>?] {
+        let guarded = deletions.indices.filter { deletions[$0].revision != nil }
+        var refused = [Result<Void, ProviderError>?](repeating: nil, count: deletions.count)
+        guard !guarded.isEmpty else { return refused }
+        let files: [Result<DriveFile, ProviderError>] = await inBatch(
+            guarded.map { deletions[$0].item.id }
+        ) { id in
+            HTTPRequest(
+                method: "GET", url: api.url(api.file(id), GoogleDriveAPI.fileQuery),
+                repetition: .harmless)
+        } result: { _, response throws(ProviderError) in
+            try api.decode(response)
+        } alone: { id throws(ProviderError) in
+            try await api.metadata(id)
+        }
+        for (index, file) in zip(guarded, files) {
+            guard let revision = deletions[index].revision else { continue }
+            do throws(ProviderError) {
+                try Self.check(try file.get(), is: revision)
+            } catch {
+                refused[index] = error.kind == .notFound ? .success(()) : .failure(error)
+            }
+        }
+        return refused
+    }
+
+    // MARK: Spelling
+
+    static func spelled(_ time: Timestamp?) -> String? { time?.rfc3339(.milliseconds) }
+
+    func refuseSynthetic(_ item: ItemReference) throws(ProviderError) {
+        if SyntheticFolder(item.id) != nil {
+            throw ProviderError(.noPermission, detail: "Drive itself has no such folder")
+        }
+    }
+}
