@@ -102,8 +102,8 @@ let package = Package(
             tests("OortContentStoreTests", ["OortContentStore", "OortCatalog", "OortModel"]),
             tests("OortSyncTests", ["OortSync", "OortCatalog", "OortContentStore", "OortPlanner", "OortModel"]),
             tests("OortFileSystemTests", ["OortFileSystem", "OortCatalog", "OortContentStore", "OortModel"]),
-            tests("OortTransportTests", ["OortTransport", "OortModel", flyingFox]),
-            tests("OortSignInTests", ["OortSignIn", "OortTransport", "OortModel"]),
+            tests("OortTransportTests", ["OortTransport", "OortModel", flyingFox, logging]),
+            tests("OortSignInTests", ["OortSignIn", "OortTransport", "OortModel", crypto, flyingFox, logging]),
             tests("OortSimulatorsTests", ["OortSimulators", "OortModel", flyingFox]),
             tests(
                 "OortProviderTests",

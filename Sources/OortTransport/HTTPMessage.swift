@@ -48,6 +48,9 @@ public struct HTTPRequest: Sendable {
     /// The longest time until the answer's head is there; long polls give more. Bodies have no
     /// total limit: a transfer that stalls is ended by the low-speed limit.
     public var answerTimeout: Duration
+    /// Whether the service answers only when it has news: such a request waits without taking one
+    /// of the account's places in flight.
+    public var isLongPoll = false
     /// Called with the number of body bytes sent so far; must be quick. Nil for nobody.
     public var onSent: (@Sendable (Int64) -> Void)?
 

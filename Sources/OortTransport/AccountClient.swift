@@ -1,0 +1,21 @@
+public import Logging
+
+/// Everything that an account's requests pass through, in one place.
+public enum AccountClient {
+    /// The decorators around `wire`, from the outside in: each try of a request takes its turn,
+    /// gets a token and is logged.
+    public static func make(
+        wire: any HTTPClient,
+        tokens: any AccessTokens,
+        rules: AnswerRules = .standard,
+        requestsInFlight: Int,
+        policy: RetryPolicy = RetryPolicy(),
+        logger: Logger,
+        time: Timekeeper = .continuous
+    ) -> any HTTPClient {
+        let logged = LoggingClient(wire, logger: logger, time: time)
+        let authorized = AuthorizingClient(logged, tokens: tokens, rules: rules)
+        let limited = LimitingClient(authorized, limit: requestsInFlight, rules: rules, time: time)
+        return RetryingClient(limited, policy: policy, rules: rules, time: time)
+    }
+}

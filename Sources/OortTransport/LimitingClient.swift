@@ -1,0 +1,134 @@
+import OortModel
+import Synchronization
+
+/// Keeps the number of an account's requests in flight where its service wants it, interactive
+/// ones first. A place is held until the answer's body was read to its end or let go.
+public final class LimitingClient: HTTPClient {
+    private struct State {
+        var queue: RequestQueue
+        var waiting: [RequestQueue.ID: CheckedContinuation<Bool, Never>] = [:]
+        /// Wakes the queue when the service's Retry-After has passed; ends by itself.
+        var alarm: Task<Void, Never>?
+    }
+
+    private let next: any HTTPClient
+    private let rules: AnswerRules
+    private let time: Timekeeper
+    private let state: Mutex<State>
+
+    /// At most `limit` requests of an account go to `next` at one time.
+    public init(
+        _ next: any HTTPClient,
+        limit: Int,
+        rules: AnswerRules = .standard,
+        time: Timekeeper = .continuous
+    ) {
+        self.next = next
+        self.rules = rules
+        self.time = time
+        state = Mutex(State(queue: RequestQueue(limit: limit)))
+    }
+
+    deinit { state.withLock { $0.alarm?.cancel() } }
+
+    /// How many requests may be in flight at present.
+    public var currentLimit: Int { state.withLock { $0.queue.currentLimit } }
+
+    public func stream(
+        _ request: HTTPRequest
+    ) async throws(TransportError) -> HTTPStreamedResponse {
+        guard !request.isLongPoll else { return try await next.stream(request) }
+        let place = try await place()
+        let (answer, meaning) = try await next.stream(request, by: rules)
+        judge(place.id, meaning)
+        return HTTPStreamedResponse(
+            head: answer.head,
+            body: ByteStream { () async throws(ProviderError) in
+                do throws(ProviderError) {
+                    let part = try await answer.body.next()
+                    if part == nil { place.leave() }
+                    return part
+                } catch {
+                    place.leave()
+                    throw error
+                }
+            })
+    }
+
+    // MARK: Places
+
+    /// A request's place in flight; given back by `leave` or when it is let go.
+    private final class Place: Sendable {
+        let id: RequestQueue.ID
+        private let owner: LimitingClient
+
+        init(id: RequestQueue.ID, owner: LimitingClient) {
+            self.id = id
+            self.owner = owner
+        }
+
+        func leave() { owner.finish(id) }
+
+        deinit { owner.finish(id) }
+    }
+
+    private func place() async throws(TransportError) -> Place {
+        let id = state.withLock { $0.queue.newID() }
+        let priority = RequestPriority.current
+        let isAdmitted = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                state.withLock { state in
+                    state.queue.enqueue(id, priority)
+                    state.waiting[id] = continuation
+                }
+                // A cancellation before this line found nobody to wake.
+                if Task.isCancelled { withdraw(id) }
+                advance()
+            }
+        } onCancel: {
+            withdraw(id)
+        }
+        guard isAdmitted else { throw .cancelled }
+        return Place(id: id, owner: self)
+    }
+
+    private func withdraw(_ id: RequestQueue.ID) {
+        let continuation = state.withLock { state -> CheckedContinuation<Bool, Never>? in
+            guard let continuation = state.waiting[id], state.queue.withdraw(id) else { return nil }
+            state.waiting[id] = nil
+            return continuation
+        }
+        continuation?.resume(returning: false)
+    }
+
+    private func finish(_ id: RequestQueue.ID) {
+        state.withLock { $0.queue.finish(id) }
+        advance()
+    }
+
+    private func judge(_ id: RequestQueue.ID, _ meaning: AnswerRules.Meaning) {
+        state.withLock { $0.queue.judge(id, meaning, at: time.now) }
+    }
+
+    /// Starts what may start, and sets the alarm when the account is blocked.
+    private func advance() {
+        let started = state.withLock { state in
+            let now = time.now
+            let ids = state.queue.startable(at: now)
+            if let until = state.queue.blockedUntil, !state.queue.isIdle, state.alarm == nil {
+                let time = time
+                state.alarm = Task { [weak self] in
+                    try? await time.sleep(until - now)
+                    self?.ring()
+                }
+            }
+            return ids.compactMap { state.waiting.removeValue(forKey: $0) }
+        }
+        for continuation in started { continuation.resume(returning: true) }
+    }
+
+    private func ring() {
+        state.withLock { $0.alarm = nil }
+        advance()
+    }
+}

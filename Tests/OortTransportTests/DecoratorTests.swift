@@ -1,0 +1,370 @@
+import Logging
+import OortModel
+import Synchronization
+import Testing
+
+@testable import OortTransport
+
+/// A client whose answers a closure makes.
+struct ScriptedClient: HTTPClient {
+    let answer: @Sendable (HTTPRequest) async throws(TransportError) -> HTTPStreamedResponse
+
+    func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPStreamedResponse {
+        try await answer(request)
+    }
+}
+
+func answer(
+    _ status: Int, _ headers: [(String, String)] = [], _ body: String = ""
+) -> HTTPStreamedResponse {
+    HTTPStreamedResponse(
+        HTTPResponse(
+            head: HTTPResponseHead(
+                status: status, headers: headers.map { (name: $0.0, value: $0.1) },
+                httpVersion: "2"),
+            body: Array(body.utf8)))
+}
+
+/// Time that passes only by being slept through.
+final class SleptTime: Clock, Sendable {
+    struct Instant: InstantProtocol {
+        var offset: Duration
+        func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
+        func duration(to other: Instant) -> Duration { other.offset - offset }
+        static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
+    }
+    private let current = Mutex(Duration.zero)
+    private let slept = Mutex<[Duration]>([])
+    var now: Instant { Instant(offset: current.withLock { $0 }) }
+    var minimumResolution: Duration { .nanoseconds(1) }
+    var sleeps: [Duration] { slept.withLock { $0 } }
+    func sleep(until deadline: Instant, tolerance: Duration?) async throws {
+        try Task.checkCancellation()
+        let start = now
+        slept.withLock { $0.append(start.duration(to: deadline)) }
+        current.withLock { $0 = max($0, deadline.offset) }
+    }
+}
+
+@Suite("retries")
+struct RetryingClientTests {
+    @Test(
+        "what may be sent again is, and nothing else",
+        arguments: [
+            (429, HTTPRequest.Repetition.onlyIfNotDone, true),
+            (429, .harmless, true),
+            (500, .harmless, true),
+            (500, .onlyIfNotDone, false),
+            (404, .harmless, false),
+            (401, .harmless, false),
+        ])
+    func repetition(status: Int, repetition: HTTPRequest.Repetition, isRepeated: Bool) async throws {
+        let calls = Atomic(0)
+        let client = RetryingClient(
+            ScriptedClient { _ in
+                calls.add(1, ordering: .relaxed).newValue == 1 ? answer(status) : answer(200)
+            },
+            time: Timekeeper(SleptTime()))
+        let got = try await client.send(
+            HTTPRequest(method: "POST", url: "http://x/", repetition: repetition))
+        #expect(got.head.status == (isRepeated ? 200 : status))
+        #expect(calls.load(ordering: .relaxed) == (isRepeated ? 2 : 1))
+    }
+
+    @Test("a broken connection is retried only where repeating is harmless")
+    func broken() async throws {
+        for (repetition, error, expected) in [
+            (HTTPRequest.Repetition.harmless, TransportError.broken("x"), 2),
+            (.onlyIfNotDone, .broken("x"), 1),
+            (.onlyIfNotDone, .unreachable("x"), 2),
+            (.harmless, .untrusted("x"), 1),
+        ] {
+            let calls = Atomic(0)
+            let client = RetryingClient(
+                ScriptedClient { _ throws(TransportError) in
+                    guard calls.add(1, ordering: .relaxed).newValue > 1 else { throw error }
+                    return answer(200)
+                },
+                time: Timekeeper(SleptTime()))
+            let request = HTTPRequest(method: "GET", url: "http://x/", repetition: repetition)
+            if expected == 2 {
+                #expect(try await client.send(request).head.status == 200)
+            } else {
+                await #expect(throws: error) { try await client.send(request) }
+            }
+            #expect(calls.load(ordering: .relaxed) == expected)
+        }
+    }
+
+    @Test("waits grow with full jitter, and never undercut Retry-After")
+    func backOff() async throws {
+        let clock = SleptTime()
+        let calls = Atomic(0)
+        var policy = RetryPolicy()
+        policy.firstDelay = .seconds(1)
+        policy.longestDelay = .seconds(4)
+        policy.jitter = { 0.5 }
+        let client = RetryingClient(
+            ScriptedClient { _ in
+                switch calls.add(1, ordering: .relaxed).newValue {
+                case 1...4: answer(429)
+                case 5: answer(429, [("Retry-After", "7")])
+                default: answer(200)
+                }
+            },
+            policy: policy, time: Timekeeper(clock))
+        let got = try await client.send(HTTPRequest(method: "GET", url: "http://x/"))
+        #expect(got.head.status == 200)
+        #expect(
+            clock.sleeps == [
+                .seconds(0.5), .seconds(1), .seconds(2), .seconds(2), .seconds(7),
+            ])
+    }
+
+    @Test("after its patience the last answer is handed up, later in the background")
+    func patience() async throws {
+        for (priority, total) in [(RequestPriority.interactive, 30), (.background, 300)] {
+            let clock = SleptTime()
+            var policy = RetryPolicy()
+            policy.jitter = { 0 }
+            let client = RetryingClient(
+                ScriptedClient { _ in answer(503, [("Retry-After", "10")], "busy") },
+                policy: policy, time: Timekeeper(clock))
+            let got = try await RequestPriority.$current.withValue(priority) {
+                try await client.send(HTTPRequest(method: "GET", url: "http://x/"))
+            }
+            #expect(got.head.status == 503)
+            #expect(got.body == Array("busy".utf8))
+            #expect(clock.sleeps.count == total / 10)
+        }
+    }
+
+    @Test("a service's own rules decide by the body, which the caller still gets")
+    func ownRules() async throws {
+        let rules = AnswerRules { answer in
+            String(decoding: answer.body, as: UTF8.self).contains("rateLimitExceeded")
+                ? .notDone(retryAfter: nil) : AnswerRules.standard.meaning(answer)
+        }
+        let calls = Atomic(0)
+        let client = RetryingClient(
+            ScriptedClient { _ in
+                calls.add(1, ordering: .relaxed).newValue == 1
+                    ? answer(403, [], "rateLimitExceeded") : answer(403, [], "forbidden")
+            },
+            rules: rules, time: Timekeeper(SleptTime()))
+        let got = try await client.send(HTTPRequest(method: "GET", url: "http://x/"))
+        #expect(got.body == Array("forbidden".utf8))
+        #expect(calls.load(ordering: .relaxed) == 2)
+    }
+}
+
+@Suite("authorization")
+struct AuthorizingClientTests {
+    private final class CountingTokens: AccessTokens {
+        let refreshes = Atomic(0)
+        func token() async throws(TransportError) -> String {
+            "token\(refreshes.load(ordering: .relaxed))"
+        }
+        func refresh(afterRejectionOf rejected: String) async throws(TransportError) -> String {
+            "token\(refreshes.add(1, ordering: .relaxed).newValue)"
+        }
+    }
+
+    @Test("a rejected token is replaced once, and the second answer counts")
+    func rejection() async throws {
+        let tokens = CountingTokens()
+        let client = AuthorizingClient(
+            ScriptedClient { request in
+                let field = request.headers.first { $0.name == "Authorization" }?.value
+                return answer(field == "Bearer token1" ? 200 : 401)
+            }, tokens: tokens)
+        #expect(try await client.send(HTTPRequest(method: "GET", url: "x")).head.status == 200)
+        let never = AuthorizingClient(ScriptedClient { _ in answer(401) }, tokens: tokens)
+        #expect(try await never.send(HTTPRequest(method: "GET", url: "x")).head.status == 401)
+        #expect(tokens.refreshes.load(ordering: .relaxed) == 2)
+    }
+
+    @Test("a pre-signed request gets no token")
+    func preSigned() async throws {
+        let client = AuthorizingClient(
+            ScriptedClient { request in
+                answer(request.headers.contains { $0.name == "Authorization" } ? 500 : 200)
+            }, tokens: FixedToken("hush"))
+        let request = HTTPRequest(method: "GET", url: "x", isAuthorized: false)
+        #expect(try await client.send(request).head.status == 200)
+    }
+
+    @Test("a fixed token that is refused means signed out")
+    func fixed() async throws {
+        let client = AuthorizingClient(
+            ScriptedClient { _ in answer(401) }, tokens: FixedToken("hush"))
+        await #expect {
+            try await client.send(HTTPRequest(method: "GET", url: "x"))
+        } throws: { error in
+            guard case TransportError.signedOut(let text)? = error as? TransportError else {
+                return false
+            }
+            return !text.contains("hush")
+        }
+    }
+}
+
+@Suite("limits")
+struct RequestQueueTests {
+    private func enqueue(
+        _ queue: inout RequestQueue, _ priority: RequestPriority, _ count: Int
+    ) -> [RequestQueue.ID] {
+        (0..<count).map { _ in
+            let id = queue.newID()
+            queue.enqueue(id, priority)
+            return id
+        }
+    }
+
+    @Test("interactive requests go first, and background ones leave them a place")
+    func priorities() {
+        var queue = RequestQueue(limit: 3)
+        let background = enqueue(&queue, .background, 4)
+        #expect(queue.startable(at: .zero) == Array(background[..<2]))
+        let interactive = enqueue(&queue, .interactive, 2)
+        #expect(queue.startable(at: .zero) == [interactive[0]])
+        queue.finish(background[0])
+        #expect(queue.startable(at: .zero) == [interactive[1]])
+        queue.finish(interactive[0])
+        #expect(queue.startable(at: .zero) == [])
+        queue.finish(interactive[1])
+        #expect(queue.startable(at: .zero) == [background[2]])
+    }
+
+    @Test("a limit of one still lets background requests through")
+    func one() {
+        var queue = RequestQueue(limit: 1)
+        let ids = enqueue(&queue, .background, 2)
+        #expect(queue.startable(at: .zero) == [ids[0]])
+    }
+
+    @Test("one complaint for all that were in flight halves the limit once; it grows back")
+    func halving() {
+        var queue = RequestQueue(limit: 8)
+        let ids = enqueue(&queue, .interactive, 8)
+        #expect(queue.startable(at: .zero) == ids)
+        for id in ids {
+            queue.judge(id, .notDone(retryAfter: nil), at: .zero)
+            queue.finish(id)
+        }
+        #expect(queue.currentLimit == 4)
+        var rounds = 0
+        while queue.currentLimit < 8 {
+            for id in enqueue(&queue, .interactive, queue.currentLimit) {
+                _ = queue.startable(at: .zero)
+                queue.judge(id, .final, at: .zero)
+                queue.finish(id)
+            }
+            rounds += 1
+        }
+        #expect((4...6).contains(rounds))
+        for id in enqueue(&queue, .interactive, 100) {
+            _ = queue.startable(at: .zero)
+            queue.judge(id, .notDone(retryAfter: nil), at: .zero)
+            queue.finish(id)
+        }
+        #expect(queue.currentLimit == 1)
+    }
+
+    @Test("Retry-After holds back the whole account until it has passed")
+    func retryAfter() {
+        var queue = RequestQueue(limit: 4)
+        let ids = enqueue(&queue, .interactive, 3)
+        #expect(queue.startable(at: .zero).count == 3)
+        queue.judge(ids[0], .notDone(retryAfter: .seconds(9)), at: .seconds(1))
+        queue.finish(ids[0])
+        let later = enqueue(&queue, .interactive, 1)
+        #expect(queue.startable(at: .seconds(9)) == [])
+        #expect(queue.blockedUntil == .seconds(10))
+        queue.finish(ids[1])
+        queue.finish(ids[2])
+        #expect(queue.startable(at: .seconds(10)) == later)
+    }
+}
+
+@Suite("the whole stack")
+struct AccountClientTests {
+    @Test("no more than the limit is in flight, and a place lasts as long as the body")
+    func concurrency() async throws {
+        let inFlight = Atomic(0)
+        let most = Mutex(0)
+        let client = LimitingClient(
+            ScriptedClient { _ in
+                let now = inFlight.add(1, ordering: .sequentiallyConsistent).newValue
+                most.withLock { $0 = max($0, now) }
+                return HTTPStreamedResponse(
+                    head: HTTPResponseHead(status: 200, headers: [], httpVersion: "2"),
+                    body: ByteStream { () async throws(ProviderError) in
+                        await Task.yield()
+                        inFlight.subtract(1, ordering: .sequentiallyConsistent)
+                        return nil
+                    })
+            }, limit: 5)
+        try await withThrowingTaskGroup { group in
+            for _ in 0..<200 {
+                group.addTask {
+                    _ = try await client.send(HTTPRequest(method: "GET", url: "x"))
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(most.withLock { $0 } <= 5)
+        #expect(client.currentLimit == 5)
+    }
+
+    @Test("a cancelled request gives up its turn, and a stream that is let go its place")
+    func givingUp() async throws {
+        let client = LimitingClient(ScriptedClient { _ in answer(200, [], "x") }, limit: 1)
+        var held: HTTPStreamedResponse? = try await client.stream(
+            HTTPRequest(method: "GET", url: "x"))
+        let waiting = Task { try await client.send(HTTPRequest(method: "GET", url: "x")) }
+        waiting.cancel()
+        await #expect(throws: TransportError.cancelled) { try await waiting.value }
+        #expect(held?.head.status == 200)
+        held = nil
+        #expect(try await client.send(HTTPRequest(method: "GET", url: "x")).head.status == 200)
+    }
+
+    @Test("logs tell the request and no secret")
+    func logs() async throws {
+        let lines = Mutex<[String]>([])
+        var logger = Logger(label: "test") { _ in CapturedLog { line in lines.withLock { $0.append(line) } } }
+        logger.logLevel = .trace
+        let client = AccountClient.make(
+            wire: ScriptedClient { _ in answer(200, [("Set-Cookie", "hush")], "body") },
+            tokens: FixedToken("hush"), requestsInFlight: 4, logger: logger)
+        _ = try await client.send(
+            HTTPRequest(method: "GET", url: "https://host/a/b?upload_id=hush"))
+        _ = try await client.send(
+            HTTPRequest(
+                method: "PUT", url: "https://me:hush@signed:1/up/hush?sig=hush",
+                isAuthorized: false))
+        let text = lines.withLock { $0.joined(separator: "\n") }
+        #expect(text.contains("GET host/a/b: 200 HTTP/2, 4 bytes"))
+        #expect(text.contains("PUT signed:1/…: 200"))
+        #expect(!text.contains("hush"))
+    }
+}
+
+/// A log handler that hands each line to a closure.
+struct CapturedLog: LogHandler {
+    let write: @Sendable (String) -> Void
+    var logLevel = Logger.Level.trace
+    var metadata: Logger.Metadata = [:]
+
+    init(_ write: @escaping @Sendable (String) -> Void) { self.write = write }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        write("\(event.message) \(metadata) \(event.metadata ?? [:])")
+    }
+}
