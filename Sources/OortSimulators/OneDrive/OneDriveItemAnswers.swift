@@ -1,5 +1,6 @@
 import Foundation
 import OortModel
+import Synchronization
 
 /// What folders hold in all, computed anew only when the tree has changed.
 struct FolderSums: Sendable {

@@ -1,0 +1,195 @@
+import Foundation
+import OortModel
+import Synchronization
+
+extension SimulatedOneDrive {
+    // MARK: Reading
+
+    /// A pre-signed address of an item's current content.
+    func downloadURL(of item: SimulatedItem, _ request: SimulatorRequest) -> String {
+        let epoch = state.withLock { $0.downloadEpoch }
+        let signature = Data("\(epoch);\(item.id)".utf8).base64EncodedString()
+            .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        let path =
+            "/personal/\(Self.driveID)/_layouts/15/download.aspx?UniqueId=\(item.version)"
+            + "&Translate=false&tempauth=v1e.\(signature)&ApiVersion=2.0"
+        return request.url(host: Hosts.content, path: path)
+    }
+
+    func contentRedirect(_ target: GraphTarget, _ request: SimulatorRequest) -> SimulatorAnswer {
+        guard let item = account.withTree({ find(target, in: $0) }) else {
+            return failure(404, "itemNotFound", request: request)
+        }
+        if let known = request.header("If-None-Match"), Self.tag(known, fits: item) {
+            return SimulatorAnswer(status: 304)
+        }
+        if item.extra["malware"] != nil {
+            return failure(
+                403, "malwareDetected", headers: [("X-Virus-Infected", "Win32/Example")],
+                request: request)
+        }
+        guard item.kind == .file else {
+            return failure(
+                400, "invalidRequest", "You cannot get content for a folder", request: request)
+        }
+        return SimulatorAnswer(
+            status: 302, headers: [("Location", downloadURL(of: item, request))])
+    }
+
+    func download(_ request: SimulatorRequest) -> SimulatorAnswer {
+        guard request.method == "GET", var text = request.query("tempauth"), text.hasPrefix("v1e.")
+        else { return failure(404, "itemNotFound", request: request) }
+        text.removeFirst(4)
+        text = text.replacing("-", with: "+").replacing("_", with: "/")
+        text += String(repeating: "=", count: (4 - text.count % 4) % 4)
+        let parts = (Data(base64Encoded: text).map { String(decoding: $0, as: UTF8.self) } ?? "")
+            .split(separator: ";").map(String.init)
+        let (epoch, tagsContent) = state.withLock { ($0.downloadEpoch, $0.habits.tagsContent) }
+        guard parts.count >= 2, parts[0] == String(epoch) else {
+            return failure(401, "unauthenticated", inner: "expiredToken", request: request)
+        }
+        if parts.count == 3 { return downloadVersion(parts[1], parts[2], request) }
+        let found = account.withTree { tree in
+            tree.isTrashed(parts[1]) ? nil : tree.item(parts[1])
+        }
+        guard let item = found, let content = item.head?.content else {
+            return failure(404, "itemNotFound", request: request)
+        }
+        return .content(
+            content, for: request, type: item.mimeType ?? Self.mimeType(of: item.name),
+            headers: tagsContent ? [("ETag", Self.tags(item).eTag)] : [])
+    }
+
+    private func downloadVersion(
+        _ id: String, _ version: String, _ request: SimulatorRequest
+    ) -> SimulatorAnswer {
+        let revisions = account.withTree { $0.item(id)?.revisions } ?? []
+        guard let number = Int(version), revisions.indices.contains(number - 1) else {
+            return failure(404, "itemNotFound", request: request)
+        }
+        return .content(revisions[number - 1].content, for: request)
+    }
+
+    // MARK: Versions
+
+    func versions(_ target: GraphTarget, _ request: SimulatorRequest) -> SimulatorAnswer {
+        guard let item = account.withTree({ find(target, in: $0) }) else {
+            return failure(404, "itemNotFound", request: request)
+        }
+        if target.action.count == 1, request.method == "GET" {
+            let list = item.revisions.enumerated().map { index, revision -> JSON in
+                [
+                    "id": .string("\(index + 1).0"),
+                    "size": .integer(revision.content.size),
+                    "lastModifiedDateTime": Self.rfc3339(revision.serverModifiedTime),
+                ]
+            }
+            return .json(["value": .array(list.reversed())])
+        }
+        guard target.action.count == 3, let number = Double(target.action[1]).map({ Int($0) }),
+            item.revisions.indices.contains(number - 1)
+        else { return failure(404, "itemNotFound", request: request) }
+        switch (request.method, target.action[2]) {
+        case ("GET", "content"):
+            guard number < item.revisions.count else {
+                return failure(
+                    400, "invalidRequest", "You cannot get the content of the current version.",
+                    request: request)
+            }
+            let epoch = state.withLock { $0.downloadEpoch }
+            let signature = Data("\(epoch);\(item.id);\(number)".utf8).base64EncodedString()
+                .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+            let path = "/personal/x/_layouts/15/download.aspx?tempauth=v1e.\(signature)"
+            return SimulatorAnswer(
+                status: 302,
+                headers: [("Location", request.url(host: Hosts.content, path: path))])
+        case ("POST", "restoreVersion"):
+            account.withTree { tree in
+                _ = tree.write(item.revisions[number - 1].content, to: item.id)
+            }
+            return SimulatorAnswer(status: 204)
+        default: return failure(405, "Request_BadRequest", request: request)
+        }
+    }
+
+    // MARK: Thumbnails
+
+    func thumbnailSets(of item: SimulatedItem, _ request: SimulatorRequest) -> JSON {
+        let type = item.mimeType ?? Self.mimeType(of: item.name)
+        guard item.kind == .file, type.hasPrefix("image/") else { return [] }
+        func picture(_ edge: Int64) -> JSON {
+            [
+                "url": .string(
+                    request.url(
+                        host: Hosts.thumbnails,
+                        path: "/transform/thumbnail?docid=\(item.id)&width=\(edge)")),
+                "width": .integer(edge), "height": .integer(edge * 3 / 4),
+            ]
+        }
+        return [["id": "0", "small": picture(96), "medium": picture(176), "large": picture(800)]]
+    }
+
+    func thumbnails(_ target: GraphTarget, _ request: SimulatorRequest) -> SimulatorAnswer {
+        guard let item = account.withTree({ find(target, in: $0) }) else {
+            return failure(404, "itemNotFound", request: request)
+        }
+        let sets = thumbnailSets(of: item, request)
+        guard target.action.count > 1 else { return .json(["value": sets]) }
+        // thumbnails/0/medium, thumbnails/0/medium/content
+        guard target.action.count > 2,
+            let picture = sets.elements?.first?[target.action[2]], let url = picture["url"]?.text
+        else { return failure(404, "itemNotFound", request: request) }
+        guard target.action.last == "content" else { return .json(picture) }
+        return SimulatorAnswer(status: 302, headers: [("Location", url)])
+    }
+
+    func thumbnailPicture(_ request: SimulatorRequest) -> SimulatorAnswer {
+        let edge = min(max(request.query("width").flatMap { Int($0) } ?? 96, 1), 1024)
+        return SimulatorAnswer(
+            status: 200, headers: [("Content-Type", "image/png")],
+            body: .bytes(
+                SamplePicture(width: edge, height: max(1, edge * 3 / 4), seed: 5).png))
+    }
+
+    // MARK: Search and links
+
+    func search(_ target: GraphTarget, _ request: SimulatorRequest) -> SimulatorAnswer {
+        let words = (target.argument ?? "").lowercased()
+        let found = account.withTree { tree in
+            tree.descendants(of: tree.rootID)
+                .filter { !words.isEmpty && $0.name.lowercased().contains(words) }
+                .prefix(200)
+                .map { selected(json($0, in: tree, request: request), request) }
+        }
+        return .json(["value": .array(Array(found))])
+    }
+
+    /// The same link for the same question, however often it is asked.
+    func createLink(_ target: GraphTarget, _ request: SimulatorRequest) -> SimulatorAnswer {
+        guard let item = account.withTree({ find(target, in: $0) }) else {
+            return failure(404, "itemNotFound", request: request)
+        }
+        let type = request.json?["type"]?.text ?? "view"
+        guard ["view", "edit", "embed"].contains(type) else {
+            return failure(400, "invalidRequest", request: request)
+        }
+        guard request.json?["password"] == nil, request.json?["expirationDateTime"] == nil else {
+            return failure(403, "accessDenied", "Not part of your plan.", request: request)
+        }
+        let key = "\(item.id);\(type)"
+        let (url, isNew) = state.withLock { state in
+            if let known = state.links[key] { return (known, false) }
+            state.nextNumber += 1
+            let url = "https://1drv.ms/u/s!\(state.nextNumber)"
+            state.links[key] = url
+            return (url, true)
+        }
+        return .json(
+            [
+                "id": .string(key), "roles": [.string(type == "edit" ? "write" : "read")],
+                "link": [
+                    "type": .string(type), "scope": "anonymous", "webUrl": .string(url),
+                ],
+            ], status: isNew ? 201 : 200)
+    }
+}
