@@ -1,0 +1,257 @@
+import OortModel
+
+/// What of a content is asked of the service, and when.
+extension CachedContent {
+    /// Range requests in flight for the sake of reading ahead; who waits for bytes gets one beyond.
+    private static let fetchesAhead = 4
+    /// A file up to this size is fetched by one request: the cheapest call wins.
+    private static let wholeFile: Int64 = 4 << 20
+    /// Who needs bytes farther than this behind a transfer's position does not wait for it.
+    private static let worthWaiting: Int64 = 2 << 20
+
+    /// Starts what is needed and not under way, and then, as far as slots are free, what is wished.
+    func startFetches(need: Range<Int64>?, wish: ReadAhead.Wish) {
+        state.withLock { state in
+            if let need { cutBack(for: need, &state) }
+            var missing = state.present
+            for fetch in state.fetches where fetch.position < fetch.end {
+                missing.insert(contentsOf: fetch.position..<fetch.end)
+            }
+            let isWhole = size <= Self.wholeFile
+            let part = isWhole ? size : max(wish.part, 1)
+            let wished = isWhole && need != nil
+                ? 0..<size : wish.range.clamped(to: 0..<size)
+            for gap in missing.gaps(in: wished) {
+                var position = gap.lowerBound
+                while position < gap.upperBound {
+                    let isNeeded = need.map { position < $0.upperBound && $0.lowerBound < gap.upperBound } ?? false
+                    guard isNeeded || state.fetches.count < Self.fetchesAhead else { return }
+                    let end = min(position + part, gap.upperBound)
+                    start(position..<end, &state)
+                    position = end
+                }
+            }
+        }
+    }
+
+    /// Lets a transfer end earlier when somebody needs bytes far ahead of its position.
+    private func cutBack(for need: Range<Int64>, _ state: inout State) {
+        for index in state.fetches.indices {
+            let fetch = state.fetches[index]
+            let begin = state.present.gaps(in: need).first?.lowerBound ?? need.upperBound
+            if begin < fetch.end, begin > fetch.position + Self.worthWaiting {
+                state.fetches[index].end = begin
+            }
+        }
+    }
+
+    private func start(_ range: Range<Int64>, _ state: inout State) {
+        state.lastNumber += 1
+        let number = state.lastNumber
+        let generation = state.generation
+        var fetch = Fetch(id: number, position: range.lowerBound, end: range.upperBound)
+        // Owned by this content; cancelled by `stopFetching` and `discard`.
+        fetch.task = Task {
+            await RequestPriority.$current.withValue(.interactive) {
+                await self.run(number, generation: generation)
+            }
+        }
+        state.fetches.append(fetch)
+    }
+
+    /// Carries one range request out, going on where a broken transfer ended.
+    private func run(_ number: Int, generation: Int) async {
+        var fruitless = 0
+        while let rest = rest(of: number, generation: generation), !rest.isEmpty {
+            do throws(ContentError) {
+                try await transfer(rest, number: number, generation: generation)
+                fruitless = 0
+            } catch {
+                let now = self.rest(of: number, generation: generation)
+                fruitless = now?.lowerBound == rest.lowerBound ? fruitless + 1 : 0
+                guard case .fetch(let cause) = error, cause.isTransient, cause.kind != .offline,
+                    fruitless < 3
+                else {
+                    end(number, generation: generation, error: error)
+                    return
+                }
+                try? await store.clock.sleep(for: .milliseconds(100 << fruitless))
+            }
+        }
+        end(number, generation: generation, error: nil)
+    }
+
+    /// What a fetch has still to bring; nil when it is void.
+    private func rest(of number: Int, generation: Int) -> Range<Int64>? {
+        state.withLock { state in
+            guard state.generation == generation,
+                let fetch = state.fetches.first(where: { $0.id == number })
+            else { return nil }
+            return fetch.position..<max(fetch.end, fetch.position)
+        }
+    }
+
+    private func transfer(
+        _ range: Range<Int64>, number: Int, generation: Int
+    ) async throws(ContentError) {
+        guard let fetcher = try store.fetcher(of: key.account) else {
+            throw .fetch(ProviderError(.offline, detail: "the account is not connected"))
+        }
+        guard let id else { throw .damaged(detail: "content without a file") }
+        let path = store.paths.cached(id)
+        do throws(ProviderError) {
+            let stream = try await fetcher.fetch(key, range: range)
+            var position = range.lowerBound
+            while let bytes = try await stream.next() {
+                guard let rest = rest(of: number, generation: generation) else { return }
+                let count = min(Int64(bytes.count), rest.upperBound - position)
+                if count > 0 {
+                    do throws(ContentError) {
+                        let file = try store.pool.file(path)
+                        try file.write(bytes[..<Int(count)], at: position)
+                    } catch { throw ProviderError(.localContent, detail: "\(error)") }
+                    position += count
+                    arrived(
+                        position - count..<position, number: number, generation: generation)
+                }
+                if position >= rest.upperBound { return }
+            }
+            throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "body ended early")
+        } catch {
+            throw error.kind == .localContent
+                ? .disk(code: 0, detail: error.detail) : .fetch(error)
+        }
+    }
+
+    /// Notes bytes that are in the file now, and wakes who waited for just these.
+    private func arrived(_ range: Range<Int64>, number: Int, generation: Int) {
+        let satisfied: [Waiter] = state.withLock { state in
+            guard state.generation == generation else { return [] }
+            state.present.insert(contentsOf: range)
+            if let index = state.fetches.firstIndex(where: { $0.id == number }) {
+                state.fetches[index].position = range.upperBound
+            }
+            return state.takeWaiters { state.present.covers($0.range) }
+        }
+        store.room.addCached(range.upperBound - range.lowerBound)
+        for waiter in satisfied { waiter.continuation.resume(returning: .success(())) }
+    }
+
+    private func end(_ number: Int, generation: Int, error: ContentError?) {
+        let (concerned, isComplete) = state.withLock { state -> ([Waiter], Bool) in
+            guard state.generation == generation,
+                let index = state.fetches.firstIndex(where: { $0.id == number })
+            else { return ([], false) }
+            state.fetches.remove(at: index)
+            let uncovered = state.takeWaiters { waiter in
+                // Whoever waits for what nobody brings any longer must look again.
+                var coming = state.present
+                for fetch in state.fetches where fetch.position < fetch.end {
+                    coming.insert(contentsOf: fetch.position..<fetch.end)
+                }
+                return !coming.covers(waiter.range)
+            }
+            let isComplete = state.present.covers(0..<size) && !state.isVerified
+                && !state.isVerifying
+            if isComplete { state.isVerifying = true }
+            return (uncovered, isComplete)
+        }
+        let result: Result<Void, ContentError> = error.map { .failure($0) } ?? .success(())
+        for waiter in concerned { waiter.continuation.resume(returning: result) }
+        store.markChanged(self)
+        if isComplete { Task { await self.verify() } }
+    }
+
+    /// Waits until a range may be here; the caller looks again.
+    func wait(for range: Range<Int64>) async throws(ContentError) {
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isOver: Result<Void, ContentError>? = state.withLock { state in
+                    if Task.isCancelled { return .failure(Self.cancelled) }
+                    var coming = state.present
+                    for fetch in state.fetches where fetch.position < fetch.end {
+                        coming.insert(contentsOf: fetch.position..<fetch.end)
+                    }
+                    guard !state.present.covers(range), coming.covers(range) else {
+                        return .success(())
+                    }
+                    state.waiters.append(
+                        Waiter(id: number, range: range, continuation: continuation))
+                    return nil
+                }
+                if let isOver { continuation.resume(returning: isOver) }
+            }
+        } onCancel: {
+            let waiters = state.withLock { $0.takeWaiters { $0.id == number } }
+            for waiter in waiters {
+                waiter.continuation.resume(returning: .failure(Self.cancelled))
+            }
+        }
+        try result.get()
+    }
+
+    private static var cancelled: ContentError {
+        .fetch(ProviderError(.cancelled, detail: "nobody waits any longer"))
+    }
+
+    /// Ends the transfers that nobody waits for: the last reader has gone.
+    func stopFetching() {
+        let tasks = state.withLock { state in
+            let idle = state.fetches.filter { fetch in
+                !state.waiters.contains { $0.range.overlaps(fetch.position..<max(fetch.end, fetch.position)) }
+            }
+            state.fetches.removeAll { fetch in idle.contains { $0.id == fetch.id } }
+            return idle.map(\.task)
+        }
+        for task in tasks { task?.cancel() }
+    }
+
+    /// Compares the complete content with the service's hash, and throws it away if it differs.
+    private func verify() async {
+        let generation = state.withLock { $0.generation }
+        var isGood = true
+        if let hash, let id, let fetcher = try? store.fetcher(of: key.account) {
+            var hasher = fetcher.makeHasher()
+            do throws(ContentError) {
+                let file = try store.pool.file(store.paths.cached(id))
+                var position: Int64 = 0
+                while position < size {
+                    let bytes = try file.read(at: position, count: 1 << 20)
+                    guard !bytes.isEmpty else { break }
+                    hasher.update(bytes[...])
+                    position += Int64(bytes.count)
+                    await Task.yield()
+                }
+                let found = hasher.finalize()
+                isGood = found.algorithm != hash.algorithm || found == hash
+            } catch { isGood = false }
+        }
+        state.withLock { state in
+            state.isVerifying = false
+            if state.generation == generation { state.isVerified = isGood }
+        }
+        if !isGood {
+            store.logger.error(
+                "content differs from the service's hash; it will be fetched again",
+                metadata: ["item": "\(key.item)", "revision": "\(key.revision)"])
+            discard()
+        }
+        store.markChanged(self)
+    }
+}
+
+extension CachedContent.State {
+    /// Takes out the waiters that `body` names, to be resumed outside of the lock.
+    mutating func takeWaiters(
+        _ body: (CachedContent.Waiter) -> Bool
+    ) -> [CachedContent.Waiter] {
+        let taken = waiters.filter(body)
+        guard !taken.isEmpty else { return [] }
+        waiters.removeAll { waiter in taken.contains { $0.id == waiter.id } }
+        return taken
+    }
+}

@@ -1,0 +1,175 @@
+public import OortCatalog
+import OortModel
+import Synchronization
+
+/// The bytes of one revision, as far as they are here: a sparse file whose missing parts are fetched
+/// when somebody reads them.
+///
+/// Isolation: any thread. The lock is held for moments only, never while bytes travel. The store's
+/// lock is never taken while it is held.
+public final class CachedContent: Sendable {
+    /// One range request in flight.
+    struct Fetch {
+        let id: Int
+        /// Where the next bytes go.
+        var position: Int64
+        /// Where it stops; cut back when somebody needs what lies far ahead.
+        var end: Int64
+        var task: Task<Void, Never>?
+    }
+
+    /// Somebody who waits for bytes.
+    struct Waiter {
+        let id: Int
+        let range: Range<Int64>
+        let continuation: CheckedContinuation<Result<Void, ContentError>, Never>
+    }
+
+    struct State {
+        /// The row and file; nil until something is fetched.
+        var id: ContentID?
+        var present = RangeSet<Int64>()
+        var fetches: [Fetch] = []
+        var waiters: [Waiter] = []
+        var lastNumber = 0
+        /// Counts how often all bytes were thrown away; a fetch of an older time is void.
+        var generation = 0
+        var isVerified = false
+        var isVerifying = false
+        /// Makes the row and the file, once for all who need them.
+        var preparation: Task<Result<ContentID, ContentError>, Never>?
+    }
+
+    /// Whose bytes they are.
+    public let key: ContentKey
+    /// Bytes in all.
+    public let size: Int64
+    let hash: ContentHash?
+    let store: ContentStore
+    let state: Mutex<State>
+
+    init(
+        key: ContentKey, size: Int64, hash: ContentHash?, id: ContentID?,
+        present: RangeSet<Int64>, isVerified: Bool, store: ContentStore
+    ) {
+        self.key = key
+        self.size = size
+        self.hash = hash
+        self.store = store
+        state = Mutex(State(id: id, present: present, isVerified: isVerified))
+    }
+
+    /// Whether all bytes are here.
+    public var isComplete: Bool { state.withLock { $0.present.covers(0..<size) } }
+
+    /// The row, once there is one.
+    var id: ContentID? { state.withLock { $0.id } }
+
+    /// The local file, if it has all bytes of a range (which must lie within the size); nil when
+    /// some are missing. Reading in order goes on being fetched ahead.
+    public func readIfPresent(
+        _ range: Range<Int64>, by ahead: ReadAhead? = nil
+    ) -> DiskFile? {
+        let (id, isComplete) = state.withLock { state in
+            state.present.covers(range)
+                ? (state.id, state.isVerified) : (nil, false)
+        }
+        guard let id, let file = try? store.pool.file(store.paths.cached(id)) else { return nil }
+        if !isComplete { fetchAhead(range, by: ahead) }
+        return file
+    }
+
+    /// The local file, once it has all bytes of a range, which must lie within the size.
+    ///
+    /// - Throws: `ContentError`; `.fetch` of kind `.cancelled` when the calling task is cancelled.
+    public func read(
+        _ range: Range<Int64>, by ahead: ReadAhead? = nil
+    ) async throws(ContentError) -> DiskFile {
+        let fetcher = try store.fetcher(of: key.account)
+        let wish =
+            ahead?.note(range, largest: fetcher?.largestRangeRequest ?? ReadAhead.firstWindow)
+            ?? ReadAhead.Wish(range: range, part: ReadAhead.firstWindow)
+        while true {
+            let id = try await prepare()
+            if state.withLock({ $0.present.covers(range) }) {
+                if let file = try? store.pool.file(store.paths.cached(id)) {
+                    startFetches(need: nil, wish: wish)
+                    return file
+                }
+                // Somebody took the file away: what the state says of it is void.
+                discard()
+                continue
+            }
+            startFetches(need: range, wish: wish)
+            try await wait(for: range)
+        }
+    }
+
+    /// Bytes of a range, which must lie within the size.
+    public func bytes(_ range: Range<Int64>) async throws(ContentError) -> [UInt8] {
+        guard !range.isEmpty else { return [] }
+        let file = try await read(range)
+        return try file.read(
+            at: range.lowerBound, count: Int(range.upperBound - range.lowerBound))
+    }
+
+    private func fetchAhead(_ range: Range<Int64>, by ahead: ReadAhead?) {
+        guard let ahead, let fetcher = try? store.fetcher(of: key.account) else { return }
+        startFetches(
+            need: nil, wish: ahead.note(range, largest: fetcher.largestRangeRequest))
+    }
+
+    /// The row and the file of the content, made if they are not there.
+    func prepare() async throws(ContentError) -> ContentID {
+        let preparation = state.withLock { state in
+            if let id = state.id { return Task { Result<ContentID, ContentError>.success(id) } }
+            if let preparation = state.preparation { return preparation }
+            let preparation = Task { await self.makeFile() }
+            state.preparation = preparation
+            return preparation
+        }
+        return try await preparation.value.get()
+    }
+
+    private func makeFile() async -> Result<ContentID, ContentError> {
+        let result: Result<ContentID, ContentError>
+        do {
+            let id = try await store.catalog.insertCachedContent(
+                account: key.account, item: key.item, revision: key.revision, size: size,
+                hash: hash)
+            let file = try store.pool.create(store.paths.cached(id))
+            try file.resize(to: size)
+            result = .success(id)
+        } catch let error as ContentError {
+            result = .failure(error)
+        } catch {
+            result = .failure(.catalog(detail: "\(error)"))
+        }
+        state.withLock { state in
+            state.preparation = nil
+            if case .success(let id) = result { state.id = id }
+        }
+        return result
+    }
+
+    /// Throws all bytes away: they are not what they should be, or the file is gone. Who reads next
+    /// fetches anew; who holds the old file goes on reading that.
+    func discard() {
+        let (id, tasks, waiters) = state.withLock { state in
+            let id = state.id
+            state.present = RangeSet()
+            state.generation += 1
+            state.isVerified = false
+            state.id = nil
+            let tasks = state.fetches.map(\.task)
+            state.fetches = []
+            return (id, tasks, state.takeWaiters { _ in true })
+        }
+        for task in tasks { task?.cancel() }
+        for waiter in waiters { waiter.continuation.resume(returning: .success(())) }
+        guard let id else { return }
+        store.pool.forget(store.paths.cached(id))
+        DiskFile.remove(store.paths.cached(id))
+        store.markChanged(self)
+    }
+}

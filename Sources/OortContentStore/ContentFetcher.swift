@@ -1,0 +1,37 @@
+public import OortCatalog
+public import OortModel
+
+/// Names the bytes of one revision of one item. Immutable: what it names never changes.
+public struct ContentKey: Hashable, Sendable {
+    /// The account.
+    public var account: AccountID
+    /// The item at the service.
+    public var item: ItemID
+    /// Its revision.
+    public var revision: Revision
+
+    /// The content of an item's revision.
+    public init(account: AccountID, item: ItemID, revision: Revision) {
+        self.account = account
+        self.item = item
+        self.revision = revision
+    }
+}
+
+/// Whoever can get an account's bytes from the service.
+public protocol ContentFetcher: Sendable {
+    /// The most bytes that are worth asking for at once.
+    var largestRangeRequest: Int64 { get }
+
+    /// The bytes of a range of a revision.
+    ///
+    /// - Throws: `ProviderError`; `.preconditionFailed` when the service can no longer give this
+    ///   revision.
+    func fetch(_ key: ContentKey, range: Range<Int64>) async throws(ProviderError) -> ByteStream
+
+    /// A native document, exported to the form under whose extension it is shown.
+    func export(_ item: ItemID) async throws(ProviderError) -> ByteStream
+
+    /// A new hasher of the service's algorithm.
+    func makeHasher() -> any ContentHasher
+}

@@ -1,0 +1,173 @@
+import Glibc
+
+/// A file that is open on the local disk; closed when nobody holds the value any longer.
+///
+/// All system calls on content are here, and with them all that is `unsafe` in this module.
+public final class DiskFile: Sendable {
+    /// The descriptor, for `splice`; belongs to this value.
+    public let descriptor: CInt
+
+    private init(descriptor: CInt) { self.descriptor = descriptor }
+
+    deinit { close(descriptor) }
+
+    /// Opens the file at a path for reading and writing.
+    ///
+    /// - Parameter creates: whether to make the file, which must then not exist.
+    static func open(_ path: String, creates: Bool = false) throws(ContentError) -> DiskFile {
+        let flags = O_RDWR | O_CLOEXEC | (creates ? O_CREAT | O_EXCL : 0)
+        let descriptor = unsafe path.withCString { unsafe Glibc.open($0, flags, 0o600) }
+        guard descriptor >= 0 else { throw failure("open \(path)") }
+        return DiskFile(descriptor: descriptor)
+    }
+
+    /// Bytes of the file, holes among them.
+    func size() throws(ContentError) -> Int64 { try status().size }
+
+    /// Size and bytes that really take room on the disk.
+    func status() throws(ContentError) -> (size: Int64, onDisk: Int64) {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { throw Self.failure("stat") }
+        return (Int64(status.st_size), Int64(status.st_blocks) * 512)
+    }
+
+    /// When the content was last written: seconds and nanoseconds since 1970.
+    func modified() throws(ContentError) -> (seconds: Int64, nanoseconds: Int32) {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { throw Self.failure("stat") }
+        return (Int64(status.st_mtim.tv_sec), Int32(truncatingIfNeeded: status.st_mtim.tv_nsec))
+    }
+
+    /// At most `count` bytes from `offset`; fewer only at the end of the file.
+    public func read(at offset: Int64, count: Int) throws(ContentError) -> [UInt8] {
+        guard count > 0 else { return [] }
+        var failed = false
+        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count, let start = buffer.baseAddress {
+                let result = unsafe pread(
+                    descriptor, start + filled, count - filled, off_t(offset) + filled)
+                if result < 0, errno == EINTR { continue }
+                failed = result < 0
+                guard result > 0 else { break }
+                filled += result
+            }
+        }
+        if failed { throw Self.failure("read") }
+        return bytes
+    }
+
+    /// Writes all bytes at `offset`.
+    func write(_ bytes: RawSpan, at offset: Int64) throws(ContentError) {
+        let done = unsafe bytes.withUnsafeBytes { buffer in
+            var written = 0
+            while written < buffer.count, let start = buffer.baseAddress {
+                let result = unsafe pwrite(
+                    descriptor, start + written, buffer.count - written,
+                    off_t(offset) + written)
+                if result < 0, errno == EINTR { continue }
+                guard result > 0 else { return false }
+                written += result
+            }
+            return true
+        }
+        guard done else { throw Self.failure("write") }
+    }
+
+    /// Writes all bytes at `offset`.
+    func write(_ bytes: ArraySlice<UInt8>, at offset: Int64) throws(ContentError) {
+        try unsafe write(bytes.span.bytes, at: offset)
+    }
+
+    /// Cuts or extends the file.
+    func resize(to size: Int64) throws(ContentError) {
+        guard ftruncate(descriptor, off_t(size)) == 0 else { throw Self.failure("truncate") }
+    }
+
+    /// Makes the file's bytes survive the death of the machine.
+    func synchronise() throws(ContentError) {
+        guard fdatasync(descriptor) == 0 else { throw Self.failure("sync") }
+    }
+
+    /// Takes room on the disk for a range.
+    func allocate(_ range: Range<Int64>) throws(ContentError) {
+        let code = posix_fallocate(
+            descriptor, off_t(range.lowerBound), off_t(range.upperBound - range.lowerBound))
+        guard code == 0 else {
+            throw code == ENOSPC ? .noSpace : .disk(code: code, detail: "allocate")
+        }
+    }
+
+    /// The ranges of the file that hold data, as the disk's file system tells.
+    func dataRanges() throws(ContentError) -> RangeSet<Int64> {
+        // `man 2 lseek`; the names are hidden without _GNU_SOURCE.
+        let seekData: CInt = 3
+        let seekHole: CInt = 4
+        var ranges = RangeSet<Int64>()
+        let size = try size()
+        var position: Int64 = 0
+        while position < size {
+            let start = lseek(descriptor, off_t(position), seekData)
+            guard start >= 0 else {
+                if errno == ENXIO { break }
+                return RangeSet(0..<size)
+            }
+            let end = lseek(descriptor, start, seekHole)
+            guard end > start else { return RangeSet(0..<size) }
+            ranges.insert(contentsOf: Int64(start)..<min(Int64(end), size))
+            position = Int64(end)
+        }
+        return ranges
+    }
+
+    /// Makes this empty file a copy of another: sharing its blocks where the disk's file system
+    /// can, else copied in the kernel, holes left out. Suspends between parts.
+    func becomeCopy(of source: DiskFile) async throws(ContentError) {
+        // FICLONE, `man 2 ioctl_ficlone`: the macro is not imported.
+        if ioctl(descriptor, 0x4004_9409, source.descriptor) == 0 { return }
+        try resize(to: try source.size())
+        for range in try source.dataRanges().ranges {
+            var position = range.lowerBound
+            while position < range.upperBound {
+                // copy_file_range is hidden without _GNU_SOURCE; sendfile does the same. It writes
+                // at the descriptor's place, which nobody else uses: this file is new.
+                guard lseek(descriptor, off_t(position), SEEK_SET) >= 0 else {
+                    throw Self.failure("seek")
+                }
+                var from = off_t(position)
+                let part = Int(min(range.upperBound - position, 8 << 20))
+                let copied = unsafe sendfile(descriptor, source.descriptor, &from, part)
+                if copied < 0, errno == EINTR { continue }
+                guard copied > 0 else { throw Self.failure("copy") }
+                position += Int64(copied)
+                await Task.yield()
+            }
+        }
+    }
+
+    /// Bytes that are free for us on the disk that holds the file system of `path`.
+    static func freeBytes(at path: String) -> Int64? {
+        var status = statvfs()
+        guard unsafe statvfs(path, &status) == 0 else { return nil }
+        return Int64(clamping: status.f_bavail) * Int64(clamping: status.f_frsize)
+    }
+
+    /// Takes a file away; one that is not there is a success.
+    static func remove(_ path: String) {
+        _ = unsafe unlink(path)
+    }
+
+    /// Moves a file within one file system.
+    ///
+    /// - Returns: false when it could not be moved.
+    static func move(_ path: String, to newPath: String) -> Bool {
+        unsafe rename(path, newPath) == 0
+    }
+
+    /// Whether a file is there.
+    static func exists(_ path: String) -> Bool { unsafe access(path, F_OK) == 0 }
+
+    private static func failure(_ what: String) -> ContentError {
+        let code = errno
+        return code == ENOSPC || code == EDQUOT ? .noSpace : .disk(code: code, detail: what)
+    }
+}

@@ -1,0 +1,82 @@
+import Synchronization
+
+/// How much of the disk the contents may take, and how much they do.
+///
+/// Staged bytes are sure of their place once they have it; cached ones give way to them.
+final class Room: Sendable {
+    private struct State {
+        var staged: Int64 = 0
+        var cached: Int64 = 0
+        /// Bytes that may be written before the disk itself is asked again.
+        var unchecked: Int64 = 0
+        /// Counts what was given back, so that who waits sees whether it goes on.
+        var given: Int64 = 0
+    }
+
+    /// Bytes that staged and cached contents may have together.
+    let limit: Int64
+    /// Bytes of the disk that are left for the catalog.
+    let reserve: Int64
+    private let folder: String
+    private let state = Mutex(State())
+
+    init(limit: Int64, reserve: Int64, folder: String) {
+        self.limit = limit
+        self.reserve = reserve
+        self.folder = folder
+    }
+
+    /// Bytes of staged and of cached contents.
+    var used: (staged: Int64, cached: Int64) {
+        state.withLock { ($0.staged, $0.cached) }
+    }
+
+    /// Counts what was given back so far.
+    var given: Int64 { state.withLock { $0.given } }
+
+    /// Takes room for bytes about to be written.
+    ///
+    /// - Returns: false when there is none, not even in place of cached bytes.
+    func takeStaged(_ bytes: Int64) -> Bool {
+        state.withLock { state in
+            guard state.staged + bytes <= limit else { return false }
+            state.unchecked -= bytes
+            if state.unchecked < 0 {
+                guard (DiskFile.freeBytes(at: folder) ?? .max) - bytes > reserve else {
+                    return false
+                }
+                state.unchecked = min(8 << 20, reserve / 4)
+            }
+            state.staged += bytes
+            return true
+        }
+    }
+
+    /// Counts staged bytes that were there before.
+    func addStaged(_ bytes: Int64) { state.withLock { $0.staged += bytes } }
+
+    /// Gives back what staged bytes took.
+    func giveStaged(_ bytes: Int64) {
+        guard bytes > 0 else { return }
+        state.withLock { state in
+            state.staged -= bytes
+            state.given += bytes
+        }
+    }
+
+    /// Counts cached bytes (negative: taken away).
+    func addCached(_ bytes: Int64) {
+        state.withLock { state in
+            state.cached += bytes
+            if bytes < 0 { state.given -= bytes }
+        }
+    }
+
+    /// Bytes of cached content that must go so that the limit and the reserve are kept.
+    var excess: Int64 {
+        let (staged, cached) = used
+        let overLimit = staged + cached - limit
+        let overDisk = (reserve * 2) - (DiskFile.freeBytes(at: folder) ?? .max)
+        return max(overLimit, overDisk, 0)
+    }
+}

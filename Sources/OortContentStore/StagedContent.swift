@@ -1,0 +1,254 @@
+public import OortCatalog
+import OortModel
+import Synchronization
+
+/// Bytes that a program wrote and the service does not have yet: a file of its own, over a base
+/// revision where the program changed only a part.
+///
+/// The staged file's length is the content's size. Below `baseEnd`, `own` says which bytes are the
+/// staged file's; the others are the base's. From `baseEnd` on all are the staged file's, holes
+/// reading as zeros.
+///
+/// Isolation: any thread; operations on one content take turns. The lock is held over local disk
+/// calls, never while bytes travel.
+public final class StagedContent: Sendable {
+    struct State {
+        var size: Int64
+        var baseEnd: Int64
+        /// Written ranges; those from `baseEnd` on are known for `seek` and the room only.
+        var own: RangeSet<Int64>
+        var journal: OverlayJournal?
+        /// How many uploads hold it still.
+        var freezes = 0
+        /// What it became when the service took it.
+        var cached: CachedContent?
+        /// Why its bytes are lost.
+        var damage: String?
+        /// Whether nobody wants it any longer; its files go with the last user.
+        var isDiscarded = false
+        /// Bytes that the room counts for it.
+        var charged: Int64 = 0
+    }
+
+    /// What came of a write.
+    public enum WriteOutcome: Hashable, Sendable {
+        /// Written, and kept even if the process dies; `offset` is where.
+        case done(offset: Int64)
+        /// An upload reads it, or the service has it: `ContentStore.thaw` gives another to write.
+        case frozen
+        /// The disk or the limit is full: `ContentStore.makeRoom`, then again.
+        case noRoom
+    }
+
+    /// The content's number.
+    public let id: ContentID
+    /// The revision that it lies over; nil when it stands alone.
+    let base: CachedContent?
+    let store: ContentStore
+    let state: Mutex<State>
+
+    init(id: ContentID, base: CachedContent?, state: State, store: ContentStore) {
+        self.id = id
+        self.base = base
+        self.store = store
+        self.state = Mutex(state)
+    }
+
+    /// Bytes in all.
+    public var size: Int64 { state.withLock { $0.size } }
+
+    /// Why its bytes are lost, if they are.
+    public var damage: String? { state.withLock { $0.damage } }
+
+    /// What it became when the service took it; to be read instead from then on.
+    public var successor: CachedContent? { state.withLock { $0.cached } }
+
+    // MARK: Writing
+
+    /// Writes all bytes at `offset`; nil means the end.
+    public func write(
+        _ bytes: RawSpan, at offset: Int64?
+    ) throws(ContentError) -> WriteOutcome {
+        try locked { state throws(ContentError) in
+            try state.refuseDamage()
+            guard state.isWritable else { return .frozen }
+            let offset = offset ?? state.size
+            let range = offset..<offset + Int64(bytes.byteCount)
+            guard !range.isEmpty else { return .done(offset: offset) }
+            let growth = state.own.gaps(in: range).reduce(Int64(0)) {
+                $0 + ($1.upperBound - $1.lowerBound)
+            }
+            guard growth == 0 || store.room.takeStaged(growth) else { return .noRoom }
+            state.charged += growth
+            do throws(ContentError) {
+                let file = try self.file()
+                try file.write(bytes, at: offset)
+                try note(range, &state)
+                state.size = max(state.size, range.upperBound)
+            } catch {
+                if case .noSpace = error { return .noRoom }
+                throw error
+            }
+            return .done(offset: offset)
+        }
+    }
+
+    /// Cuts or extends; the new part reads as zeros.
+    public func truncate(to size: Int64) throws(ContentError) -> WriteOutcome {
+        try locked { state throws(ContentError) in
+            try state.refuseDamage()
+            guard state.isWritable else { return .frozen }
+            guard size != state.size else { return .done(offset: size) }
+            try file().resize(to: size)
+            state.size = size
+            if size < state.baseEnd {
+                // The file's length alone says it until now: whoever recovers between the two finds
+                // the same.
+                try state.journal?.append(.cut(size))
+                state.baseEnd = size
+            }
+            state.own.remove(contentsOf: size..<Int64.max)
+            let now = state.own.byteCount
+            store.room.giveStaged(max(state.charged - now, 0))
+            state.charged = min(state.charged, now)
+            return .done(offset: size)
+        }
+    }
+
+    /// Takes room on the disk for a range that lies within the size.
+    public func allocate(_ range: Range<Int64>) throws(ContentError) -> WriteOutcome {
+        try locked { state throws(ContentError) in
+            try state.refuseDamage()
+            guard state.isWritable else { return .frozen }
+            do throws(ContentError) {
+                try file().allocate(range)
+            } catch {
+                if case .noSpace = error { return .noRoom }
+                throw error
+            }
+            return .done(offset: range.lowerBound)
+        }
+    }
+
+    /// Makes what was written survive the death of the machine.
+    public func synchronise() throws(ContentError) {
+        try locked { state throws(ContentError) in
+            try state.refuseDamage()
+            guard state.cached == nil else { return }
+            try file().synchronise()
+            try state.journal?.synchronise()
+        }
+    }
+
+    /// Journals what was written below `baseEnd`, unless it is known already.
+    private func note(_ range: Range<Int64>, _ state: inout State) throws(ContentError) {
+        let below = range.lowerBound..<max(min(range.upperBound, state.baseEnd), range.lowerBound)
+        if !below.isEmpty, !state.own.covers(below) {
+            try state.journal?.append(.written(below))
+        }
+        state.own.insert(contentsOf: range)
+    }
+
+    // MARK: Reading
+
+    /// One stretch of a read: from the staged file or from the base.
+    struct Piece: Hashable {
+        let range: Range<Int64>
+        let isOwn: Bool
+    }
+
+    /// The pieces of a range, in order; cut at the size.
+    func pieces(_ range: Range<Int64>) throws(ContentError) -> [Piece] {
+        try locked { state throws(ContentError) in
+            try state.refuseDamage()
+            let range = range.clamped(to: 0..<state.size)
+            guard !range.isEmpty else { return [] }
+            var own = state.own
+            own.insert(contentsOf: state.baseEnd..<Int64.max)
+            var pieces: [Piece] = []
+            var position = range.lowerBound
+            for gap in own.gaps(in: range) {
+                if position < gap.lowerBound {
+                    pieces.append(Piece(range: position..<gap.lowerBound, isOwn: true))
+                }
+                pieces.append(Piece(range: gap, isOwn: false))
+                position = gap.upperBound
+            }
+            if position < range.upperBound {
+                pieces.append(Piece(range: position..<range.upperBound, isOwn: true))
+            }
+            return pieces
+        }
+    }
+
+    /// The local file and range that hold all of a range, cut at the size; nil when some bytes are
+    /// elsewhere, or there are none.
+    public func readIfPresent(
+        _ range: Range<Int64>
+    ) throws(ContentError) -> (DiskFile, Range<Int64>)? {
+        if let successor {
+            let range = range.clamped(to: 0..<successor.size)
+            guard !range.isEmpty, let file = successor.readIfPresent(range) else { return nil }
+            return (file, range)
+        }
+        let pieces = try pieces(range)
+        guard pieces.count == 1, let piece = pieces.first else { return nil }
+        if piece.isOwn { return (try file(), piece.range) }
+        guard let file = base?.readIfPresent(piece.range) else { return nil }
+        return (file, piece.range)
+    }
+
+    /// Bytes of a range, cut at the size; fetches what is missing of the base.
+    public func bytes(_ range: Range<Int64>) async throws(ContentError) -> [UInt8] {
+        if let successor { return try await successor.bytes(range.clamped(to: 0..<successor.size)) }
+        var bytes: [UInt8] = []
+        for piece in try pieces(range) {
+            let count = Int(piece.range.upperBound - piece.range.lowerBound)
+            if piece.isOwn {
+                bytes += try file().read(at: piece.range.lowerBound, count: count)
+            } else {
+                guard let base else { throw .damaged(detail: "an overlay without its base") }
+                bytes += try await base.bytes(piece.range)
+            }
+        }
+        return bytes
+    }
+
+    /// The next data (or hole) at or after `offset`; nil when there is none before the end.
+    public func nextBoundary(from offset: Int64, isData: Bool) -> Int64? {
+        state.withLock { state in
+            var data = state.own
+            data.insert(contentsOf: 0..<state.baseEnd)
+            data.remove(contentsOf: state.size..<Int64.max)
+            guard offset < state.size else { return nil }
+            if data.contains(offset) == isData { return offset }
+            if isData { return data.ranges.first { $0.lowerBound > offset }?.lowerBound }
+            return data.ranges.first { $0.contains(offset) }?.upperBound ?? state.size
+        }
+    }
+
+    func file() throws(ContentError) -> DiskFile {
+        try store.pool.file(store.paths.staged(id))
+    }
+
+    /// Runs `body` under the lock; `Mutex.withLock` with a typed error.
+    func locked<T: Sendable>(
+        _ body: (inout State) throws(ContentError) -> T
+    ) throws(ContentError) -> T {
+        let result: Result<T, ContentError> = state.withLock { state in
+            do throws(ContentError) { return .success(try body(&state)) } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+}
+
+extension StagedContent.State {
+    /// Whether writes go here.
+    var isWritable: Bool { freezes == 0 && cached == nil && !isDiscarded }
+
+    func refuseDamage() throws(ContentError) {
+        if let damage { throw .damaged(detail: damage) }
+    }
+}

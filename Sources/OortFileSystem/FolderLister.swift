@@ -1,0 +1,10 @@
+public import OortModel
+
+/// Whoever can make a folder's children known: the account's engine.
+public protocol FolderLister: Sendable {
+    /// Lists a folder at the service into the catalog; returns when its children are there. Several
+    /// calls for one folder at a time are not made.
+    ///
+    /// - Throws: `ProviderError` when the service did not tell; the folder is as it was.
+    func list(_ folder: Inode) async throws(ProviderError)
+}
