@@ -65,22 +65,8 @@ extension Catalog {
         try mutate { transaction in
             let node = try transaction.node(inode)
             guard node.kind != .folder else { throw CatalogError.isAFolder }
-            let now = Timestamp.now
-            try transaction.setInMotion(node, at: now)
-            try transaction.database.cachedStatement(
-                sql: """
-                    UPDATE node SET staged = ?, size = ?, hash = NULL,
-                        revision = CASE WHEN content_item IS NULL THEN revision ELSE
-                            (SELECT synced_revision FROM motion WHERE inode = node.inode) END,
-                        content_item = NULL, modified_s = ?, modified_ns = ?, changed_s = ?, changed_ns = ?
-                    WHERE inode = ?
-                    """
-            ).execute(
-                arguments: [
-                    content.rawValue, size, modified.seconds, Int64(modified.nanoseconds),
-                    now.seconds, Int64(now.nanoseconds), inode.column,
-                ])
-            return try transaction.node(inode)
+            return try transaction.setStaged(
+                content, size: size, modified: modified, of: node)
         }
     }
 

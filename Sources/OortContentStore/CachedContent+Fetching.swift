@@ -1,4 +1,6 @@
+import Logging
 import OortModel
+import Synchronization
 
 /// What of a content is asked of the service, and when.
 extension CachedContent {
@@ -13,15 +15,12 @@ extension CachedContent {
     func startFetches(need: Range<Int64>?, wish: ReadAhead.Wish) {
         state.withLock { state in
             if let need { cutBack(for: need, &state) }
-            var missing = state.present
-            for fetch in state.fetches where fetch.position < fetch.end {
-                missing.insert(contentsOf: fetch.position..<fetch.end)
-            }
+            let coming = state.presentOrComing
             let isWhole = size <= Self.wholeFile
             let part = isWhole ? size : max(wish.part, 1)
             let wished = isWhole && need != nil
                 ? 0..<size : wish.range.clamped(to: 0..<size)
-            for gap in missing.gaps(in: wished) {
+            for gap in coming.gaps(in: wished) {
                 var position = gap.lowerBound
                 while position < gap.upperBound {
                     let isNeeded = need.map { position < $0.upperBound && $0.lowerBound < gap.upperBound } ?? false
@@ -94,7 +93,7 @@ extension CachedContent {
     private func transfer(
         _ range: Range<Int64>, number: Int, generation: Int
     ) async throws(ContentError) {
-        guard let fetcher = try store.fetcher(of: key.account) else {
+        guard let fetcher = store.fetcher(of: key.account) else {
             throw .fetch(ProviderError(.offline, detail: "the account is not connected"))
         }
         guard let id else { throw .damaged(detail: "content without a file") }
@@ -131,7 +130,8 @@ extension CachedContent {
             if let index = state.fetches.firstIndex(where: { $0.id == number }) {
                 state.fetches[index].position = range.upperBound
             }
-            return state.takeWaiters { state.present.covers($0.range) }
+            let present = state.present
+            return state.takeWaiters { present.covers($0.range) }
         }
         store.room.addCached(range.upperBound - range.lowerBound)
         for waiter in satisfied { waiter.continuation.resume(returning: .success(())) }
@@ -143,14 +143,9 @@ extension CachedContent {
                 let index = state.fetches.firstIndex(where: { $0.id == number })
             else { return ([], false) }
             state.fetches.remove(at: index)
-            let uncovered = state.takeWaiters { waiter in
-                // Whoever waits for what nobody brings any longer must look again.
-                var coming = state.present
-                for fetch in state.fetches where fetch.position < fetch.end {
-                    coming.insert(contentsOf: fetch.position..<fetch.end)
-                }
-                return !coming.covers(waiter.range)
-            }
+            // Whoever waits for what nobody brings any longer must look again.
+            let coming = state.presentOrComing
+            let uncovered = state.takeWaiters { !coming.covers($0.range) }
             let isComplete = state.present.covers(0..<size) && !state.isVerified
                 && !state.isVerifying
             if isComplete { state.isVerifying = true }
@@ -172,11 +167,8 @@ extension CachedContent {
             await withCheckedContinuation { continuation in
                 let isOver: Result<Void, ContentError>? = state.withLock { state in
                     if Task.isCancelled { return .failure(Self.cancelled) }
-                    var coming = state.present
-                    for fetch in state.fetches where fetch.position < fetch.end {
-                        coming.insert(contentsOf: fetch.position..<fetch.end)
-                    }
-                    guard !state.present.covers(range), coming.covers(range) else {
+                    guard !state.present.covers(range), state.presentOrComing.covers(range)
+                    else {
                         return .success(())
                     }
                     state.waiters.append(
@@ -214,7 +206,7 @@ extension CachedContent {
     private func verify() async {
         let generation = state.withLock { $0.generation }
         var isGood = true
-        if let hash, let id, let fetcher = try? store.fetcher(of: key.account) {
+        if let hash, let id, let fetcher = store.fetcher(of: key.account) {
             var hasher = fetcher.makeHasher()
             do throws(ContentError) {
                 let file = try store.pool.file(store.paths.cached(id))
@@ -245,6 +237,15 @@ extension CachedContent {
 }
 
 extension CachedContent.State {
+    /// What is here, or under way.
+    var presentOrComing: RangeSet<Int64> {
+        var ranges = present
+        for fetch in fetches where fetch.position < fetch.end {
+            ranges.insert(contentsOf: fetch.position..<fetch.end)
+        }
+        return ranges
+    }
+
     /// Takes out the waiters that `body` names, to be resumed outside of the lock.
     mutating func takeWaiters(
         _ body: (CachedContent.Waiter) -> Bool

@@ -1,4 +1,4 @@
-public import OortCatalog
+import OortCatalog
 import OortModel
 import Synchronization
 
@@ -85,7 +85,7 @@ public final class CachedContent: Sendable {
     public func read(
         _ range: Range<Int64>, by ahead: ReadAhead? = nil
     ) async throws(ContentError) -> DiskFile {
-        let fetcher = try store.fetcher(of: key.account)
+        let fetcher = store.fetcher(of: key.account)
         let wish =
             ahead?.note(range, largest: fetcher?.largestRangeRequest ?? ReadAhead.firstWindow)
             ?? ReadAhead.Wish(range: range, part: ReadAhead.firstWindow)
@@ -114,7 +114,7 @@ public final class CachedContent: Sendable {
     }
 
     private func fetchAhead(_ range: Range<Int64>, by ahead: ReadAhead?) {
-        guard let ahead, let fetcher = try? store.fetcher(of: key.account) else { return }
+        guard let ahead, let fetcher = store.fetcher(of: key.account) else { return }
         startFetches(
             need: nil, wish: ahead.note(range, largest: fetcher.largestRangeRequest))
     }
@@ -157,6 +157,7 @@ public final class CachedContent: Sendable {
     func discard() {
         let (id, tasks, waiters) = state.withLock { state in
             let id = state.id
+            store.room.addCached(-state.present.byteCount)
             state.present = RangeSet()
             state.generation += 1
             state.isVerified = false

@@ -246,7 +246,7 @@ public final class StagedContent: Sendable {
 
 extension StagedContent.State {
     /// Whether writes go here.
-    var isWritable: Bool { freezes == 0 && cached == nil && !isDiscarded }
+    var isWritable: Bool { freezes == 0 && cached == nil }
 
     func refuseDamage() throws(ContentError) {
         if let damage { throw .damaged(detail: damage) }

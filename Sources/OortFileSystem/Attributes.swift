@@ -1,4 +1,3 @@
-public import OortCatalog
 public import OortModel
 
 /// What `stat` shows of an item.

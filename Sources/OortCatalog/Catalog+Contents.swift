@@ -1,0 +1,351 @@
+import Foundation
+import GRDB
+public import OortModel
+
+/// One staged or cached content as the catalog knows it.
+public struct ContentRow: Hashable, Sendable {
+    /// Its number, which is also its file's name.
+    public var id: ContentID
+    /// The account.
+    public var account: AccountID
+    /// Cached content: whose; nil for staged content.
+    public var item: ItemID?
+    /// Cached content: which revision.
+    public var revision: Revision?
+    /// Staged content: the item whose revision it lies over; nil when it stands alone.
+    public var baseItem: ItemID?
+    /// Staged content: the revision that it lies over.
+    public var baseRevision: Revision?
+    /// Bytes of the base.
+    public var baseSize: Int64
+    /// Bytes in all; for staged content that is open, the file on the disk knows better.
+    public var size: Int64
+    /// The hash by the service's algorithm, where it is known.
+    public var hash: ContentHash?
+    /// Whether it is staged.
+    public var isStaged: Bool
+    /// Whether a program had it open for writing when this was last stored.
+    public var isOpen: Bool
+    /// Whether all bytes are here and verified.
+    public var isComplete: Bool
+    /// Whether it is never to be evicted.
+    public var isPinned: Bool
+    /// Which ranges are here, as the content store writes it.
+    public var present: [UInt8]?
+    /// Bytes that it takes on the disk.
+    public var bytesOnDisk: Int64
+
+    static let columns = """
+        id, account, item, revision, base_item, base_revision, base_size, size, hash, is_staged, \
+        is_open, is_complete, is_pinned, present, bytes_on_disk
+        """
+
+    init(row: Row) {
+        id = ContentID(row[0])
+        account = AccountID(row[1])
+        item = (row[2] as String?).map { ItemID($0) }
+        revision = (row[3] as String?).map { Revision($0) }
+        baseItem = (row[4] as String?).map { ItemID($0) }
+        baseRevision = (row[5] as String?).map { Revision($0) }
+        baseSize = row[6]
+        size = row[7]
+        hash = (row[8] as String?).flatMap { ContentHash(description: $0) }
+        isStaged = row[9] as Int64 != 0
+        isOpen = row[10] as Int64 != 0
+        isComplete = row[11] as Int64 != 0
+        isPinned = row[12] as Int64 != 0
+        present = (row[13] as Data?).map { [UInt8]($0) }
+        bytesOnDisk = row[14]
+    }
+}
+
+/// Staged content that is about to be made.
+public struct NewStagedContent: Hashable, Sendable {
+    /// The item whose revision it lies over; nil when it stands alone.
+    public var baseItem: ItemID?
+    /// The revision that it lies over.
+    public var baseRevision: Revision?
+    /// Bytes of the base.
+    public var baseSize: Int64
+    /// Bytes in all.
+    public var size: Int64
+
+    /// A content of `size` bytes, over a base where one is given.
+    public init(
+        baseItem: ItemID? = nil, baseRevision: Revision? = nil, baseSize: Int64 = 0, size: Int64
+    ) {
+        self.baseItem = baseItem
+        self.baseRevision = baseRevision
+        self.baseSize = baseSize
+        self.size = size
+    }
+}
+
+/// What the cache knows anew of one of its contents.
+public struct CacheRecord: Hashable, Sendable {
+    /// The content.
+    public var id: ContentID
+    /// Which ranges are here.
+    public var present: [UInt8]
+    /// Whether all bytes are here and verified.
+    public var isComplete: Bool
+    /// Bytes that it takes on the disk.
+    public var bytesOnDisk: Int64
+
+    /// A record with all of its parts.
+    public init(id: ContentID, present: [UInt8], isComplete: Bool, bytesOnDisk: Int64) {
+        self.id = id
+        self.present = present
+        self.isComplete = isComplete
+        self.bytesOnDisk = bytesOnDisk
+    }
+}
+
+extension Catalog {
+    /// The content of this number; nil when there is none.
+    public func content(_ id: ContentID) throws(CatalogError) -> ContentRow? {
+        try read { database in
+            try database.cachedStatement(
+                sql: "SELECT \(ContentRow.columns) FROM content WHERE id = ?"
+            ).row([id.rawValue]).map(ContentRow.init(row:))
+        }
+    }
+
+    /// The cached content of a revision; nil when there is none.
+    public func cachedContent(
+        account: AccountID, item: ItemID, revision: Revision
+    ) throws(CatalogError) -> ContentRow? {
+        try read { database in
+            try database.cachedStatement(
+                sql: """
+                    SELECT \(ContentRow.columns) FROM content
+                    WHERE account = ? AND item = ? AND revision = ?
+                    """
+            ).row([account.rawValue, item.rawValue, revision.rawValue])
+                .map(ContentRow.init(row:))
+        }
+    }
+
+    /// All contents, staged and cached.
+    public func contents() throws(CatalogError) -> [ContentRow] {
+        try read { database in
+            try Row.fetchAll(database, sql: "SELECT \(ContentRow.columns) FROM content")
+                .map(ContentRow.init(row:))
+        }
+    }
+
+    /// The number of a revision's cached content, made if there is none.
+    public func insertCachedContent(
+        account: AccountID, item: ItemID, revision: Revision, size: Int64, hash: ContentHash?
+    ) async throws(CatalogError) -> ContentID {
+        try await mutateAsync { transaction in
+            let database = transaction.database
+            try database.execute(
+                sql: """
+                    INSERT INTO content (account, item, revision, size, hash, is_staged, used_ms)
+                    VALUES (?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING
+                    """,
+                arguments: [
+                    account.rawValue, item.rawValue, revision.rawValue, size, hash?.description,
+                    Timestamp.now.milliseconds,
+                ])
+            let row = try Row.fetchOne(
+                database,
+                sql: "SELECT id FROM content WHERE account = ? AND item = ? AND revision = ?",
+                arguments: [account.rawValue, item.rawValue, revision.rawValue])
+            guard let row else { throw CatalogError.notFound }
+            return ContentID(row[0])
+        }
+    }
+
+    /// Makes staged content, open for writing, and gives it to a file: what the user sees from now
+    /// on. One transaction.
+    ///
+    /// - Parameters:
+    ///   - content: what is made.
+    ///   - modified: the file's modified time.
+    ///   - inode: the file.
+    ///   - prepare: makes the content's file before the transaction ends, so that there is no
+    ///     staged content without one.
+    /// - Throws: `.notFound`, `.isAFolder`, and what `prepare` throws as `.storage`.
+    public func stage(
+        _ content: NewStagedContent, modified: Timestamp, of inode: Inode,
+        prepare: (ContentID) throws -> Void
+    ) throws(CatalogError) -> (id: ContentID, node: Node) {
+        try mutate { transaction in
+            let database = transaction.database
+            let node = try transaction.node(inode)
+            guard node.kind != .folder else { throw CatalogError.isAFolder }
+            try database.cachedStatement(
+                sql: """
+                    INSERT INTO content (account, base_item, base_revision, base_size, size,
+                        is_staged, is_open, used_ms)
+                    VALUES (?, ?, ?, ?, ?, 1, 1, ?)
+                    """
+            ).execute(
+                arguments: [
+                    node.account.rawValue, content.baseItem?.rawValue,
+                    content.baseRevision?.rawValue, content.baseSize, content.size,
+                    Timestamp.now.milliseconds,
+                ])
+            let id = ContentID(database.lastInsertedRowID)
+            try prepare(id)
+            let changed = try transaction.setStaged(
+                id, size: content.size, modified: modified, of: node)
+            return (id, changed)
+        }
+    }
+
+    /// Keeps how large staged content is now and when it was modified, with the file that has it;
+    /// that may be another than it was made for (a conflict copy). Does nothing to a file when none
+    /// has it any longer.
+    ///
+    /// - Parameter isOpen: whether a program still has it open for writing.
+    /// - Returns: the file's node; nil when no file has this content.
+    @discardableResult
+    public func recordStaged(
+        _ id: ContentID, size: Int64, modified: Timestamp, isOpen: Bool
+    ) throws(CatalogError) -> Node? {
+        try mutate { transaction in
+            let database = transaction.database
+            try database.cachedStatement(
+                sql: "UPDATE content SET size = ?, is_open = ?, hash = NULL WHERE id = ?"
+            ).execute(arguments: [size, isOpen, id.rawValue])
+            let row = try database.cachedStatement(
+                sql: "SELECT \(Node.columns) FROM node WHERE staged = ? LIMIT 1"
+            ).row([id.rawValue])
+            guard let node = row.map(Node.init(row:)) else { return nil }
+            return try transaction.setStaged(id, size: size, modified: modified, of: node)
+        }
+    }
+
+    /// Keeps the hash of staged content.
+    public func setHash(_ hash: ContentHash, of id: ContentID) async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            try transaction.database.execute(
+                sql: "UPDATE content SET hash = ? WHERE id = ?",
+                arguments: [hash.description, id.rawValue])
+        }
+    }
+
+    /// Makes staged content that was uploaded the cached content of the revision that it became.
+    ///
+    /// - Returns: false when the revision has cached content already, or no such content is staged.
+    public func makeCached(
+        _ id: ContentID, item: ItemID, revision: Revision, present: [UInt8], size: Int64
+    ) async throws(CatalogError) -> Bool {
+        try await mutateAsync { transaction in
+            try transaction.database.execute(
+                sql: """
+                    UPDATE OR IGNORE content SET item = ?, revision = ?, base_item = NULL,
+                        base_revision = NULL, base_size = 0, is_staged = 0, is_open = 0,
+                        is_complete = 1, present = ?, size = ?, bytes_on_disk = ?, used_ms = ?
+                    WHERE id = ? AND is_staged = 1
+                    """,
+                arguments: [
+                    item.rawValue, revision.rawValue, Data(present), size, size,
+                    Timestamp.now.milliseconds, id.rawValue,
+                ])
+            return transaction.database.changesCount > 0
+        }
+    }
+
+    /// Keeps what the cache knows anew.
+    public func saveCache(_ records: [CacheRecord]) async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            let now = Timestamp.now.milliseconds
+            for record in records {
+                try transaction.database.execute(
+                    sql: """
+                        UPDATE content SET present = ?, is_complete = ?, bytes_on_disk = ?,
+                            used_ms = ?
+                        WHERE id = ? AND is_staged = 0
+                        """,
+                    arguments: [
+                        Data(record.present), record.isComplete, record.bytesOnDisk, now,
+                        record.id.rawValue,
+                    ])
+            }
+        }
+    }
+
+    /// Takes contents out of the catalog.
+    public func removeContents(_ ids: [ContentID]) async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            for id in ids {
+                try transaction.database.execute(
+                    sql: "DELETE FROM content WHERE id = ?", arguments: [id.rawValue])
+            }
+        }
+    }
+
+    /// The cached contents that may be evicted, the least recently used first.
+    public func evictableContents(limit: Int) async throws(CatalogError) -> [ContentRow] {
+        try await readAsync { database in
+            try Row.fetchAll(
+                database,
+                sql: """
+                    SELECT \(ContentRow.columns) FROM content
+                    WHERE is_staged = 0 AND is_pinned = 0 ORDER BY used_ms LIMIT ?
+                    """,
+                arguments: [limit]
+            ).map(ContentRow.init(row:))
+        }
+    }
+
+    /// Staged contents that no file has.
+    public func orphanedContents() async throws(CatalogError) -> [ContentID] {
+        try await readAsync { database in
+            try Int64.fetchAll(
+                database,
+                sql: """
+                    SELECT id FROM content
+                    WHERE is_staged = 1 AND id NOT IN
+                        (SELECT staged FROM node WHERE staged IS NOT NULL)
+                    """
+            ).map { ContentID($0) }
+        }
+    }
+
+    /// Whether a file has this staged content.
+    public func isStaged(_ id: ContentID) throws(CatalogError) -> Bool {
+        try read { database in
+            try database.cachedStatement(sql: "SELECT 1 FROM node WHERE staged = ? LIMIT 1")
+                .row([id.rawValue]) != nil
+        }
+    }
+
+    /// Says whether a cached content must never be evicted.
+    public func setPinned(_ isPinned: Bool, _ id: ContentID) async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            try transaction.database.execute(
+                sql: "UPDATE content SET is_pinned = ? WHERE id = ?",
+                arguments: [isPinned, id.rawValue])
+        }
+    }
+}
+
+extension CatalogTransaction {
+    /// Gives a file staged content and puts it in motion.
+    mutating func setStaged(
+        _ content: ContentID, size: Int64, modified: Timestamp, of node: Node
+    ) throws -> Node {
+        let now = Timestamp.now
+        try setInMotion(node, at: now)
+        try database.cachedStatement(
+            sql: """
+                UPDATE node SET staged = ?, size = ?, hash = NULL,
+                    revision = CASE WHEN content_item IS NULL THEN revision ELSE
+                        (SELECT synced_revision FROM motion WHERE inode = node.inode) END,
+                    content_item = NULL, modified_s = ?, modified_ns = ?, changed_s = ?,
+                    changed_ns = ?
+                WHERE inode = ?
+                """
+        ).execute(
+            arguments: [
+                content.rawValue, size, modified.seconds, Int64(modified.nanoseconds),
+                now.seconds, Int64(now.nanoseconds), node.inode.column,
+            ])
+        return try self.node(node.inode)
+    }
+}

@@ -1,0 +1,206 @@
+public import OortCatalog
+public import OortModel
+import Synchronization
+
+/// Making, finding and letting go of staged contents.
+extension ContentStore {
+    /// Staged content for a file that is about to be changed: over its present revision (`base`),
+    /// or empty. The file has it from now on; the caller is its user.
+    ///
+    /// - Parameters:
+    ///   - base: what the file holds; used by the new content from now on, besides the caller. Nil
+    ///     for a new or emptied file.
+    ///   - inode: the file.
+    ///   - modified: the file's modified time.
+    public func stage(
+        over base: CachedContent?, of inode: Inode, modified: Timestamp
+    ) throws(ContentError) -> (content: StagedContent, node: Node) {
+        let size = base?.size ?? 0
+        let new = NewStagedContent(
+            baseItem: base?.key.item, baseRevision: base?.key.revision, baseSize: size,
+            size: size)
+        let held = try base.map { base throws(ContentError) in
+            try open(base.key, size: base.size, hash: base.hash)
+        }
+        do throws(CatalogError) {
+            var journal: OverlayJournal?
+            let (id, node) = try catalog.stage(new, modified: modified, of: inode) { id in
+                let file = try self.pool.create(self.paths.staged(id))
+                if base != nil {
+                    try file.resize(to: size)
+                    journal = OverlayJournal(file: try self.pool.create(self.paths.journal(id)))
+                }
+            }
+            let content = StagedContent(
+                id: id, base: held,
+                state: StagedContent.State(
+                    size: size, baseEnd: size, own: RangeSet(), journal: journal),
+                store: self)
+            register(content)
+            return (content, node)
+        } catch {
+            if let held { close(held) }
+            throw error == .diskFull ? .noSpace : .catalog(detail: "\(error)")
+        }
+    }
+
+    /// Another staged content to write for a file whose present one an upload holds still, or the
+    /// service has: a clone. The file has it from now on; the caller is its user.
+    public func thaw(
+        _ frozen: StagedContent, of inode: Inode, modified: Timestamp
+    ) async throws(ContentError) -> (content: StagedContent, node: Node) {
+        if let successor = frozen.successor {
+            return try stage(over: successor, of: inode, modified: modified)
+        }
+        let source = try frozen.file()
+        let temporary = temporaryPath()
+        DiskFile.remove(temporary)
+        let copy = try DiskFile.open(temporary, creates: true)
+        defer { DiskFile.remove(temporary) }
+        try await copy.becomeCopy(of: source)
+        let (size, baseEnd, own) = frozen.state.withLock { ($0.size, $0.baseEnd, $0.own) }
+        // The service may have taken it meanwhile; then its base and sidecar are gone.
+        if let successor = frozen.successor {
+            return try stage(over: successor, of: inode, modified: modified)
+        }
+        let base = frozen.base
+        let new = NewStagedContent(
+            baseItem: base?.key.item, baseRevision: base?.key.revision,
+            baseSize: base?.size ?? 0, size: size)
+        let held = try base.map { base throws(ContentError) in
+            try open(base.key, size: base.size, hash: base.hash)
+        }
+        do throws(CatalogError) {
+            var journal: OverlayJournal?
+            let (id, node) = try catalog.stage(new, modified: modified, of: inode) { id in
+                self.pool.forget(self.paths.staged(id))
+                guard DiskFile.move(temporary, to: self.paths.staged(id)) else {
+                    throw CatalogError.storage(detail: "the clone could not be moved")
+                }
+                if base != nil {
+                    var records = OverlayJournal(
+                        file: try self.pool.create(self.paths.journal(id)))
+                    try records.append(.cut(baseEnd))
+                    for range in own.ranges {
+                        let below = range.clamped(to: 0..<baseEnd)
+                        if !below.isEmpty { try records.append(.written(below)) }
+                    }
+                    journal = records
+                }
+            }
+            room.addStaged(own.byteCount)
+            let content = StagedContent(
+                id: id, base: held,
+                state: StagedContent.State(
+                    size: size, baseEnd: baseEnd, own: own, journal: journal,
+                    charged: own.byteCount),
+                store: self)
+            register(content)
+            return (content, node)
+        } catch {
+            if let held { close(held) }
+            throw error == .diskFull ? .noSpace : .catalog(detail: "\(error)")
+        }
+    }
+
+    /// A staged content as it lies on the disk.
+    ///
+    /// - Throws: `.damaged` when its row, its file or its sidecar is missing or torn.
+    func load(staged id: ContentID) throws(ContentError) -> StagedContent {
+        let row: ContentRow?
+        do throws(CatalogError) { row = try catalog.content(id) } catch {
+            throw .catalog(detail: "\(error)")
+        }
+        guard let row, row.isStaged else {
+            throw .damaged(detail: "staged content \(id.rawValue) is not known")
+        }
+        guard DiskFile.exists(paths.staged(id)) else {
+            throw .damaged(detail: "the file of staged content \(id.rawValue) is missing")
+        }
+        let file = try pool.file(paths.staged(id))
+        let size = try file.size()
+        var state = StagedContent.State(size: size, baseEnd: 0, own: RangeSet())
+        var base: CachedContent?
+        if let item = row.baseItem, let revision = row.baseRevision {
+            guard DiskFile.exists(paths.journal(id)) else {
+                throw .damaged(detail: "the sidecar of staged content \(id.rawValue) is missing")
+            }
+            var journal = try OverlayJournal(
+                reading: try pool.file(paths.journal(id)), baseSize: row.baseSize)
+            state.baseEnd = journal.contents.baseEnd
+            state.own = journal.contents.own
+            if size < state.baseEnd {
+                try journal.append(.cut(size))
+                state.baseEnd = size
+                state.own.remove(contentsOf: size..<Int64.max)
+            }
+            state.journal = journal
+            base = try open(
+                ContentKey(account: row.account, item: item, revision: revision),
+                size: row.baseSize, hash: nil)
+        }
+        var data = try file.dataRanges()
+        data.remove(contentsOf: 0..<state.baseEnd)
+        state.own.formUnion(data)
+        state.charged = state.own.byteCount
+        return StagedContent(id: id, base: base, state: state, store: self)
+    }
+
+    /// Waits until there may be room for a write that found none: cached contents give way, then
+    /// uploads are waited for.
+    ///
+    /// - Throws: `.noSpace` when no upload made room for as long as the settings say.
+    public func makeRoom() async throws(ContentError) {
+        let before = room.given
+        await evict()
+        guard room.given == before else { return }
+        let started = room.given
+        let step = Duration.milliseconds(100)
+        var waited = Duration.zero
+        while waited < settings.roomPatience {
+            do { try await clock.sleep(for: step) } catch {
+                throw .fetch(ProviderError(.cancelled, detail: "nobody waits any longer"))
+            }
+            waited += step
+            await evict()
+            if room.given != started { return }
+        }
+        throw .noSpace
+    }
+
+    /// Lets go of staged contents that no file has and nobody uses; those in use go with their last
+    /// user. What an upload holds stays until it ends.
+    public func collectGarbage() async {
+        guard let ids = try? await catalog.orphanedContents() else { return }
+        for id in ids { await discard(id) }
+    }
+
+    /// Lets go of a staged content that no file has any longer.
+    public func discard(_ id: ContentID) async {
+        guard (try? catalog.isStaged(id)) == false else { return }
+        if let content = inUse(id) {
+            content.state.withLock { $0.isDiscarded = true }
+            return
+        }
+        let size = (try? pool.file(paths.staged(id)).status().onDisk) ?? 0
+        guard (try? await catalog.removeContents([id])) != nil else { return }
+        for path in [paths.staged(id), paths.journal(id)] {
+            pool.forget(path)
+            DiskFile.remove(path)
+        }
+        room.giveStaged(min(size, room.used.staged))
+    }
+
+    /// Takes away the files of a discarded content whose last user has gone.
+    func removeFiles(of content: StagedContent) {
+        let id = content.id
+        guard (try? catalog.isStaged(id)) == false else { return }
+        for path in [paths.staged(id), paths.journal(id)] {
+            pool.forget(path)
+            DiskFile.remove(path)
+        }
+        room.giveStaged(content.state.withLock { $0.charged })
+        // Owned by the store; a row that stays behind is taken away at the next start.
+        Task { try? await catalog.removeContents([id]) }
+    }
+}

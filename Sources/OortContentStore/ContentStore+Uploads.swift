@@ -1,0 +1,170 @@
+public import OortCatalog
+public import OortModel
+import Synchronization
+
+/// A staged content that is held still and complete, to be uploaded.
+///
+/// Ends with `ContentStore.uploaded` or `ContentStore.release`.
+public struct FrozenContent: ContentSource {
+    let staged: StagedContent
+    /// Bytes in all.
+    public let size: Int64
+    /// The hash by the service's algorithm.
+    public let hash: ContentHash
+
+    public func read(at offset: Int64, count: Int) async throws(ProviderError) -> [UInt8] {
+        do throws(ContentError) {
+            let bytes = try await staged.bytes(offset..<offset + Int64(count))
+            guard bytes.count == count else {
+                throw ContentError.damaged(detail: "\(bytes.count) bytes instead of \(count)")
+            }
+            return bytes
+        } catch { throw ProviderError(.localContent, detail: "\(error)") }
+    }
+}
+
+extension ContentStore {
+    /// Holds a staged content still, fetches what it lacks of its base, and hashes it: ready to be
+    /// uploaded. A program that writes to the file from now on gets a clone.
+    ///
+    /// - Throws: `ProviderError`: `.localContent` when local bytes are lost, and whatever the base's
+    ///   fetch throws; the content is then writable as before.
+    public func freeze(_ id: ContentID) async throws(ProviderError) -> FrozenContent {
+        let content: StagedContent
+        do throws(ContentError) { content = try open(staged: id) } catch {
+            throw Self.providerError(error)
+        }
+        content.state.withLock { $0.freezes += 1 }
+        do throws(ContentError) {
+            try await content.materialise()
+            let hash = try await self.hash(of: content)
+            return FrozenContent(staged: content, size: content.size, hash: hash)
+        } catch {
+            unfreeze(content)
+            throw Self.providerError(error)
+        }
+    }
+
+    /// Lets go of a frozen content that was not uploaded.
+    public func release(_ frozen: FrozenContent) { unfreeze(frozen.staged) }
+
+    /// The service has a frozen content as this revision: it becomes the cached content of the
+    /// revision, without a copy. To be called after the catalog says so of the file.
+    public func uploaded(_ frozen: FrozenContent, as key: ContentKey) async {
+        let content = frozen.staged
+        let id = content.id
+        defer { unfreeze(content) }
+        // A file may have it still: written by a program that came between; never with a freeze.
+        guard (try? catalog.isStaged(id)) == false else { return }
+        var present = RangeSet<Int64>()
+        if frozen.size > 0 { present.insert(contentsOf: 0..<frozen.size) }
+        let cached = CachedContent(
+            key: key, size: frozen.size, hash: frozen.hash, id: id, present: present,
+            isVerified: true, store: self)
+        let isNew = (try? await catalog.makeCached(
+            id, item: key.item, revision: key.revision, present: present.record,
+            size: frozen.size)) ?? false
+        guard isNew, moveToCache(id), adopt(cached) else {
+            // The cache has the revision already, or lies on another disk: the staged bytes go
+            // with their last user.
+            await forget(content, as: key, size: frozen.size, hash: frozen.hash, wasMoved: isNew)
+            return
+        }
+        let charged = content.state.withLock { state in
+            let charged = state.charged
+            state.charged = 0
+            state.cached = cached
+            state.journal = nil
+            return charged
+        }
+        pool.forget(paths.journal(id))
+        DiskFile.remove(paths.journal(id))
+        room.addCached(frozen.size)
+        room.giveStaged(charged)
+        await evict()
+    }
+
+    /// Moves the file of a staged content to the cache's folder.
+    private func moveToCache(_ id: ContentID) -> Bool {
+        let moved = DiskFile.move(paths.staged(id), to: paths.cached(id))
+        if moved { pool.forget(paths.staged(id)) }
+        return moved
+    }
+
+    /// Ends a staged content that could not become cached content; who has it open reads what the
+    /// cache has, or has fetched, of the revision.
+    private func forget(
+        _ content: StagedContent, as key: ContentKey, size: Int64, hash: ContentHash,
+        wasMoved: Bool
+    ) async {
+        if wasMoved {
+            try? await catalog.removeContents([content.id])
+            DiskFile.remove(paths.cached(content.id))
+            pool.forget(paths.cached(content.id))
+        }
+        let successor = try? open(key, size: size, hash: hash)
+        content.state.withLock { state in
+            state.cached = successor
+            state.isDiscarded = true
+        }
+    }
+
+    private func unfreeze(_ content: StagedContent) {
+        content.state.withLock { $0.freezes -= 1 }
+        close(content)
+    }
+
+    private func hash(of content: StagedContent) async throws(ContentError) -> ContentHash {
+        let row: ContentRow?
+        do throws(CatalogError) { row = try catalog.content(content.id) } catch {
+            throw .catalog(detail: "\(error)")
+        }
+        if let hash = row?.hash, row?.size == content.size { return hash }
+        guard let account = row?.account, let fetcher = fetcher(of: account) else {
+            throw .fetch(ProviderError(.offline, detail: "the account is not connected"))
+        }
+        var hasher = fetcher.makeHasher()
+        var position: Int64 = 0
+        while position < content.size {
+            let bytes = try await content.bytes(position..<position + (1 << 20))
+            guard !bytes.isEmpty else { break }
+            hasher.update(bytes[...])
+            position += Int64(bytes.count)
+            await Task.yield()
+        }
+        let hash = hasher.finalize()
+        do throws(CatalogError) { try await catalog.setHash(hash, of: content.id) } catch {
+            throw .catalog(detail: "\(error)")
+        }
+        return hash
+    }
+
+    private static func providerError(_ error: ContentError) -> ProviderError {
+        if case .fetch(let cause) = error { return cause }
+        return ProviderError(.localContent, detail: "\(error)")
+    }
+}
+
+extension StagedContent {
+    /// Takes over what is missing from the base: afterwards the staged file has all bytes. Only
+    /// while frozen.
+    func materialise() async throws(ContentError) {
+        guard let base else { return }
+        while true {
+            let missing = try pieces(0..<size).first { !$0.isOwn }
+            guard let missing else { return }
+            let part = missing.range.lowerBound..<min(
+                missing.range.upperBound, missing.range.lowerBound + (4 << 20))
+            let bytes = try await base.bytes(part)
+            try locked { state throws(ContentError) in
+                let growth = part.upperBound - part.lowerBound
+                // The upload that this is for makes room: it is not refused by the limit.
+                store.room.addStaged(growth)
+                state.charged += growth
+                try file().write(bytes[...], at: part.lowerBound)
+                try state.journal?.append(.written(part))
+                state.own.insert(contentsOf: part)
+            }
+        }
+    }
+}

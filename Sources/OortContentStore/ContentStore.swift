@@ -1,0 +1,302 @@
+public import Logging
+public import OortCatalog
+public import OortModel
+import Synchronization
+
+/// How the store behaves.
+public struct ContentStoreSettings: Sendable {
+    /// Bytes that staged and cached contents may take together.
+    public var limit: Int64 = 20 << 30
+    /// Bytes of the disk that contents leave free, for the catalog.
+    public var reserve: Int64 = 64 << 20
+    /// Files that are kept open at once.
+    public var openFiles = 256
+    /// How long a write waits for an upload to make room, counted from the last time that one did.
+    public var roomPatience = Duration.seconds(60)
+    /// How often the cache's state is stored while it changes.
+    public var saveInterval = Duration.seconds(2)
+
+    /// The defaults: 20 GiB, 64 MiB, 256 files, 60 seconds, 2 seconds.
+    public init() {}
+}
+
+/// File bytes on the local disk: cached contents of revisions, and staged contents that the service
+/// does not have yet. Knows no names.
+///
+/// Isolation: any thread. Methods that are not async make local disk and SQLite calls on the
+/// calling thread and never wait for a network.
+public final class ContentStore: Sendable {
+    private struct State {
+        var fetchers: [AccountID: any ContentFetcher] = [:]
+        /// Contents that somebody uses or whose state is not stored yet.
+        var cached: [ContentKey: (content: CachedContent, users: Int)] = [:]
+        var staged: [ContentID: (content: StagedContent, users: Int)] = [:]
+        var unsaved: Set<ContentKey> = []
+        var isSaving = false
+        var isEvicting = false
+        var lastTemporary: UInt64 = 0
+    }
+
+    /// Who has which file open for writing.
+    public let writers = WriterRegistry()
+
+    let catalog: Catalog
+    let paths: ContentPaths
+    let pool: FilePool
+    let room: Room
+    let settings: ContentStoreSettings
+    let clock: any Clock<Duration>
+    let logger: Logger
+    private let state = Mutex(State())
+
+    /// Opens the store in its two folders, making them if need be. `recover` is to be called before
+    /// anything else.
+    ///
+    /// - Parameters:
+    ///   - cacheFolder: may be emptied by anybody while nothing is mounted.
+    ///   - stateFolder: holds what the service does not have yet.
+    public init(
+        cacheFolder: String, stateFolder: String, catalog: Catalog,
+        settings: ContentStoreSettings = ContentStoreSettings(),
+        clock: any Clock<Duration> = ContinuousClock(), logger: Logger
+    ) throws(ContentError) {
+        paths = ContentPaths(
+            cacheFolder: cacheFolder + "/content", stagedFolder: stateFolder + "/staged")
+        try paths.prepare()
+        self.catalog = catalog
+        self.settings = settings
+        self.clock = clock
+        self.logger = logger
+        pool = FilePool(capacity: settings.openFiles)
+        room = Room(
+            limit: settings.limit, reserve: settings.reserve, folder: paths.stagedFolder)
+    }
+
+    /// Says who gets an account's bytes from the service; nil when nobody does any longer.
+    public func setFetcher(_ fetcher: (any ContentFetcher)?, for account: AccountID) {
+        state.withLock { $0.fetchers[account] = fetcher }
+    }
+
+    /// Bytes of staged and of cached contents on the disk.
+    public var usage: (staged: Int64, cached: Int64) { room.used }
+
+    /// Who gets an account's bytes; nil when it is not connected.
+    func fetcher(of account: AccountID) -> (any ContentFetcher)? {
+        state.withLock { $0.fetchers[account] }
+    }
+
+    /// A path for a file that is being made.
+    func temporaryPath() -> String {
+        paths.temporary(
+            state.withLock { state in
+                state.lastTemporary += 1
+                return state.lastTemporary
+            })
+    }
+
+    // MARK: Users
+
+    /// The content of a revision, to be read; `close` lets it go. While somebody uses it, it is not
+    /// evicted.
+    public func open(
+        _ key: ContentKey, size: Int64, hash: ContentHash?
+    ) throws(ContentError) -> CachedContent {
+        if let content = use(key) { return content }
+        let row: ContentRow?
+        do throws(CatalogError) {
+            row = try catalog.cachedContent(
+                account: key.account, item: key.item, revision: key.revision)
+        } catch { throw .catalog(detail: "\(error)") }
+        // A row of another size was made from a wrong idea of the revision: begin anew.
+        let known = row.flatMap { $0.size == size ? $0 : nil }
+        let present = known?.present.flatMap { RangeSet(record: $0, size: size) }
+        let content = CachedContent(
+            key: key, size: size, hash: hash ?? known?.hash,
+            id: present == nil ? nil : known?.id, present: present ?? RangeSet(),
+            isVerified: known?.isComplete ?? false, store: self)
+        return state.withLock { state in
+            if let other = state.cached[key] {
+                state.cached[key] = (other.content, other.users + 1)
+                return other.content
+            }
+            state.cached[key] = (content, 1)
+            return content
+        }
+    }
+
+    private func use(_ key: ContentKey) -> CachedContent? {
+        state.withLock { state in
+            guard let known = state.cached[key] else { return nil }
+            state.cached[key] = (known.content, known.users + 1)
+            return known.content
+        }
+    }
+
+    /// Lets a content go that `open` gave; transfers that nobody waits for end with the last user.
+    public func close(_ content: CachedContent) {
+        let isLast = state.withLock { state in
+            guard let known = state.cached[content.key], known.content === content else {
+                return true
+            }
+            let users = known.users - 1
+            if users <= 0, !state.unsaved.contains(content.key) {
+                state.cached[content.key] = nil
+            } else {
+                state.cached[content.key] = (content, users)
+            }
+            return users <= 0
+        }
+        if isLast { content.stopFetching() }
+    }
+
+    /// The staged content of this number, to be read or written; `close` lets it go.
+    ///
+    /// - Throws: `.damaged` when its file is missing or torn.
+    public func open(staged id: ContentID) throws(ContentError) -> StagedContent {
+        let known = state.withLock { state -> StagedContent? in
+            guard let known = state.staged[id] else { return nil }
+            state.staged[id] = (known.content, known.users + 1)
+            return known.content
+        }
+        if let known { return known }
+        let content = try load(staged: id)
+        let (winner, isMine) = state.withLock { state -> (StagedContent, Bool) in
+            if let other = state.staged[id] {
+                state.staged[id] = (other.content, other.users + 1)
+                return (other.content, false)
+            }
+            state.staged[id] = (content, 1)
+            return (content, true)
+        }
+        if !isMine, let base = content.base { close(base) }
+        return winner
+    }
+
+    /// Takes note of a staged content that was just made; its maker is its user.
+    func register(_ content: StagedContent) {
+        state.withLock { $0.staged[content.id] = (content, 1) }
+    }
+
+    /// Lets a content go that `open(staged:)`, `stage` or `thaw` gave.
+    public func close(_ content: StagedContent) {
+        let isLast = state.withLock { state in
+            guard let known = state.staged[content.id], known.content === content else {
+                return false
+            }
+            let users = known.users - 1
+            state.staged[content.id] = users <= 0 ? nil : (content, users)
+            return users <= 0
+        }
+        guard isLast else { return }
+        if let base = content.base { close(base) }
+        let (isDiscarded, successor) = content.state.withLock { ($0.isDiscarded, $0.cached) }
+        if let successor { close(successor) }
+        if isDiscarded { removeFiles(of: content) }
+    }
+
+    /// The staged content of this number if somebody uses it.
+    func inUse(_ id: ContentID) -> StagedContent? {
+        state.withLock { $0.staged[id]?.content }
+    }
+
+    /// Whether somebody uses a cached content.
+    func isUsed(_ key: ContentKey) -> Bool {
+        state.withLock { ($0.cached[key]?.users ?? 0) > 0 }
+    }
+
+    /// Puts a cached content under its key, used once more; nil when another is there.
+    func adopt(_ content: CachedContent) -> Bool {
+        state.withLock { state in
+            guard state.cached[content.key] == nil else { return false }
+            state.cached[content.key] = (content, 1)
+            return true
+        }
+    }
+
+    // MARK: The cache's state
+
+    /// Notes that a cached content has something to be stored.
+    func markChanged(_ content: CachedContent) {
+        let starts = state.withLock { state in
+            guard state.cached[content.key]?.content === content else { return false }
+            state.unsaved.insert(content.key)
+            guard !state.isSaving else { return false }
+            state.isSaving = true
+            return true
+        }
+        guard starts else { return }
+        // Owned by the store; ends by itself once nothing is left to be stored.
+        Task {
+            try? await clock.sleep(for: settings.saveInterval)
+            await save()
+            await evict()
+        }
+    }
+
+    /// Stores what the cache knows anew. What is stored is on the disk: a machine that dies does
+    /// not come back with ranges that are not there.
+    public func save() async {
+        let contents = state.withLock { state in
+            let contents = state.unsaved.compactMap { state.cached[$0]?.content }
+            state.unsaved = []
+            state.isSaving = false
+            return contents
+        }
+        var records: [CacheRecord] = []
+        for content in contents {
+            let (id, present, isVerified) = content.state.withLock {
+                ($0.id, $0.present, $0.isVerified)
+            }
+            guard let id, let file = try? pool.file(paths.cached(id)),
+                (try? file.synchronise()) != nil
+            else { continue }
+            records.append(
+                CacheRecord(
+                    id: id, present: present.record, isComplete: isVerified,
+                    bytesOnDisk: present.byteCount))
+            await Task.yield()
+        }
+        do throws(CatalogError) { try await catalog.saveCache(records) } catch {
+            logger.warning("the cache's state was not stored", metadata: ["cause": "\(error)"])
+        }
+        state.withLock { state in
+            for content in contents where !state.unsaved.contains(content.key) {
+                if let known = state.cached[content.key], known.users <= 0 {
+                    state.cached[content.key] = nil
+                }
+            }
+        }
+    }
+
+    /// Takes cached contents away, the least recently used first, until limit and reserve are kept.
+    /// What somebody uses, what is pinned, and what is staged stays.
+    public func evict() async {
+        let starts = state.withLock { state in
+            guard !state.isEvicting else { return false }
+            state.isEvicting = true
+            return true
+        }
+        guard starts else { return }
+        defer { state.withLock { $0.isEvicting = false } }
+        var excess = room.excess
+        guard excess > 0 else { return }
+        guard let rows = try? await catalog.evictableContents(limit: 100_000) else { return }
+        var gone: [ContentRow] = []
+        for row in rows where excess > 0 {
+            guard let item = row.item, let revision = row.revision else { continue }
+            let key = ContentKey(account: row.account, item: item, revision: revision)
+            let isKnown = state.withLock { $0.cached[key] != nil }
+            guard !isKnown else { continue }
+            gone.append(row)
+            excess -= row.bytesOnDisk
+        }
+        do throws(CatalogError) {
+            try await catalog.removeContents(gone.map(\.id))
+        } catch { return }
+        for row in gone {
+            pool.forget(paths.cached(row.id))
+            DiskFile.remove(paths.cached(row.id))
+            room.addCached(-row.bytesOnDisk)
+        }
+    }
+}
