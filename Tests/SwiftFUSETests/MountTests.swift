@@ -1,0 +1,331 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import SwiftFUSE
+
+/// Mounts a memory file system on a temporary folder for the length of `body`.
+func withMount<Result>(
+    _ options: Mount.Options = Mount.Options(sourceName: "memory, with comma", subtype: "swiftfuse"),
+    _ body: (MemoryFileSystem, Mount) async throws -> Result
+) async throws -> Result {
+    let folder = try TemporaryFolder()
+    defer { folder.remove() }
+    let fileSystem = MemoryFileSystem()
+    let mount = try Mount(fileSystem, at: folder.path, options: options)
+    do {
+        let result = try await body(fileSystem, mount)
+        try await mount.unmount(within: .seconds(1))
+        #expect(fileSystem.journal["destroy"] == 1)
+        return result
+    } catch {
+        try? await mount.unmount(within: .seconds(1))
+        throw error
+    }
+}
+
+struct TemporaryFolder {
+    let path: String
+
+    init() throws {
+        path = NSTemporaryDirectory() + "swiftfuse-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    func remove() { unsafe rmdir(path) }
+}
+
+/// Whether this machine can mount.
+let canMount = unsafe access("/dev/fuse", R_OK | W_OK) == 0
+
+// Serialized because threads and descriptors of the whole process are counted.
+@Suite("A mount", .serialized, .enabled(if: canMount, "/dev/fuse cannot be opened here"))
+struct MountTests {
+    @Test("programs make, copy, list, move and compare files and folders")
+    func programs() async throws {
+        try await withMount { fileSystem, mount in
+            let outcome = try await ChildProcess.run(
+                """
+                set -e; cd "$1"
+                mkdir -p a/b; cp /bin/sh a/b/sh; cmp /bin/sh a/b/sh
+                echo one >a/one; echo two >>a/one; test "$(cat a/one)" = "$(printf 'one\\ntwo')"
+                ln -s one a/link; test "$(readlink a/link)" = one; cmp a/one a/link
+                mv a/one a/b/; test ! -e a/one; test "$(ls a/b)" = "$(printf 'one\\nsh')"
+                dd if=/dev/zero of=a/zeros bs=1M count=3 conv=notrunc 2>/dev/null
+                printf x | dd of=a/zeros bs=1 seek=2000000 conv=notrunc 2>/dev/null
+                test "$(stat -c %s a/zeros)" = 3145728
+                test "$(dd if=a/zeros bs=1 skip=2000000 count=1 2>/dev/null)" = x
+                truncate -s 10 a/zeros; test "$(stat -c '%s %b' a/zeros)" = '10 1'
+                chmod 600 a/zeros; test "$(stat -c %a a/zeros)" = 600
+                touch -d @12345 a/zeros; test "$(stat -c %Y a/zeros)" = 12345
+                test "$(find . | wc -l)" = 7; mkfifo a/pipe; test -p a/pipe
+                ! rmdir a 2>/dev/null; rm -r a; test -z "$(ls -A)"
+                df . | grep -q 'memory, with comma'
+                """, mount.path)
+            #expect(outcome.status == 0, "\(outcome.output)")
+            #expect(fileSystem.journal["rename noreplace"] > 0)
+        }
+    }
+
+    @Test("rename obeys NOREPLACE and EXCHANGE")
+    func renameFlags() async throws {
+        try await withMount { fileSystem, mount in
+            _ = try fileSystem.make("a", bytes: Array("A".utf8))
+            _ = try fileSystem.make("b", bytes: Array("B".utf8))
+            let renamed = try await ChildProcess.run(
+                """
+                cd "$1"; exec python3 -c '
+                import ctypes, errno
+                libc = ctypes.CDLL(None, use_errno=True)
+                assert libc.renameat2(-100, b"a", -100, b"b", 1) == -1
+                assert ctypes.get_errno() == errno.EEXIST
+                assert libc.renameat2(-100, b"a", -100, b"missing", 2) == -1
+                assert ctypes.get_errno() == errno.ENOENT
+                assert libc.renameat2(-100, b"a", -100, b"b", 2) == 0
+                '
+                """, mount.path)
+            #expect(renamed.status == 0, "\(renamed.output)")
+            let outcome = try await ChildProcess.run("cd \"$1\"; cat a b", mount.path)
+            #expect(outcome.output == "BA")
+        }
+    }
+
+    @Test("extended attributes are probed, listed, too long for a buffer, and taken away")
+    func extendedAttributes() async throws {
+        try await withMount { fileSystem, mount in
+            _ = try fileSystem.make("file")
+            let outcome = try await ChildProcess.run(
+                """
+                cd "$1"; exec python3 -c '
+                import ctypes, errno, os
+                def error(call, *arguments):
+                    try: call(*arguments)
+                    except OSError as failure: return failure.errno
+                os.setxattr("file", "user.name", b"value")
+                assert error(os.setxattr, "file", "user.name", b"", os.XATTR_CREATE) == errno.EEXIST
+                assert error(os.setxattr, "file", "user.no", b"", os.XATTR_REPLACE) == errno.ENODATA
+                assert os.getxattr("file", "user.name") == b"value"
+                assert os.listxattr("file") == ["user.name"]
+                libc = ctypes.CDLL(None, use_errno=True)
+                assert libc.getxattr(b"file", b"user.name", None, 0) == 5
+                assert libc.getxattr(b"file", b"user.name", bytes(4), 4) == -1
+                assert ctypes.get_errno() == errno.ERANGE
+                os.removexattr("file", "user.name")
+                assert error(os.getxattr, "file", "user.name") == errno.ENODATA
+                assert error(os.getxattr, "file", "security.selinux") == errno.EOPNOTSUPP
+                '
+                """, mount.path)
+            #expect(outcome.status == 0, "\(outcome.output)")
+            #expect(fileSystem.journal["getxattr security.selinux"] == 0)
+        }
+    }
+
+    @Test("writes do not ask for security.capability each time")
+    func killPrivileges() async throws {
+        var options = Mount.Options(sourceName: "memory", subtype: "swiftfuse")
+        options.xattrNamespaces = []
+        try await withMount(options) { fileSystem, mount in
+            let outcome = try await ChildProcess.run(
+                "dd if=/dev/zero of=\"$1/file\" bs=4096 count=100", mount.path)
+            #expect(outcome.status == 0, "\(outcome.output)")
+            #expect(fileSystem.journal["write"] == 100)
+            // The first write asks, and its inode remembers the answer.
+            #expect(fileSystem.journal["getxattr security.capability"] <= 1)
+        }
+    }
+
+    @Test("a folder of 5,000 entries is listed whole, and a second listing asks nothing")
+    func largeFolder() async throws {
+        try await withMount { fileSystem, mount in
+            let names = (0..<5_000).map { "file \($0) äöü" }
+            for name in names { _ = try fileSystem.make(name) }
+            let script = "ls -U -l \"$1\" | tail -n +2 | wc -l; ls -U \"$1\" | sort | md5sum"
+            let first = try await ChildProcess.run(script, mount.path)
+            #expect(first.output.hasPrefix("5000\n"))
+            #expect(fileSystem.journal["lookup"] == 0)
+            let requests = fileSystem.journal["readdirplus"]
+            #expect(requests > 1)
+            let second = try await ChildProcess.run(script, mount.path)
+            #expect(second.output == first.output)
+            #expect(fileSystem.journal["readdirplus"] == requests)
+            let lookups = fileSystem.tree.withLock { tree in
+                tree.nodes.values.count { $0.lookups == 1 }
+            }
+            #expect(lookups == 5_000)
+        }
+    }
+
+    @Test("two lookups in one folder wait at the same time")
+    func parallelLookups() async throws {
+        try await withMount { fileSystem, mount in
+            let one = try ChildProcess.start("stat \"$1/wait-one\"", [mount.path])
+            let two = try ChildProcess.start("stat \"$1/wait-two\"", [mount.path])
+            await fileSystem.journal.wait(for: "waiting lookup", count: 2)
+            // Neither keeps a listing of the same folder from its answer.
+            let listing = try await ChildProcess.run("ls \"$1\"", mount.path)
+            #expect(listing.status == 0)
+            let waiting = fileSystem.waitingLookups.withLock { $0 }
+            for pending in waiting {
+                guard let reply = pending.take() else { continue }
+                reply.fail(.noSuchFile)
+            }
+            #expect(waiting.count == 2)
+            #expect(await one.outcome().status == 1)
+            #expect(await two.outcome().status == 1)
+        }
+    }
+
+    @Test("a program that waits for a read can be killed")
+    func interruptedRead() async throws {
+        try await withMount { fileSystem, mount in
+            _ = try fileSystem.make("slow", bytes: [1, 2, 3])
+            let cat = try ChildProcess.start("exec cat \"$1/slow\"", [mount.path])
+            await fileSystem.journal.wait(for: "waiting read")
+            cat.send(signal: SIGKILL)
+            await fileSystem.journal.wait(for: "interrupt")
+            #expect(await cat.outcome().status == -SIGKILL)
+            // The answer was EINTR already, so nothing is left to take.
+            let waiting = fileSystem.waitingReads.withLock { $0 }
+            let isAnswered = waiting.map { pending in if pending.take() == nil { true } else { false } }
+            #expect(isAnswered == [true])
+        }
+    }
+
+    @Test("a request that nobody answers fails with EIO")
+    func droppedReply() async throws {
+        try await withMount { _, mount in
+            let path = mount.path + "/dropped"
+            let error = await onThread { unsafe access(path, F_OK) == 0 ? 0 : errno }
+            #expect(error == EIO)
+        }
+    }
+
+    @Test("a name that is not UTF-8 does not exist and cannot be made")
+    func invalidNames() async throws {
+        try await withMount { fileSystem, mount in
+            let outcome = try await ChildProcess.run(
+                "cd \"$1\"; name=$(printf '\\377'); test ! -e \"$name\" && ! mkdir \"$name\"",
+                mount.path)
+            #expect(outcome.status == 0, "\(outcome.output)")
+            #expect(fileSystem.journal["lookup"] == 0)
+        }
+    }
+
+    @Test("what changed behind the kernel's back is seen after it was told")
+    func notifications() async throws {
+        var options = Mount.Options(sourceName: "memory", subtype: "swiftfuse")
+        options.tellsEveryChange = true
+        try await withMount(options) { fileSystem, mount in
+            let file = try fileSystem.make("file", bytes: Array("old".utf8))
+            let show = "cd \"$1\"; ls; cat file"
+            let before = try await ChildProcess.run(show, mount.path)
+            #expect(before.output == "file\nold")
+
+            // The kernel believes what it knows until it is told.
+            _ = try fileSystem.make("added")
+            fileSystem.tree.withLock { $0.nodes[file.rawValue]?.bytes = Array("longer".utf8) }
+            let untold = try await ChildProcess.run(show, mount.path)
+            #expect(untold.output == "file\nold")
+
+            await mount.notifier.send(.name("added", in: .root))
+            await mount.notifier.send(.content(.root, offset: 0, length: 0))
+            await mount.notifier.send(.content(file, offset: 0, length: 0))
+            await mount.notifier.finishTelling()
+            let told = try await ChildProcess.run(show, mount.path)
+            #expect(told.output == "added\nfile\nlonger" || told.output == "file\nadded\nlonger")
+
+            fileSystem.tree.withLock { tree in
+                tree.nodes[1]?.children["file"] = nil
+            }
+            await mount.notifier.send(.removed("file", in: .root, inode: file))
+            await mount.notifier.send(.expired("unknown", in: .root))
+            await mount.notifier.send(.attributes(InodeNumber(12_345)))
+            await mount.notifier.finishTelling()
+            let gone = try await ChildProcess.run("test ! -e \"$1/file\"", mount.path)
+            #expect(gone.status == 0)
+        }
+    }
+
+    @Test("a mount with an open file ends in time, and the file's reader gets an error")
+    func unmountWhileOpen() async throws {
+        try await withMount { fileSystem, mount in
+            _ = try fileSystem.make("slow", bytes: [1, 2, 3])
+            let cat = try ChildProcess.start("exec cat \"$1/slow\"", [mount.path])
+            await fileSystem.journal.wait(for: "waiting read")
+            try await mount.unmount(within: .zero)
+            let outcome = await cat.outcome()
+            #expect(outcome.status == 1, "\(outcome.output)")
+            // Late answers go nowhere, and do no harm.
+            for pending in fileSystem.waitingReads.withLock({ $0 }) {
+                guard let reply = pending.take() else { continue }
+                reply.send([1])
+            }
+        }
+    }
+
+    @Test("an unmount from outside ends the mount")
+    func outsideUnmount() async throws {
+        try await withMount { _, mount in
+            let outcome = try await ChildProcess.run("ls \"$1\" && umount \"$1\"", mount.path)
+            #expect(outcome.status == 0, "\(outcome.output)")
+            try await mount.end()
+        }
+    }
+
+    @Test("a second mount on the same folder is refused, as is one on files or on a file")
+    func refusals() async throws {
+        let options = Mount.Options(sourceName: "memory", subtype: "swiftfuse")
+        try await withMount { _, mount in
+            let path = mount.path
+            _ = await onThread {
+                #expect(
+                    throws: MountError.alreadyMounted(path: path, source: "memory, with comma")
+                ) {
+                    _ = try Mount(MemoryFileSystem(), at: path, options: options)
+                }
+            }
+        }
+        let folder = try TemporaryFolder()
+        let file = folder.path + "/file"
+        try "x".write(toFile: file, atomically: false, encoding: .utf8)
+        #expect(throws: MountError.notEmpty(path: folder.path)) {
+            _ = try Mount(MemoryFileSystem(), at: folder.path, options: options)
+        }
+        #expect(throws: MountError.notAFolder(path: file)) {
+            _ = try Mount(MemoryFileSystem(), at: file, options: options)
+        }
+        unsafe unlink(file)
+        folder.remove()
+    }
+
+    @Test("no thread and no descriptor is left")
+    func leavesNothing() async throws {
+        // The first mount lets the runtime start the threads that it keeps.
+        try await withMount { _, mount in
+            _ = try await ChildProcess.run("ls \"$1\"", mount.path)
+        }
+        let before = try descriptors()
+        for _ in 0..<3 {
+            try await withMount { _, mount in
+                let outcome = try await ChildProcess.run(
+                    "echo x >\"$1/file\"; cat \"$1/file\"", mount.path)
+                #expect(outcome.output == "x\n")
+            }
+        }
+        #expect(try descriptors() == before)
+        // The supervisor ends just after it has told that all is over.
+        while try threads().contains(where: { $0.hasPrefix("fuse-") }) { await Task.yield() }
+    }
+
+    private func descriptors() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
+            try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+        }.filter { !$0.hasPrefix("/proc/") }.sorted()
+    }
+
+    private func threads() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").compactMap {
+            try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8)
+        }
+    }
+}
