@@ -31,7 +31,8 @@ extension Mount {
         /// Whether a symbolic link's target is asked for once only.
         public var cachesSymbolicLinks = true
         /// Whether `Notifier` is told of each change of content. Else the kernel drops a file's cached
-        /// bytes whenever it sees another time or size, after own writes too.
+        /// bytes and a folder's cached listing whenever it sees another modification time, after own
+        /// writes too. Another size drops them in any case.
         public var tellsEveryChange = false
         /// Whether the file system clears set-user-ID and set-group-ID bits itself, on each write and
         /// change of size or owner. Saves the kernel one request for each write.

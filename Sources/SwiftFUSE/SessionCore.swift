@@ -44,8 +44,11 @@ final class SessionCore: Sendable {
         unsafe of(userData: fuse_req_userdata(raw))
     }
 
-    static func of(userData: UnsafeMutableRawPointer!) -> SessionCore {
-        unsafe Unmanaged<SessionCore>.fromOpaque(userData).takeUnretainedValue()
+    static func of(userData: UnsafeMutableRawPointer?) -> SessionCore {
+        guard let userData = unsafe userData else {
+            preconditionFailure("libfuse has lost the session's user data")
+        }
+        return unsafe Unmanaged<SessionCore>.fromOpaque(userData).takeUnretainedValue()
     }
 
     // MARK: - Mounting
@@ -107,7 +110,9 @@ final class SessionCore: Sendable {
         want(FUSE_CAP_SPLICE_MOVE, true)
         want(FUSE_CAP_CACHE_SYMLINKS, options.cachesSymbolicLinks)
         want(FUSE_CAP_AUTO_INVAL_DATA, !options.tellsEveryChange)
-        want(FUSE_CAP_EXPLICIT_INVAL_DATA, options.tellsEveryChange)
+        // With this a file whose size the kernel asks for before it is told of the change would show its
+        // old bytes and zeros.
+        want(FUSE_CAP_EXPLICIT_INVAL_DATA, false)
         want(FUSE_CAP_HANDLE_KILLPRIV, options.clearsPrivileges)
         want(FUSE_CAP_WRITEBACK_CACHE, false)
         want(FUSE_CAP_EXPORT_SUPPORT, false)

@@ -1,0 +1,99 @@
+import Foundation
+import Testing
+
+@testable import SwiftFUSE
+
+extension MountTests {
+    /// Not a test but a daemon to be killed.
+    @Test("a daemon for another test", .enabled(if: role?.hasPrefix("/") == true))
+    func daemon() async throws {
+        let path = try #require(role)
+        let fileSystem = MemoryFileSystem()
+        _ = try fileSystem.make("alive")
+        let mount = try Mount(
+            fileSystem, at: path, options: .init(sourceName: "daemon", subtype: "swiftfuse"))
+        try await mount.end()
+    }
+
+    @Test("what a killed daemon left is taken away by the next mount", .enabled(if: role == nil))
+    func deadMount() async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let daemon = try ChildProcess.again("MountTests/daemon", role: folder.path)
+        let alive = try await ChildProcess.run(
+            "until test -e \"$1/alive\"; do test -d /proc/$2 || exit 1; sleep 0.05; done",
+            folder.path, "\(daemon.id)")
+        #expect(alive.status == 0)
+        daemon.send(signal: SIGKILL)
+        #expect(await daemon.outcome().status == -SIGKILL)
+        let dead = try await ChildProcess.run("ls \"$1\"", folder.path)
+        #expect(dead.output.contains("not connected"), "\(dead.output)")
+
+        let fileSystem = MemoryFileSystem()
+        _ = try fileSystem.make("new")
+        let mount = try Mount(
+            fileSystem, at: folder.path, options: .init(sourceName: "memory", subtype: "swiftfuse"))
+        let listing = try await ChildProcess.run("ls \"$1\"", folder.path)
+        #expect(listing.output == "new\n")
+        try await mount.unmount()
+        let path = mount.path
+        #expect(try MountTable.current().mount(at: path) == nil)
+    }
+
+    @Test("no thread and no descriptor is left", .enabled(if: role == nil))
+    func leavesNothing() async throws {
+        let counting = try ChildProcess.again("MountTests/counting", role: "counting")
+        let outcome = await counting.outcome()
+        #expect(outcome.status == 0, "\(outcome.output)")
+        #expect(outcome.output.contains("1 test "), "\(outcome.output)")
+    }
+
+    /// In a process of its own, where no other test opens or closes anything.
+    @Test("mounting thrice leaves what mounting once left", .enabled(if: role == "counting"))
+    func counting() async throws {
+        // The first mount lets the runtime start the threads that it keeps.
+        try await withMount { _, mount in
+            _ = try await ChildProcess.run("ls \"$1\"", mount.path)
+        }
+        let before = try descriptors()
+        for _ in 0..<3 {
+            try await withMount { _, mount in
+                let outcome = try await ChildProcess.run(
+                    "echo x >\"$1/file\"; cat \"$1/file\"", mount.path)
+                #expect(outcome.output == "x\n")
+            }
+        }
+        let after = try descriptors()
+        #expect(after == before)
+        // The supervisor ends just after it has told that all is over.
+        while try threads().contains(where: { $0.hasPrefix("fuse-") }) { await Task.yield() }
+    }
+
+    /// What the open descriptors lead to, without the numbers that tell two pipes apart.
+    private func descriptors() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
+            try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+        }
+        .filter { !$0.hasPrefix("/proc/") }
+        .map { String($0.prefix { $0 != "[" }) }
+        .sorted()
+    }
+
+    private func threads() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").compactMap {
+            try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8)
+        }
+    }
+}
+
+/// What this process is, when a test has started the test program again.
+private let role = ProcessInfo.processInfo.environment["SWIFTFUSE_TEST_ROLE"]
+
+extension ChildProcess {
+    /// This program again, with only one test in it.
+    fileprivate static func again(_ test: String, role: String) throws -> ChildProcess {
+        try ChildProcess(
+            "/proc/\(getpid())/exe", ["--testing-library", "swift-testing", "--filter", test],
+            environment: ["SWIFTFUSE_TEST_ROLE": role])
+    }
+}
