@@ -69,8 +69,10 @@ public struct Attributes: Hashable, Sendable {
     public var device: UInt64
     /// Bytes of content.
     public var size: Int64
-    /// Blocks of 512 bytes. Programs take fewer than the size needs for holes and skip them: a file
-    /// whose bytes are elsewhere must still count them (with 0, `tar -S` stores zeros).
+    /// Blocks of 512 bytes.
+    ///
+    /// Programs take fewer than the size needs for holes and skip them: a file whose bytes are
+    /// elsewhere must still count them (with 0, `tar -S` stores zeros).
     public var blocks: Int64
     /// The size of I/O that is best.
     public var preferredBlockSize: Int32
@@ -166,8 +168,8 @@ public struct AttributeChanges: Hashable, Sendable {
     /// Changes nothing until a field is set.
     public init() {}
 
-    /// - Parameter bits: `FUSE_SET_ATTR_*` (fuse_lowlevel.h); the `_NOW` bits come together with those
-    ///   that they refine.
+    // `bits` are `FUSE_SET_ATTR_*` (fuse_lowlevel.h); the `_NOW` bits come together with those that
+    // they refine.
     init(_ stat: stat, bits: Int32) {
         if bits & FUSE_SET_ATTR_MODE != 0 { permissions = stat.st_mode & 0o7777 }
         if bits & FUSE_SET_ATTR_UID != 0 { userID = stat.st_uid }

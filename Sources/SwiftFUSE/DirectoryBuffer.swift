@@ -19,11 +19,18 @@ public struct DirectoryBuffer: Sendable {
 
     /// Adds an entry; an empty buffer always takes one.
     ///
-    /// - Parameter nextOffset: where `readdir` goes on after this entry: any value above zero that is
-    ///   still right when other entries have come or gone meanwhile.
+    /// - Parameters:
+    ///   - name: the entry's name.
+    ///   - inode: the number to show; need not be known to the kernel.
+    ///   - kind: what the entry is.
+    ///   - nextOffset: where `readdir` goes on after this entry: any value above zero that is still
+    ///     right when other entries have come or gone meanwhile.
     /// - Returns: whether there was room; if not, send what is here.
     public mutating func add(
-        _ name: String, inode: InodeNumber, kind: FileKind, nextOffset: Int64
+        _ name: String,
+        inode: InodeNumber,
+        kind: FileKind,
+        nextOffset: Int64
     ) -> Bool {
         unsafe append { buffer, room in
             var stat = stat()
@@ -71,7 +78,13 @@ public struct DirectoryPlusBuffer: Sendable {
         let added = unsafe buffer.append { buffer, room in
             var parameters = entry.parameters
             return unsafe fuse_add_direntry_plus(
-                nil, buffer, room, name, &parameters, Int(nextOffset))
+                nil,
+                buffer,
+                room,
+                name,
+                &parameters,
+                Int(nextOffset)
+            )
         }
         if added, let inode = entry.inode { lookups.append(inode) }
         return added
@@ -81,7 +94,10 @@ public struct DirectoryPlusBuffer: Sendable {
     ///
     /// - Returns: whether there was room; if not, nothing was added.
     public mutating func add(
-        _ name: String, inode: InodeNumber, kind: FileKind, nextOffset: Int64
+        _ name: String,
+        inode: InodeNumber,
+        kind: FileKind,
+        nextOffset: Int64
     ) -> Bool {
         unsafe buffer.append { buffer, room in
             // The kernel takes number 0 of the entry for "attributes are not told"; the number that
@@ -90,7 +106,13 @@ public struct DirectoryPlusBuffer: Sendable {
             parameters.attr.st_ino = UInt(inode.rawValue)
             parameters.attr.st_mode = kind.rawValue
             return unsafe fuse_add_direntry_plus(
-                nil, buffer, room, name, &parameters, Int(nextOffset))
+                nil,
+                buffer,
+                room,
+                name,
+                &parameters,
+                Int(nextOffset)
+            )
         }
     }
 
@@ -105,8 +127,9 @@ extension Reply where Answer == Answers.Directory {
 }
 
 extension Reply where Answer == Answers.DirectoryPlus {
-    /// The entries; an empty buffer ends the listing. Raises the lookup counts of `buffer.lookups`, if
-    /// the kernel took the answer.
+    /// The entries; an empty buffer ends the listing.
+    ///
+    /// Raises the lookup counts of `buffer.lookups`, if the kernel took the answer.
     ///
     /// - Returns: whether the kernel took it.
     @discardableResult

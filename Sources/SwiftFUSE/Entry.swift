@@ -9,7 +9,9 @@ public struct Entry: Hashable, Sendable {
     public var generation: UInt64
     /// What `stat` shows; meaningless for a negative entry.
     public var attributes: Attributes?
-    /// How long the attributes may be believed. Where `Notifier` tells of every change: a day.
+    /// How long the attributes may be believed.
+    ///
+    /// Where `Notifier` tells of every change: a day.
     public var attributesTimeout: Duration
     /// How long the name may be believed.
     public var entryTimeout: Duration

@@ -30,8 +30,10 @@ enum Interruptions {
             return table.last
         }
         unsafe fuse_req_interrupt_func(
-            raw, { _, data in Interruptions.fire(UInt(bitPattern: data)) },
-            UnsafeMutableRawPointer(bitPattern: token))
+            raw,
+            { _, data in Interruptions.fire(UInt(bitPattern: data)) },
+            UnsafeMutableRawPointer(bitPattern: token)
+        )
         let hasFired = table.withLock { table in
             if case .firedWhileRegistering = table.states[token] {
                 table.states[token] = nil

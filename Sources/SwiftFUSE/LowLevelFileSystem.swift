@@ -35,20 +35,32 @@ public protocol LowLevelFileSystem: Sendable {
     /// Where `Mount.Options.clearsPrivileges` is set (the default), a change of owner or size must
     /// also clear the set-user-ID and set-group-ID bits.
     func setattr(
-        _ inode: InodeNumber, _ changes: AttributeChanges, handle: HandleNumber?,
-        reply: consuming AttributesReply)
+        _ inode: InodeNumber,
+        _ changes: AttributeChanges,
+        handle: HandleNumber?,
+        reply: consuming AttributesReply
+    )
 
     /// The target of a symbolic link.
     func readlink(_ inode: InodeNumber, reply: consuming ReadlinkReply)
 
     /// Makes a regular file, a pipe, a socket or a device; raises the new file's lookup count.
     func mknod(
-        _ name: String, in parent: InodeNumber, kind: FileKind, permissions: UInt32, device: UInt64,
-        reply: consuming EntryReply)
+        _ name: String,
+        in parent: InodeNumber,
+        kind: FileKind,
+        permissions: UInt32,
+        device: UInt64,
+        reply: consuming EntryReply
+    )
 
     /// Makes a folder; raises its lookup count.
     func mkdir(
-        _ name: String, in parent: InodeNumber, permissions: UInt32, reply: consuming EntryReply)
+        _ name: String,
+        in parent: InodeNumber,
+        permissions: UInt32,
+        reply: consuming EntryReply
+    )
 
     /// Takes a file's name away. The file itself lives until it is closed and forgotten.
     func unlink(_ name: String, in parent: InodeNumber, reply: consuming DoneReply)
@@ -58,17 +70,29 @@ public protocol LowLevelFileSystem: Sendable {
 
     /// Makes a symbolic link; raises its lookup count.
     func symlink(
-        _ name: String, in parent: InodeNumber, target: String, reply: consuming EntryReply)
+        _ name: String,
+        in parent: InodeNumber,
+        target: String,
+        reply: consuming EntryReply
+    )
 
     /// Moves or renames. Unknown flags are to be answered EINVAL.
     func rename(
-        _ name: String, in parent: InodeNumber, to newName: String, in newParent: InodeNumber,
-        flags: RenameFlags, reply: consuming DoneReply)
+        _ name: String,
+        in parent: InodeNumber,
+        to newName: String,
+        in newParent: InodeNumber,
+        flags: RenameFlags,
+        reply: consuming DoneReply
+    )
 
     /// Makes another name for a file; raises its lookup count.
     func link(
-        _ inode: InodeNumber, as newName: String, in newParent: InodeNumber,
-        reply: consuming EntryReply)
+        _ inode: InodeNumber,
+        as newName: String,
+        in newParent: InodeNumber,
+        reply: consuming EntryReply
+    )
 
     /// Opens a file; O_CREAT and O_EXCL never arrive here. With `flags.truncates` the content is to
     /// be dropped.
@@ -78,13 +102,21 @@ public protocol LowLevelFileSystem: Sendable {
 
     /// Reads `reply.limit` bytes from `offset`, which may lie past the end.
     func read(
-        _ inode: InodeNumber, offset: Int64, handle: HandleNumber, reply: consuming DataReply)
+        _ inode: InodeNumber,
+        offset: Int64,
+        handle: HandleNumber,
+        reply: consuming DataReply
+    )
 
     /// Writes all of `bytes` at `offset`, which may lie past the end. Where
     /// `Mount.Options.clearsPrivileges` is set it must clear set-user-ID and set-group-ID bits.
     func write(
-        _ inode: InodeNumber, _ bytes: RawSpan, offset: Int64, handle: HandleNumber,
-        reply: consuming WriteReply)
+        _ inode: InodeNumber,
+        _ bytes: RawSpan,
+        offset: Int64,
+        handle: HandleNumber,
+        reply: consuming WriteReply
+    )
 
     /// One descriptor of an open file is closed (there may be more); an error is what `close` says.
     func flush(_ inode: InodeNumber, handle: HandleNumber, reply: consuming DoneReply)
@@ -95,7 +127,11 @@ public protocol LowLevelFileSystem: Sendable {
 
     /// Makes what was written durable; `dataOnly` leaves out what is not needed to read it.
     func fsync(
-        _ inode: InodeNumber, dataOnly: Bool, handle: HandleNumber, reply: consuming DoneReply)
+        _ inode: InodeNumber,
+        dataOnly: Bool,
+        handle: HandleNumber,
+        reply: consuming DoneReply
+    )
 
     /// Opens a folder. The default's ENOSYS is the best answer where `Notifier` tells of every change:
     /// the kernel then opens by itself, for ever, and keeps listings in its cache.
@@ -104,28 +140,43 @@ public protocol LowLevelFileSystem: Sendable {
     /// Lists a folder from `offset` (0, or what an entry named as its next offset) without
     /// attributes. Asked only if `readdirplus` answers ENOSYS. `.` and `..` need not be there.
     func readdir(
-        _ inode: InodeNumber, offset: Int64, handle: HandleNumber, reply: consuming DirectoryReply)
+        _ inode: InodeNumber,
+        offset: Int64,
+        handle: HandleNumber,
+        reply: consuming DirectoryReply
+    )
 
     /// Lists a folder from `offset` with attributes; raises the lookup count of each entry that has
     /// them. `.` and `..` need not be there.
     func readdirplus(
-        _ inode: InodeNumber, offset: Int64, handle: HandleNumber,
-        reply: consuming DirectoryPlusReply)
+        _ inode: InodeNumber,
+        offset: Int64,
+        handle: HandleNumber,
+        reply: consuming DirectoryPlusReply
+    )
 
     /// An open folder is closed: one call for each `opendir`.
     func releasedir(_ inode: InodeNumber, handle: HandleNumber, reply: consuming DoneReply)
 
     /// Makes a folder's entries durable.
     func fsyncdir(
-        _ inode: InodeNumber, dataOnly: Bool, handle: HandleNumber, reply: consuming DoneReply)
+        _ inode: InodeNumber,
+        dataOnly: Bool,
+        handle: HandleNumber,
+        reply: consuming DoneReply
+    )
 
     /// The size and use of the file system, asked with the path's file: parts of a mount may differ.
     func statfs(_ inode: InodeNumber, reply: consuming StatisticsReply)
 
     /// Sets an extended attribute; its name has its namespace (`user.…`).
     func setxattr(
-        _ inode: InodeNumber, name: String, value: [UInt8], mode: XattrMode,
-        reply: consuming DoneReply)
+        _ inode: InodeNumber,
+        name: String,
+        value: [UInt8],
+        mode: XattrMode,
+        reply: consuming DoneReply
+    )
 
     /// An extended attribute's value; ENODATA where there is none.
     ///
@@ -146,26 +197,45 @@ public protocol LowLevelFileSystem: Sendable {
     /// Makes a regular file and opens it; raises its lookup count. Without O_EXCL the name may turn out
     /// to exist: then it is opened.
     func create(
-        _ name: String, in parent: InodeNumber, permissions: UInt32, flags: OpenFlags,
-        reply: consuming CreateReply)
+        _ name: String,
+        in parent: InodeNumber,
+        permissions: UInt32,
+        flags: OpenFlags,
+        reply: consuming CreateReply
+    )
 
     /// Gives room to a file, or takes it (`man 2 fallocate`, `mode` as there); EOPNOTSUPP for modes
     /// that are not known.
     func fallocate(
-        _ inode: InodeNumber, mode: Int32, offset: Int64, length: Int64, handle: HandleNumber,
-        reply: consuming DoneReply)
+        _ inode: InodeNumber,
+        mode: Int32,
+        offset: Int64,
+        length: Int64,
+        handle: HandleNumber,
+        reply: consuming DoneReply
+    )
 
     /// Copies bytes between two open files of this mount; the answer may be fewer than `length`, and is
     /// at most 4 GiB - 1. EXDEV or EOPNOTSUPP lets programs read and write instead.
     func copyFileRange(
-        from source: InodeNumber, offset sourceOffset: Int64, handle sourceHandle: HandleNumber,
-        to target: InodeNumber, offset targetOffset: Int64, handle targetHandle: HandleNumber,
-        length: Int, reply: consuming WriteReply)
+        from source: InodeNumber,
+        offset sourceOffset: Int64,
+        handle sourceHandle: HandleNumber,
+        to target: InodeNumber,
+        offset targetOffset: Int64,
+        handle targetHandle: HandleNumber,
+        length: Int,
+        reply: consuming WriteReply
+    )
 
     /// Looks for data or a hole (the kernel answers the other kinds of `lseek`); ENXIO past the end.
     func lseek(
-        _ inode: InodeNumber, offset: Int64, to target: SeekTarget, handle: HandleNumber,
-        reply: consuming SeekReply)
+        _ inode: InodeNumber,
+        offset: Int64,
+        to target: SeekTarget,
+        handle: HandleNumber,
+        reply: consuming SeekReply
+    )
 }
 
 /// What is known when the connection stands.

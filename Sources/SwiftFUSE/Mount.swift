@@ -31,7 +31,9 @@ public final class Mount: Sendable {
     /// live file system is mounted there, for that one's daemon.
     /// - Throws: `MountError`; nothing is then mounted and no thread left.
     public init(
-        _ fileSystem: some LowLevelFileSystem, at path: String, options: Options
+        _ fileSystem: some LowLevelFileSystem,
+        at path: String,
+        options: Options
     ) throws(MountError) {
         OwnThread.prepareWaking()
         point = try MountPoint(path, coversFiles: options.coversFiles)
@@ -101,7 +103,8 @@ public final class Mount: Sendable {
                     try OwnThread(named: "fuse-\(number)") {
                         core.serve()
                         state.update { $0.serving -= 1 }
-                    })
+                    }
+                )
             }
             let threads = workers
             let supervisor = try OwnThread(named: "fuse-mount") { [self] in
@@ -120,7 +123,10 @@ public final class Mount: Sendable {
 
     /// Waits for the end, whoever causes it, and clears up.
     private func supervise(
-        _ core: SessionCore, _ workers: [OwnThread], _ teller: OwnThread, _ telling: Monitor<Bool>
+        _ core: SessionCore,
+        _ workers: [OwnThread],
+        _ teller: OwnThread,
+        _ telling: Monitor<Bool>
     ) {
         var result: Result<Void, MountError> = .success(())
         while case .stop(let limit) = nextEvent() {
@@ -168,7 +174,9 @@ public final class Mount: Sendable {
     ///
     /// A signal that arrives just before a thread goes into the kernel is lost: so again and again.
     private func interrupt(
-        _ core: SessionCore, _ workers: [OwnThread], within limit: Duration
+        _ core: SessionCore,
+        _ workers: [OwnThread],
+        within limit: Duration
     ) -> Bool {
         core.end()
         MountPoint.abortConnection(device: device)

@@ -14,28 +14,33 @@ extension Mount {
         public var checksPermissions = true
         /// Whether a folder that holds files may be mounted on (they are hidden meanwhile).
         public var coversFiles = false
-        /// Whether libfuse starts a `fusermount3` that unmounts when this process dies in any way. It
-        /// lives, with one descriptor here, until the process ends, also after an unmount; so it is for
-        /// processes that mount once.
+        /// Whether libfuse starts a `fusermount3` that unmounts when this process dies in any way.
+        ///
+        /// It lives, with one descriptor here, until the process ends, also after an unmount; so it is
+        /// for processes that mount once.
         public var unmountsAtDeath = false
         /// The most bytes of one read, a multiple of 4,096; zero leaves it to the kernel. (Readahead
         /// reads at most 128 KiB at a time, unless root raises the device's `read_ahead_kb`.)
         public var maxRead = 1 << 20
         /// The most bytes of readahead; nil takes all that the kernel offers.
         public var maxReadahead: Int?
-        /// How many requests that nobody waits for (readahead) the kernel may have under way. libfuse's
-        /// own 12 are too few where each waits for a network.
+        /// How many requests that nobody waits for (readahead) the kernel may have under way.
+        ///
+        /// libfuse's own 12 are too few where each waits for a network.
         public var maxBackground = 64
-        /// How many threads answer requests. More help only where they wait for a disk.
+        /// How many threads answer requests; more help only where they wait for a disk.
         public var threads = 4
         /// Whether a symbolic link's target is asked for once only.
         public var cachesSymbolicLinks = true
-        /// Whether `Notifier` is told of each change of content. Else the kernel drops a file's cached
-        /// bytes and a folder's cached listing whenever it sees another modification time, after own
+        /// Whether `Notifier` is told of each change of content.
+        ///
+        /// Else the kernel drops a file's cached bytes and a folder's cached listing whenever it sees another modification time, after own
         /// writes too. Another size drops them in any case.
         public var tellsEveryChange = false
         /// Whether the file system clears set-user-ID and set-group-ID bits itself, on each write and
-        /// change of size or owner. Saves the kernel one request for each write.
+        /// change of size or owner.
+        ///
+        /// Saves the kernel one request for each write.
         public var clearsPrivileges = true
         /// The namespaces of extended attributes that the file system is asked for; empty for all.
         public var xattrNamespaces = ["user"]

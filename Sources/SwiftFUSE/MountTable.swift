@@ -35,8 +35,11 @@ public struct MountTable: Sendable {
                 return nil
             }
             return Row(
-                path: Self.unescaped(fields[4]), type: String(fields[dash + 1]),
-                source: Self.unescaped(fields[dash + 2]), device: String(fields[2]))
+                path: Self.unescaped(fields[4]),
+                type: String(fields[dash + 1]),
+                source: Self.unescaped(fields[dash + 2]),
+                device: String(fields[2])
+            )
         }
     }
 

@@ -46,8 +46,9 @@ public final class Notifier: Sendable {
     ///   and means nothing.
     public func post(_ news: News) -> Bool { state.update { add(news, to: &$0) } }
 
-    /// Queues news, waiting while the queue is full. Suspends; never holds a thread. A caller that the
-    /// answer to a request depends on must use `post`.
+    /// Queues news, waiting while the queue is full.
+    ///
+    /// Suspends; never holds a thread. A caller that the answer to a request depends on must use `post`.
     public func send(_ news: News) async {
         while !post(news) {
             await withCheckedContinuation { continuation in
@@ -94,6 +95,8 @@ public final class Notifier: Sendable {
         }
     }
 
+    private typealias Batch = (news: [News]?, waiting: [CheckedContinuation<Void, Never>])
+
     /// Takes all that is queued; from here on the same news is queued again.
     private func nextBatch() -> [News]? {
         let silent = state.update { state in
@@ -103,7 +106,7 @@ public final class Notifier: Sendable {
             return state.waitingForSilence
         }
         for continuation in silent { continuation.resume() }
-        let (batch, waiting) = state.wait { state -> ([News]?, [CheckedContinuation<Void, Never>])? in
+        let (batch, waiting) = state.wait { state -> Batch? in
             if state.hasEnded { return (nil, []) }
             guard !state.queue.isEmpty else { return nil }
             let batch = state.queue

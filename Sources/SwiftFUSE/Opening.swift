@@ -16,7 +16,9 @@ public struct OpenFlags: RawRepresentable, Hashable, Sendable {
     /// Whether the content is to be dropped; comes with `open` itself because SwiftFUSE asks for
     /// atomic O_TRUNC.
     public var truncates: Bool { rawValue & O_TRUNC != 0 }
-    /// Whether each write goes to the end. The kernel has already put the offset there.
+    /// Whether each write goes to the end.
+    ///
+    /// The kernel has already put the offset there.
     public var appends: Bool { rawValue & O_APPEND != 0 }
     /// Whether the name must be new (`create` only).
     public var isExclusive: Bool { rawValue & O_EXCL != 0 }
@@ -75,7 +77,9 @@ public struct RenameFlags: OptionSet, Hashable, Sendable {
     /// Wraps the bits.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    /// The new name must be free, else EEXIST. `mv` asks for this first.
+    /// The new name must be free, else EEXIST.
+    ///
+    /// `mv` asks for this first.
     public static let noReplace = RenameFlags(rawValue: 1)
     /// The two names swap their files; both must exist.
     public static let exchange = RenameFlags(rawValue: 2)

@@ -39,7 +39,8 @@ private func addNameOperations(to table: inout fuse_lowlevel_ops) {
         let request = unsafe Request(raw)
         let list = unsafe UnsafeBufferPointer(start: forgotten, count: count)
         request.core.fileSystem.forget(
-            unsafe list.map { Forgotten(inode: InodeNumber($0.ino), lookups: $0.nlookup) })
+            unsafe list.map { Forgotten(inode: InodeNumber($0.ino), lookups: $0.nlookup) }
+        )
         request.answerNothing()
     }
     unsafe table.mknod = { raw, parent, name, mode, device in
@@ -48,15 +49,24 @@ private func addNameOperations(to table: inout fuse_lowlevel_ops) {
         let fileSystem = request.core.fileSystem
         // No kind in the mode means a regular file (man 2 mknod).
         fileSystem.mknod(
-            name, in: InodeNumber(parent), kind: FileKind(mode: mode) ?? .file,
-            permissions: mode & 0o7777, device: UInt64(device), reply: EntryReply(request))
+            name,
+            in: InodeNumber(parent),
+            kind: FileKind(mode: mode) ?? .file,
+            permissions: mode & 0o7777,
+            device: UInt64(device),
+            reply: EntryReply(request)
+        )
     }
     unsafe table.mkdir = { raw, parent, name, mode in
         let request = unsafe Request(raw)
         guard let name = unsafe text(name) else { return request.fail(.invalidText) }
         let fileSystem = request.core.fileSystem
         fileSystem.mkdir(
-            name, in: InodeNumber(parent), permissions: mode & 0o7777, reply: EntryReply(request))
+            name,
+            in: InodeNumber(parent),
+            permissions: mode & 0o7777,
+            reply: EntryReply(request)
+        )
     }
     unsafe table.unlink = { raw, parent, name in
         let request = unsafe Request(raw)
@@ -77,7 +87,11 @@ private func addNameOperations(to table: inout fuse_lowlevel_ops) {
         }
         let fileSystem = request.core.fileSystem
         fileSystem.symlink(
-            name, in: InodeNumber(parent), target: target, reply: EntryReply(request))
+            name,
+            in: InodeNumber(parent),
+            target: target,
+            reply: EntryReply(request)
+        )
     }
     unsafe table.rename = { raw, parent, name, newParent, newName, flags in
         let request = unsafe Request(raw)
@@ -85,23 +99,36 @@ private func addNameOperations(to table: inout fuse_lowlevel_ops) {
         guard let newName = unsafe text(newName) else { return request.fail(.invalidText) }
         let fileSystem = request.core.fileSystem
         fileSystem.rename(
-            name, in: InodeNumber(parent), to: newName, in: InodeNumber(newParent),
-            flags: RenameFlags(rawValue: flags), reply: DoneReply(request))
+            name,
+            in: InodeNumber(parent),
+            to: newName,
+            in: InodeNumber(newParent),
+            flags: RenameFlags(rawValue: flags),
+            reply: DoneReply(request)
+        )
     }
     unsafe table.link = { raw, inode, newParent, newName in
         let request = unsafe Request(raw)
         guard let newName = unsafe text(newName) else { return request.fail(.invalidText) }
         let fileSystem = request.core.fileSystem
         fileSystem.link(
-            InodeNumber(inode), as: newName, in: InodeNumber(newParent), reply: EntryReply(request))
+            InodeNumber(inode),
+            as: newName,
+            in: InodeNumber(newParent),
+            reply: EntryReply(request)
+        )
     }
     unsafe table.create = { raw, parent, name, mode, info in
         let request = unsafe Request(raw)
         guard let name = unsafe text(name) else { return request.fail(.invalidText) }
         let fileSystem = request.core.fileSystem
         fileSystem.create(
-            name, in: InodeNumber(parent), permissions: mode & 0o7777, flags: unsafe flags(info),
-            reply: CreateReply(request))
+            name,
+            in: InodeNumber(parent),
+            permissions: mode & 0o7777,
+            flags: unsafe flags(info),
+            reply: CreateReply(request)
+        )
     }
 }
 
@@ -118,8 +145,11 @@ private func addAttributeOperations(to table: inout fuse_lowlevel_ops) {
         let fileSystem = request.core.fileSystem
         let handle = unsafe info.map { unsafe HandleNumber($0.pointee.fh) }
         fileSystem.setattr(
-            InodeNumber(inode), AttributeChanges(unsafe stat.pointee, bits: bits), handle: handle,
-            reply: AttributesReply(request))
+            InodeNumber(inode),
+            AttributeChanges(unsafe stat.pointee, bits: bits),
+            handle: handle,
+            reply: AttributesReply(request)
+        )
     }
     unsafe table.readlink = { raw, inode in
         let request = unsafe Request(raw)
@@ -143,60 +173,96 @@ private func addFileOperations(to table: inout fuse_lowlevel_ops) {
         let request = unsafe Request(raw)
         let fileSystem = request.core.fileSystem
         fileSystem.open(
-            InodeNumber(inode), flags: unsafe flags(info), reply: OpenReply(request))
+            InodeNumber(inode),
+            flags: unsafe flags(info),
+            reply: OpenReply(request)
+        )
     }
     unsafe table.read = { raw, inode, size, offset, info in
         let request = unsafe Request(raw)
         let fileSystem = request.core.fileSystem
         fileSystem.read(
-            InodeNumber(inode), offset: Int64(offset), handle: unsafe handle(info),
-            reply: DataReply(request, limit: size))
+            InodeNumber(inode),
+            offset: Int64(offset),
+            handle: unsafe handle(info),
+            reply: DataReply(request, limit: size)
+        )
     }
     unsafe table.write = { raw, inode, bytes, size, offset, info in
         let request = unsafe Request(raw)
         let fileSystem = request.core.fileSystem
         let buffer = unsafe UnsafeRawBufferPointer(start: bytes, count: size)
         fileSystem.write(
-            InodeNumber(inode), unsafe buffer.bytes, offset: Int64(offset),
-            handle: unsafe handle(info), reply: WriteReply(request))
+            InodeNumber(inode),
+            unsafe buffer.bytes,
+            offset: Int64(offset),
+            handle: unsafe handle(info),
+            reply: WriteReply(request)
+        )
     }
     unsafe table.flush = { raw, inode, info in
         let request = unsafe Request(raw)
         let fileSystem = request.core.fileSystem
         fileSystem.flush(
-            InodeNumber(inode), handle: unsafe handle(info), reply: DoneReply(request))
+            InodeNumber(inode),
+            handle: unsafe handle(info),
+            reply: DoneReply(request)
+        )
     }
     unsafe table.release = { raw, inode, info in
         let request = unsafe Request(raw)
         let fileSystem = request.core.fileSystem
         fileSystem.release(
-            InodeNumber(inode), handle: unsafe handle(info), reply: DoneReply(request))
+            InodeNumber(inode),
+            handle: unsafe handle(info),
+            reply: DoneReply(request)
+        )
     }
     unsafe table.fsync = { raw, inode, dataOnly, info in
         let request = unsafe Request(raw)
         let fileSystem = request.core.fileSystem
         fileSystem.fsync(
-            InodeNumber(inode), dataOnly: dataOnly != 0, handle: unsafe handle(info),
-            reply: DoneReply(request))
+            InodeNumber(inode),
+            dataOnly: dataOnly != 0,
+            handle: unsafe handle(info),
+            reply: DoneReply(request)
+        )
     }
     unsafe table.fallocate = { raw, inode, mode, offset, length, info in
         let request = unsafe Request(raw)
         let fileSystem = request.core.fileSystem
         fileSystem.fallocate(
-            InodeNumber(inode), mode: mode, offset: Int64(offset), length: Int64(length),
-            handle: unsafe handle(info), reply: DoneReply(request))
+            InodeNumber(inode),
+            mode: mode,
+            offset: Int64(offset),
+            length: Int64(length),
+            handle: unsafe handle(info),
+            reply: DoneReply(request)
+        )
     }
     unsafe table.copy_file_range = {
-        raw, source, sourceOffset, sourceInfo, target, targetOffset, targetInfo, length, flags in
+        raw,
+        source,
+        sourceOffset,
+        sourceInfo,
+        target,
+        targetOffset,
+        targetInfo,
+        length,
+        flags in
         let request = unsafe Request(raw)
         guard flags == 0 else { return request.fail(.invalidArgument) }
         let fileSystem = request.core.fileSystem
         fileSystem.copyFileRange(
-            from: InodeNumber(source), offset: Int64(sourceOffset),
+            from: InodeNumber(source),
+            offset: Int64(sourceOffset),
             handle: unsafe handle(sourceInfo),
-            to: InodeNumber(target), offset: Int64(targetOffset),
+            to: InodeNumber(target),
+            offset: Int64(targetOffset),
             handle: unsafe handle(targetInfo),
-            length: length, reply: WriteReply(request))
+            length: length,
+            reply: WriteReply(request)
+        )
     }
     unsafe table.lseek = { raw, inode, offset, whence, info in
         let request = unsafe Request(raw)
@@ -208,8 +274,12 @@ private func addFileOperations(to table: inout fuse_lowlevel_ops) {
         }
         let fileSystem = request.core.fileSystem
         fileSystem.lseek(
-            InodeNumber(inode), offset: Int64(offset), to: target, handle: unsafe handle(info),
-            reply: SeekReply(request))
+            InodeNumber(inode),
+            offset: Int64(offset),
+            to: target,
+            handle: unsafe handle(info),
+            reply: SeekReply(request)
+        )
     }
 }
 
@@ -218,34 +288,49 @@ private func addFolderOperations(to table: inout fuse_lowlevel_ops) {
         let request = unsafe Request(raw)
         let fileSystem = request.core.fileSystem
         fileSystem.opendir(
-            InodeNumber(inode), flags: unsafe flags(info), reply: OpenReply(request))
+            InodeNumber(inode),
+            flags: unsafe flags(info),
+            reply: OpenReply(request)
+        )
     }
     unsafe table.readdir = { raw, inode, size, offset, info in
         let request = unsafe Request(raw)
         let fileSystem = request.core.fileSystem
         fileSystem.readdir(
-            InodeNumber(inode), offset: Int64(offset), handle: unsafe handle(info),
-            reply: DirectoryReply(request, limit: size))
+            InodeNumber(inode),
+            offset: Int64(offset),
+            handle: unsafe handle(info),
+            reply: DirectoryReply(request, limit: size)
+        )
     }
     unsafe table.readdirplus = { raw, inode, size, offset, info in
         let request = unsafe Request(raw)
         let fileSystem = request.core.fileSystem
         fileSystem.readdirplus(
-            InodeNumber(inode), offset: Int64(offset), handle: unsafe handle(info),
-            reply: DirectoryPlusReply(request, limit: size))
+            InodeNumber(inode),
+            offset: Int64(offset),
+            handle: unsafe handle(info),
+            reply: DirectoryPlusReply(request, limit: size)
+        )
     }
     unsafe table.releasedir = { raw, inode, info in
         let request = unsafe Request(raw)
         let fileSystem = request.core.fileSystem
         fileSystem.releasedir(
-            InodeNumber(inode), handle: unsafe handle(info), reply: DoneReply(request))
+            InodeNumber(inode),
+            handle: unsafe handle(info),
+            reply: DoneReply(request)
+        )
     }
     unsafe table.fsyncdir = { raw, inode, dataOnly, info in
         let request = unsafe Request(raw)
         let fileSystem = request.core.fileSystem
         fileSystem.fsyncdir(
-            InodeNumber(inode), dataOnly: dataOnly != 0, handle: unsafe handle(info),
-            reply: DoneReply(request))
+            InodeNumber(inode),
+            dataOnly: dataOnly != 0,
+            handle: unsafe handle(info),
+            reply: DoneReply(request)
+        )
     }
 }
 
@@ -264,9 +349,12 @@ private func addXattrOperations(to table: inout fuse_lowlevel_ops) {
         }
         let fileSystem = request.core.fileSystem
         fileSystem.setxattr(
-            InodeNumber(inode), name: name,
-            value: unsafe Array(UnsafeRawBufferPointer(start: value, count: size)), mode: mode,
-            reply: DoneReply(request))
+            InodeNumber(inode),
+            name: name,
+            value: unsafe Array(UnsafeRawBufferPointer(start: value, count: size)),
+            mode: mode,
+            reply: DoneReply(request)
+        )
     }
     unsafe table.getxattr = { raw, inode, name, size in
         let request = unsafe Request(raw)
@@ -275,7 +363,10 @@ private func addXattrOperations(to table: inout fuse_lowlevel_ops) {
         }
         let fileSystem = request.core.fileSystem
         fileSystem.getxattr(
-            InodeNumber(inode), name: name, reply: XattrReply(request, limit: size))
+            InodeNumber(inode),
+            name: name,
+            reply: XattrReply(request, limit: size)
+        )
     }
     unsafe table.listxattr = { raw, inode, size in
         let request = unsafe Request(raw)

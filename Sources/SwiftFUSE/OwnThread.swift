@@ -4,8 +4,10 @@ import Glibc
 /// A thread of this module's own: blocking is its purpose, so it is never a task's.
 @safe
 struct OwnThread: Sendable {
-    /// Wakes a thread out of a blocking `read` of the device. Its handler does nothing; the call returns
-    /// EINTR because the handler is installed without SA_RESTART.
+    /// Wakes a thread out of a blocking `read` of the device.
+    ///
+    /// Its handler does nothing; the call returns EINTR because the handler is installed without
+    /// SA_RESTART.
     static let wakeSignal = lastRealTimeSignal - 3
 
     private let thread: pthread_t
@@ -18,7 +20,8 @@ struct OwnThread: Sendable {
         let start = unsafe Unmanaged.passRetained(Start(name: name, body: body))
         var thread = pthread_t()
         let error = unsafe pthread_create(
-            &thread, nil,
+            &thread,
+            nil,
             { argument in
                 guard let argument = unsafe argument else { return nil }
                 let start = unsafe Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
@@ -26,7 +29,9 @@ struct OwnThread: Sendable {
                 unsafe swiftfuse_pthread_setname(pthread_self(), start.name)
                 start.body()
                 return nil
-            }, start.toOpaque())
+            },
+            start.toOpaque()
+        )
         guard error == 0 else {
             unsafe start.release()
             throw Errno(rawValue: error)
@@ -40,10 +45,14 @@ struct OwnThread: Sendable {
     /// Lets the thread's remains go by themselves when it ends; it can then not be joined.
     func detach() { pthread_detach(thread) }
 
-    /// Interrupts the system call in which the thread waits. Only before `join` or `detach`.
+    /// Interrupts the system call in which the thread waits.
+    ///
+    /// Only before `join` or `detach`.
     func wake() { pthread_kill(thread, Self.wakeSignal) }
 
-    /// Makes `wakeSignal` harmless for this process. May be called more than once.
+    /// Makes `wakeSignal` harmless for this process.
+    ///
+    /// May be called more than once.
     static func prepareWaking() {
         var action = sigaction()
         unsafe action.__sigaction_handler.sa_handler = { _ in }

@@ -9,8 +9,10 @@ public final class PendingReply<Answer>: Sendable {
 
     /// Keeps a reply.
     ///
-    /// - Parameter onInterrupt: called after an interrupted caller was answered, to stop the work that
-    ///   nobody waits for any more; see `Request.onInterrupt` for its limits.
+    /// - Parameters:
+    ///   - reply: what is kept.
+    ///   - onInterrupt: called after an interrupted caller was answered, to stop the work that nobody
+    ///     waits for any more; see `Request.onInterrupt` for its limits.
     public init(_ reply: consuming Reply<Answer>, onInterrupt: (@Sendable () -> Void)? = nil) {
         let slot = Slot()
         reply.onInterrupt {
@@ -38,7 +40,9 @@ public final class PendingReply<Answer>: Sendable {
     }
 
     /// Where the interrupt handler finds the pending reply, which does not exist yet when the handler
-    /// is registered. Weak, so that a pending reply that nobody holds answers.
+    /// is registered.
+    ///
+    /// Weak, so that a pending reply that nobody holds answers.
     private final class Slot: Sendable {
         struct Owner {
             weak var pending: PendingReply?

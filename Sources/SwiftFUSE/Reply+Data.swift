@@ -25,7 +25,8 @@ extension Reply where Answer == Answers.Data {
             vector.count = 1
             unsafe vector.buf.size = count
             unsafe vector.buf.flags = fuse_buf_flags(
-                rawValue: FUSE_BUF_IS_FD.rawValue | FUSE_BUF_FD_SEEK.rawValue)
+                rawValue: FUSE_BUF_IS_FD.rawValue | FUSE_BUF_FD_SEEK.rawValue
+            )
             unsafe vector.buf.fd = descriptor
             unsafe vector.buf.pos = Int(offset)
             return unsafe fuse_reply_data(raw, &vector, fuse_buf_copy_flags(rawValue: 0))
@@ -37,8 +38,11 @@ extension Reply where Answer == Answers.Data {
         let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             while filled < count {
                 let read = unsafe pread(
-                    descriptor, buffer.baseAddress.map { unsafe $0 + filled }, count - filled,
-                    Int(offset) + filled)
+                    descriptor,
+                    buffer.baseAddress.map { unsafe $0 + filled },
+                    count - filled,
+                    Int(offset) + filled
+                )
                 if read < 0 && errno == EINTR { continue }
                 if read < 0 { failure = .current }
                 if read <= 0 { break }

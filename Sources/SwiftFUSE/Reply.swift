@@ -92,8 +92,9 @@ extension Reply where Answer == Answers.Done {
 }
 
 extension Reply where Answer == Answers.Name {
-    /// The name's file. Raises its lookup count by one, if the kernel took the answer and the entry
-    /// is not negative.
+    /// The name's file.
+    ///
+    /// Raises its lookup count by one, if the kernel took the answer and the entry is not negative.
     ///
     /// - Returns: whether the kernel took it.
     @discardableResult
@@ -106,8 +107,9 @@ extension Reply where Answer == Answers.Name {
 }
 
 extension Reply where Answer == Answers.Created {
-    /// The new file and its handle. Raises the file's lookup count by one, if the kernel took the
-    /// answer.
+    /// The new file and its handle.
+    ///
+    /// Raises the file's lookup count by one, if the kernel took the answer.
     ///
     /// - Returns: whether the kernel took it; else no `release` will come for the handle.
     @discardableResult
@@ -177,7 +179,9 @@ extension Reply where Answer == Answers.Statistics {
 }
 
 extension Reply where Answer == Answers.Xattr {
-    /// The attribute's value. A caller that only asks for the size gets that, one without room ERANGE.
+    /// The attribute's value.
+    ///
+    /// A caller that only asks for the size gets that, one without room ERANGE.
     public consuming func send(_ value: [UInt8]) {
         if limit == 0 {
             unsafe request.answer { unsafe fuse_reply_xattr($0, value.count) }
@@ -205,6 +209,9 @@ extension Reply where Answer == Answers.Offset {
 func reply(_ raw: fuse_req_t, with bytes: RawSpan) -> CInt {
     unsafe bytes.withUnsafeBytes { bytes in
         unsafe fuse_reply_buf(
-            raw, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+            raw,
+            bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
+            bytes.count
+        )
     }
 }

@@ -25,8 +25,11 @@ public struct Request: ~Copyable, Sendable {
             return Caller(userID: 0, groupID: 0, threadID: 0, umask: 0)
         }
         return unsafe Caller(
-            userID: context.pointee.uid, groupID: context.pointee.gid,
-            threadID: context.pointee.pid, umask: context.pointee.umask)
+            userID: context.pointee.uid,
+            groupID: context.pointee.gid,
+            threadID: context.pointee.pid,
+            umask: context.pointee.umask
+        )
     }
 
     /// Has `handler` called once if the caller is interrupted by a signal while it waits.

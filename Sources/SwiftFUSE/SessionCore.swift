@@ -17,7 +17,9 @@ final class SessionCore: Sendable {
 
     /// - Throws: `.invalidOptions` when libfuse does not take the options (it says why on stderr).
     init(
-        _ fileSystem: any LowLevelFileSystem, options: Mount.Options, notifier: Notifier
+        _ fileSystem: any LowLevelFileSystem,
+        options: Mount.Options,
+        notifier: Notifier
     ) throws(MountError) {
         self.fileSystem = fileSystem
         self.options = options
@@ -31,8 +33,11 @@ final class SessionCore: Sendable {
         var table = makeOperationTable()
         // Unretained: each request in flight and the mount itself keep this object.
         unsafe session = fuse_session_new(
-            &arguments, &table, MemoryLayout<fuse_lowlevel_ops>.size,
-            Unmanaged.passUnretained(self).toOpaque())
+            &arguments,
+            &table,
+            MemoryLayout<fuse_lowlevel_ops>.size,
+            Unmanaged.passUnretained(self).toOpaque()
+        )
         guard unsafe session != nil else { throw .invalidOptions }
     }
 
@@ -69,7 +74,8 @@ final class SessionCore: Sendable {
             },
             splice_send: { from, fromOffset, to, toOffset, size, flags, _ in
                 unsafe swiftfuse_splice(from, fromOffset, to, toOffset, size, flags)
-            })
+            }
+        )
         let result = unsafe fuse_session_custom_io(session, &hooks, fuse_session_fd(session))
         guard result == 0 else {
             throw .system(Errno(rawValue: -result), "fuse_session_custom_io", path: path)
@@ -127,14 +133,19 @@ final class SessionCore: Sendable {
         fileSystem.initialize(
             Connection(
                 protocolVersion: (connection.proto_major, connection.proto_minor),
-                largestWrite: Int(connection.max_write), notifier: notifier))
+                largestWrite: Int(connection.max_write),
+                notifier: notifier
+            )
+        )
     }
 
     /// An extended attribute's name; nil if the file system does not want to see its namespace.
     func xattrName(_ name: UnsafePointer<CChar>?) -> String? {
         guard let name = unsafe name else { return nil }
         let bytes = unsafe UnsafeRawBufferPointer(start: name, count: strlen(name))
-        guard xattrPrefixes.isEmpty || xattrPrefixes.contains(where: { unsafe bytes.starts(with: $0) })
+        guard
+            xattrPrefixes.isEmpty
+                || xattrPrefixes.contains(where: { unsafe bytes.starts(with: $0) })
         else { return nil }
         return unsafe String(validatingCString: name)
     }
@@ -175,24 +186,46 @@ final class SessionCore: Sendable {
         switch news {
         case .content(let inode, let offset, let length):
             result = unsafe fuse_lowlevel_notify_inval_inode(
-                session, inode.rawValue, Int(offset), Int(length))
+                session,
+                inode.rawValue,
+                Int(offset),
+                Int(length)
+            )
         case .attributes(let inode):
             result = unsafe fuse_lowlevel_notify_inval_inode(session, inode.rawValue, -1, 0)
         case .name(let name, let parent):
             result = unsafe fuse_lowlevel_notify_inval_entry(
-                session, parent.rawValue, name, name.utf8.count)
+                session,
+                parent.rawValue,
+                name,
+                name.utf8.count
+            )
         case .expired(let name, let parent):
             let expiry = unsafe fuse_lowlevel_notify_expire_entry(
-                session, parent.rawValue, name, name.utf8.count, FUSE_LL_EXPIRE_ONLY)
+                session,
+                parent.rawValue,
+                name,
+                name.utf8.count,
+                FUSE_LL_EXPIRE_ONLY
+            )
             guard expiry == -ENOSYS else {
                 result = expiry
                 break
             }
             result = unsafe fuse_lowlevel_notify_inval_entry(
-                session, parent.rawValue, name, name.utf8.count)
+                session,
+                parent.rawValue,
+                name,
+                name.utf8.count
+            )
         case .removed(let name, let parent, let inode):
             result = unsafe fuse_lowlevel_notify_delete(
-                session, parent.rawValue, inode.rawValue, name, name.utf8.count)
+                session,
+                parent.rawValue,
+                inode.rawValue,
+                name,
+                name.utf8.count
+            )
         }
         return result == 0 ? nil : Errno(rawValue: -result)
     }

@@ -58,7 +58,8 @@ struct ChildProcess: Sendable {
             let status = process.terminationStatus
             return Outcome(
                 status: process.terminationReason == .exit ? status : -status,
-                output: String(decoding: data, as: UTF8.self))
+                output: String(decoding: data, as: UTF8.self)
+            )
         }
     }
 }

@@ -30,7 +30,9 @@ final class Journal: Sendable {
     func wait(for event: String, count: Int = 1) async {
         await withCheckedContinuation { continuation in
             let waiting = Waiting(
-                condition: { $0[event, default: 0] >= count }, continuation: continuation)
+                condition: { $0[event, default: 0] >= count },
+                continuation: continuation
+            )
             let isReady = state.withLock { state in
                 if waiting.condition(state.counts) { return true }
                 state.waiting.append(waiting)

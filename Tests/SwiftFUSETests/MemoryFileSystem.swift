@@ -50,7 +50,10 @@ final class MemoryFileSystem: LowLevelFileSystem {
     let waitingReads = Mutex<[PendingReply<Answers.Data>]>([])
 
     func make(
-        _ name: String, in parent: InodeNumber = .root, kind: FileKind = .file, bytes: [UInt8] = []
+        _ name: String,
+        in parent: InodeNumber = .root,
+        kind: FileKind = .file,
+        bytes: [UInt8] = []
     ) throws -> InodeNumber {
         try tree.withLock { tree throws(Errno) in
             var node = Node(kind: kind, permissions: kind == .folder ? 0o755 : 0o644)
@@ -66,20 +69,29 @@ final class MemoryFileSystem: LowLevelFileSystem {
     private func attributes(_ inode: InodeNumber, in tree: Tree) throws(Errno) -> Attributes {
         guard let node = tree.nodes[inode.rawValue] else { throw .noSuchFile }
         return Attributes(
-            inode: inode, kind: node.kind, permissions: node.permissions,
-            size: Int64(node.bytes.count), userID: 0, groupID: 0, time: node.time)
+            inode: inode,
+            kind: node.kind,
+            permissions: node.permissions,
+            size: Int64(node.bytes.count),
+            userID: 0,
+            groupID: 0,
+            time: node.time
+        )
     }
 
     private func entry(_ inode: InodeNumber, in tree: inout Tree) throws(Errno) -> Entry {
         let entry = Entry(
-            attributes: try attributes(inode, in: tree), attributesTimeout: Self.day,
-            entryTimeout: Self.day)
+            attributes: try attributes(inode, in: tree),
+            attributesTimeout: Self.day,
+            entryTimeout: Self.day
+        )
         tree.nodes[inode.rawValue]?.lookups += 1
         return entry
     }
 
     private func answer(
-        _ reply: consuming EntryReply, _ body: (inout Tree) throws(Errno) -> InodeNumber
+        _ reply: consuming EntryReply,
+        _ body: (inout Tree) throws(Errno) -> InodeNumber
     ) {
         do throws(Errno) {
             let entry = try tree.withLock { tree throws(Errno) in
@@ -93,7 +105,8 @@ final class MemoryFileSystem: LowLevelFileSystem {
     }
 
     private func answer(
-        _ reply: consuming DoneReply, _ body: (inout Tree) throws(Errno) -> Void
+        _ reply: consuming DoneReply,
+        _ body: (inout Tree) throws(Errno) -> Void
     ) {
         do throws(Errno) {
             try tree.withLock { tree throws(Errno) in try body(&tree) }
@@ -134,7 +147,9 @@ final class MemoryFileSystem: LowLevelFileSystem {
     }
 
     func setattr(
-        _ inode: InodeNumber, _ changes: AttributeChanges, handle: HandleNumber?,
+        _ inode: InodeNumber,
+        _ changes: AttributeChanges,
+        handle: HandleNumber?,
         reply: consuming AttributesReply
     ) {
         tree.withLock { tree in
@@ -150,7 +165,11 @@ final class MemoryFileSystem: LowLevelFileSystem {
     }
 
     func mknod(
-        _ name: String, in parent: InodeNumber, kind: FileKind, permissions: UInt32, device: UInt64,
+        _ name: String,
+        in parent: InodeNumber,
+        kind: FileKind,
+        permissions: UInt32,
+        device: UInt64,
         reply: consuming EntryReply
     ) {
         answer(reply) { tree throws(Errno) in
@@ -159,7 +178,10 @@ final class MemoryFileSystem: LowLevelFileSystem {
     }
 
     func mkdir(
-        _ name: String, in parent: InodeNumber, permissions: UInt32, reply: consuming EntryReply
+        _ name: String,
+        in parent: InodeNumber,
+        permissions: UInt32,
+        reply: consuming EntryReply
     ) {
         answer(reply) { tree throws(Errno) in
             try tree.make(name, in: parent, Node(kind: .folder, permissions: permissions))
@@ -167,7 +189,10 @@ final class MemoryFileSystem: LowLevelFileSystem {
     }
 
     func symlink(
-        _ name: String, in parent: InodeNumber, target: String, reply: consuming EntryReply
+        _ name: String,
+        in parent: InodeNumber,
+        target: String,
+        reply: consuming EntryReply
     ) {
         answer(reply) { tree throws(Errno) in
             var node = Node(kind: .symbolicLink, permissions: 0o777)
@@ -198,8 +223,12 @@ final class MemoryFileSystem: LowLevelFileSystem {
     }
 
     func rename(
-        _ name: String, in parent: InodeNumber, to newName: String, in newParent: InodeNumber,
-        flags: RenameFlags, reply: consuming DoneReply
+        _ name: String,
+        in parent: InodeNumber,
+        to newName: String,
+        in newParent: InodeNumber,
+        flags: RenameFlags,
+        reply: consuming DoneReply
     ) {
         journal.record(flags == .noReplace ? "rename noreplace" : "rename")
         answer(reply) { tree throws(Errno) in
@@ -225,11 +254,17 @@ final class MemoryFileSystem: LowLevelFileSystem {
         let isSlow = tree.withLock { $0.nodes[1]?.children["slow"] == inode.rawValue }
         reply.send(
             OpenFile(
-                handle: HandleNumber(inode.rawValue), options: isSlow ? .directIO : .keepCache))
+                handle: HandleNumber(inode.rawValue),
+                options: isSlow ? .directIO : .keepCache
+            )
+        )
     }
 
     func create(
-        _ name: String, in parent: InodeNumber, permissions: UInt32, flags: OpenFlags,
+        _ name: String,
+        in parent: InodeNumber,
+        permissions: UInt32,
+        flags: OpenFlags,
         reply: consuming CreateReply
     ) {
         do throws(Errno) {
@@ -244,7 +279,10 @@ final class MemoryFileSystem: LowLevelFileSystem {
     }
 
     func read(
-        _ inode: InodeNumber, offset: Int64, handle: HandleNumber, reply: consuming DataReply
+        _ inode: InodeNumber,
+        offset: Int64,
+        handle: HandleNumber,
+        reply: consuming DataReply
     ) {
         journal.record("read")
         let (bytes, isSlow) = tree.withLock { tree in
@@ -260,7 +298,10 @@ final class MemoryFileSystem: LowLevelFileSystem {
     }
 
     func write(
-        _ inode: InodeNumber, _ bytes: RawSpan, offset: Int64, handle: HandleNumber,
+        _ inode: InodeNumber,
+        _ bytes: RawSpan,
+        offset: Int64,
+        handle: HandleNumber,
         reply: consuming WriteReply
     ) {
         journal.record("write")
@@ -283,7 +324,9 @@ final class MemoryFileSystem: LowLevelFileSystem {
     }
 
     func readdirplus(
-        _ inode: InodeNumber, offset: Int64, handle: HandleNumber,
+        _ inode: InodeNumber,
+        offset: Int64,
+        handle: HandleNumber,
         reply: consuming DirectoryPlusReply
     ) {
         journal.record("readdirplus")
@@ -296,9 +339,12 @@ final class MemoryFileSystem: LowLevelFileSystem {
                     buffer.add(
                         name,
                         entry: Entry(
-                            attributes: attributes, attributesTimeout: Self.day,
-                            entryTimeout: Self.day),
-                        nextOffset: Int64(child))
+                            attributes: attributes,
+                            attributesTimeout: Self.day,
+                            entryTimeout: Self.day
+                        ),
+                        nextOffset: Int64(child)
+                    )
                 else { break }
             }
             for inode in buffer.lookups { tree.nodes[inode.rawValue]?.lookups += 1 }
@@ -309,12 +355,22 @@ final class MemoryFileSystem: LowLevelFileSystem {
     func statfs(_ inode: InodeNumber, reply: consuming StatisticsReply) {
         reply.send(
             FileSystemStatistics(
-                blockSize: 4096, blocks: 1 << 20, freeBlocks: 1 << 19, availableBlocks: 1 << 19,
-                files: 0, freeFiles: 0, longestName: 255))
+                blockSize: 4096,
+                blocks: 1 << 20,
+                freeBlocks: 1 << 19,
+                availableBlocks: 1 << 19,
+                files: 0,
+                freeFiles: 0,
+                longestName: 255
+            )
+        )
     }
 
     func setxattr(
-        _ inode: InodeNumber, name: String, value: [UInt8], mode: XattrMode,
+        _ inode: InodeNumber,
+        name: String,
+        value: [UInt8],
+        mode: XattrMode,
         reply: consuming DoneReply
     ) {
         answer(reply) { tree throws(Errno) in

@@ -6,7 +6,10 @@ import Testing
 
 /// Mounts a memory file system on a temporary folder for the length of `body`.
 func withMount<Result>(
-    _ options: Mount.Options = Mount.Options(sourceName: "memory, with comma", subtype: "swiftfuse"),
+    _ options: Mount.Options = Mount.Options(
+        sourceName: "memory, with comma",
+        subtype: "swiftfuse"
+    ),
     _ body: (MemoryFileSystem, Mount) async throws -> Result
 ) async throws -> Result {
     let folder = try TemporaryFolder()
@@ -61,7 +64,9 @@ struct MountTests {
                 test "$(find . | wc -l)" = 7; mkfifo a/pipe; test -p a/pipe
                 ! rmdir a 2>/dev/null; rm -r a; test -z "$(ls -A)"
                 df . | grep -q 'memory, with comma'
-                """, mount.path)
+                """,
+                mount.path
+            )
             #expect(outcome.status == 0, "\(outcome.output)")
             #expect(fileSystem.journal["rename noreplace"] > 0)
         }
@@ -83,7 +88,9 @@ struct MountTests {
                 assert ctypes.get_errno() == errno.ENOENT
                 assert libc.renameat2(-100, b"a", -100, b"b", 2) == 0
                 '
-                """, mount.path)
+                """,
+                mount.path
+            )
             #expect(renamed.status == 0, "\(renamed.output)")
             let outcome = try await ChildProcess.run("cd \"$1\"; cat a b", mount.path)
             #expect(outcome.output == "BA")
@@ -114,7 +121,9 @@ struct MountTests {
                 assert error(os.getxattr, "file", "user.name") == errno.ENODATA
                 assert error(os.getxattr, "file", "security.selinux") == errno.EOPNOTSUPP
                 '
-                """, mount.path)
+                """,
+                mount.path
+            )
             #expect(outcome.status == 0, "\(outcome.output)")
             #expect(fileSystem.journal["getxattr security.selinux"] == 0)
         }
@@ -126,7 +135,9 @@ struct MountTests {
         options.xattrNamespaces = []
         try await withMount(options) { fileSystem, mount in
             let outcome = try await ChildProcess.run(
-                "dd if=/dev/zero of=\"$1/file\" bs=4096 count=100", mount.path)
+                "dd if=/dev/zero of=\"$1/file\" bs=4096 count=100",
+                mount.path
+            )
             #expect(outcome.status == 0, "\(outcome.output)")
             #expect(fileSystem.journal["write"] == 100)
             // The first write asks, and its inode remembers the answer.
@@ -186,7 +197,9 @@ struct MountTests {
             #expect(await cat.outcome().status == -SIGKILL)
             // The answer was EINTR already, so nothing is left to take.
             let waiting = fileSystem.waitingReads.withLock { $0 }
-            let isAnswered = waiting.map { pending in if pending.take() == nil { true } else { false } }
+            let isAnswered = waiting.map { pending in
+                if pending.take() == nil { true } else { false }
+            }
             #expect(isAnswered == [true])
         }
     }
@@ -205,7 +218,8 @@ struct MountTests {
         try await withMount { fileSystem, mount in
             let outcome = try await ChildProcess.run(
                 "cd \"$1\"; name=$(printf '\\377'); test ! -e \"$name\" && ! mkdir \"$name\"",
-                mount.path)
+                mount.path
+            )
             #expect(outcome.status == 0, "\(outcome.output)")
             #expect(fileSystem.journal["lookup"] == 0)
         }

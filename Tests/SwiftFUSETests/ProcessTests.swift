@@ -11,7 +11,10 @@ extension MountTests {
         let fileSystem = MemoryFileSystem()
         _ = try fileSystem.make("alive")
         let mount = try Mount(
-            fileSystem, at: path, options: .init(sourceName: "daemon", subtype: "swiftfuse"))
+            fileSystem,
+            at: path,
+            options: .init(sourceName: "daemon", subtype: "swiftfuse")
+        )
         try await mount.end()
     }
 
@@ -22,7 +25,9 @@ extension MountTests {
         let daemon = try ChildProcess.again("MountTests/daemon", role: folder.path)
         let alive = try await ChildProcess.run(
             "until test -e \"$1/alive\"; do test -d /proc/$2 || exit 1; sleep 0.05; done",
-            folder.path, "\(daemon.id)")
+            folder.path,
+            "\(daemon.id)"
+        )
         #expect(alive.status == 0)
         daemon.send(signal: SIGKILL)
         #expect(await daemon.outcome().status == -SIGKILL)
@@ -32,7 +37,10 @@ extension MountTests {
         let fileSystem = MemoryFileSystem()
         _ = try fileSystem.make("new")
         let mount = try Mount(
-            fileSystem, at: folder.path, options: .init(sourceName: "memory", subtype: "swiftfuse"))
+            fileSystem,
+            at: folder.path,
+            options: .init(sourceName: "memory", subtype: "swiftfuse")
+        )
         let listing = try await ChildProcess.run("ls \"$1\"", folder.path)
         #expect(listing.output == "new\n")
         try await mount.unmount()
@@ -59,7 +67,9 @@ extension MountTests {
         for _ in 0..<3 {
             try await withMount { _, mount in
                 let outcome = try await ChildProcess.run(
-                    "echo x >\"$1/file\"; cat \"$1/file\"", mount.path)
+                    "echo x >\"$1/file\"; cat \"$1/file\"",
+                    mount.path
+                )
                 #expect(outcome.output == "x\n")
             }
         }
@@ -93,7 +103,9 @@ extension ChildProcess {
     /// This program again, with only one test in it.
     fileprivate static func again(_ test: String, role: String) throws -> ChildProcess {
         try ChildProcess(
-            "/proc/\(getpid())/exe", ["--testing-library", "swift-testing", "--filter", test],
-            environment: ["SWIFTFUSE_TEST_ROLE": role])
+            "/proc/\(getpid())/exe",
+            ["--testing-library", "swift-testing", "--filter", test],
+            environment: ["SWIFTFUSE_TEST_ROLE": role]
+        )
     }
 }
