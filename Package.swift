@@ -71,7 +71,12 @@ let package = Package(
         module(
             "OortFileSystem",
             ["OortModel", "OortCatalog", "OortContentStore", logging]),
-        module("OortFUSE", ["SwiftFUSE", "OortFileSystem", "OortModel", logging]),
+        module(
+            "OortFUSE",
+            [
+                "SwiftFUSE", "OortFileSystem", "OortContentStore", "OortCatalog", "OortModel",
+                logging,
+            ]),
 
         // The right column: from the services down to HTTP.
         module("OortTransport", ["CCurl", "OortModel", collections, logging]),
@@ -102,6 +107,12 @@ let package = Package(
             tests("OortContentStoreTests", ["OortContentStore", "OortCatalog", "OortModel"]),
             tests("OortSyncTests", ["OortSync", "OortCatalog", "OortContentStore", "OortPlanner", "OortModel"]),
             tests("OortFileSystemTests", ["OortFileSystem", "OortCatalog", "OortContentStore", "OortModel"]),
+            tests(
+                "OortFUSETests",
+                [
+                    "OortFUSE", "SwiftFUSE", "OortFileSystem", "OortContentStore", "OortCatalog",
+                    "OortModel", logging,
+                ]),
             tests("OortTransportTests", ["OortTransport", "OortModel", flyingFox, logging]),
             tests("OortSignInTests", ["OortSignIn", "OortTransport", "OortModel", crypto, flyingFox, logging]),
             tests("OortSimulatorsTests", ["OortSimulators", "OortModel", flyingFox]),

@@ -66,6 +66,10 @@ public struct Errno: Error, RawRepresentable, Hashable, Sendable {
     public static let hostUnreachable = Errno(rawValue: EHOSTUNREACH)
     /// Quota exceeded.
     public static let quotaExceeded = Errno(rawValue: EDQUOT)
+    /// Argument too long.
+    public static let argumentTooLong = Errno(rawValue: E2BIG)
+    /// The handle's file is no longer what it was.
+    public static let staleHandle = Errno(rawValue: ESTALE)
     /// No such offset (SEEK_DATA and SEEK_HOLE).
     public static let noSuchOffset = Errno(rawValue: ENXIO)
 

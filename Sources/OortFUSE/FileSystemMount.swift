@@ -1,0 +1,60 @@
+public import Logging
+public import OortFileSystem
+public import SwiftFUSE
+
+/// A `FileSystem`, mounted.
+public final class FileSystemMount: Sendable {
+    /// How to mount.
+    public struct Settings: Sendable {
+        /// Whether the kernel refuses all changes.
+        public var isReadOnly = false
+        /// Whether other users may come in.
+        public var allowsOtherUsers = false
+        /// Whether a helper unmounts when this process dies in any way.
+        public var unmountsAtDeath = true
+
+        /// The defaults: writable, for the user alone, unmounted at death.
+        public init() {}
+
+        var options: Mount.Options {
+            var options = Mount.Options(sourceName: "oort", subtype: "oort")
+            options.isReadOnly = isReadOnly
+            options.allowsOtherUsers = allowsOtherUsers
+            options.unmountsAtDeath = unmountsAtDeath
+            // The catalog tells of each change that the feeds bring.
+            options.tellsEveryChange = true
+            return options
+        }
+    }
+
+    /// Tells the kernel what the feeds have changed.
+    public let notifier: KernelNotifier
+    private let mount: Mount
+
+    /// Where it is mounted, without symbolic links.
+    public var path: String { mount.path }
+
+    /// Mounts a file system and starts serving it; blocks for the system.
+    ///
+    /// - Throws: `MountError`; nothing is then mounted.
+    public init(
+        _ files: some FileSystem, at path: String, settings: Settings, log: Logger
+    ) throws(MountError) {
+        mount = try Mount(
+            KernelFileSystem(files: files, answering: Answering(log: log)), at: path,
+            options: settings.options)
+        notifier = KernelNotifier(mount.notifier)
+    }
+
+    /// Returns when it is no longer served: after `unmount`, or when somebody unmounted it.
+    ///
+    /// - Throws: `MountError` if threads had to be left behind.
+    public func end() async throws(MountError) { try await mount.end() }
+
+    /// Unmounts; programs that have files open may go on for `limit`.
+    ///
+    /// - Throws: `MountError` if the system does not unmount, or if threads had to be left behind.
+    public func unmount(within limit: Duration) async throws(MountError) {
+        try await mount.unmount(within: limit)
+    }
+}

@@ -1,0 +1,80 @@
+public import OortCatalog
+import OortModel
+import SwiftFUSE
+import Synchronization
+
+/// Tells the kernel what the feeds have changed, in order.
+///
+/// Hears of it on the thread that wrote to the catalog, and returns at once: what does not fit into
+/// SwiftFUSE's queue waits here, once for each item, until a task of this object's own has handed it
+/// over. The task ends with what waits.
+public final class KernelNotifier: Sendable {
+    private struct Backlog {
+        var news: [News] = []
+        var known: Set<News> = []
+        var isDraining = false
+    }
+
+    private let notifier: Notifier
+    private let backlog = Mutex(Backlog())
+
+    init(_ notifier: Notifier) { self.notifier = notifier }
+
+    /// Tells of changes that are committed. From any thread; never waits.
+    public func hear(_ changes: [CatalogChange]) {
+        let startsDraining = backlog.withLock { backlog in
+            for news in changes.flatMap({ Self.news(of: $0) }) {
+                // What comes later must not overtake what waits.
+                if backlog.news.isEmpty && notifier.post(news) { continue }
+                if backlog.known.insert(news).inserted { backlog.news.append(news) }
+            }
+            guard !backlog.news.isEmpty, !backlog.isDraining else { return false }
+            backlog.isDraining = true
+            return true
+        }
+        guard startsDraining else { return }
+        // Owned by the backlog: ends when that is empty, at the latest when the mount ends, since the
+        // queue then takes everything.
+        Task { await drain() }
+    }
+
+    private func drain() async {
+        while let news = nextInBacklog() {
+            for one in news { await notifier.send(one) }
+        }
+    }
+
+    private func nextInBacklog() -> [News]? {
+        backlog.withLock { backlog in
+            guard !backlog.news.isEmpty else {
+                backlog.isDraining = false
+                return nil
+            }
+            defer {
+                backlog.news = []
+                backlog.known = []
+            }
+            return backlog.news
+        }
+    }
+
+    /// What the kernel must hear of one change.
+    ///
+    /// A name's coming or going changes the folder's cached listing, too.
+    static func news(of change: CatalogChange) -> [News] {
+        switch change {
+        case .entryAdded(let parent, let name):
+            [
+                .name(name, in: InodeNumber(parent)),
+                .content(InodeNumber(parent), offset: 0, length: 0),
+            ]
+        case .entryRemoved(let parent, let name, let child):
+            [
+                .removed(name, in: InodeNumber(parent), inode: InodeNumber(child)),
+                .content(InodeNumber(parent), offset: 0, length: 0),
+            ]
+        case .content(let inode): [.content(InodeNumber(inode), offset: 0, length: 0)]
+        case .attributes(let inode): [.attributes(InodeNumber(inode))]
+        }
+    }
+}
