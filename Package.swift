@@ -88,6 +88,7 @@ let package = Package(
         + [
             // Beside the house.
             module("OortSimulators", ["OortModel", crypto, flyingFox, logging]),
+            module("MountTesting"),
             module("OortTesting", ["OortModel", "OortTransport", "OortSimulators", logging]),
 
             // Where the two columns meet.
@@ -100,7 +101,7 @@ let package = Package(
                 ] + services.map { .init(stringLiteral: "Oort\($0)") },
                 swiftSettings: strict),
 
-            tests("SwiftFUSETests", ["SwiftFUSE"]),
+            tests("SwiftFUSETests", ["SwiftFUSE", "MountTesting"]),
             tests("OortModelTests", ["OortModel"]),
             tests("OortPlannerTests", ["OortPlanner", "OortModel"]),
             tests("OortCatalogTests", ["OortCatalog", "OortModel", grdb, logging]),
@@ -111,7 +112,7 @@ let package = Package(
                 "OortFUSETests",
                 [
                     "OortFUSE", "SwiftFUSE", "OortFileSystem", "OortContentStore", "OortCatalog",
-                    "OortModel", logging,
+                    "OortModel", "MountTesting", logging,
                 ]),
             tests("OortTransportTests", ["OortTransport", "OortModel", flyingFox, logging]),
             tests("OortSignInTests", ["OortSignIn", "OortTransport", "OortModel", crypto, flyingFox, logging]),

@@ -25,7 +25,7 @@ public final class KernelNotifier: Sendable {
         let startsDraining = backlog.withLock { backlog in
             for news in changes.flatMap({ Self.news(of: $0) }) {
                 // What comes later must not overtake what waits.
-                if backlog.news.isEmpty && notifier.post(news) { continue }
+                if backlog.news.isEmpty, !backlog.isDraining, notifier.post(news) { continue }
                 if backlog.known.insert(news).inserted { backlog.news.append(news) }
             }
             guard !backlog.news.isEmpty, !backlog.isDraining else { return false }
@@ -36,6 +36,13 @@ public final class KernelNotifier: Sendable {
         // Owned by the backlog: ends when that is empty, at the latest when the mount ends, since the
         // queue then takes everything.
         Task { await drain() }
+    }
+
+    /// Returns when the kernel knows all that was heard before.
+    public func finishTelling() async {
+        // What waits here is handed over one by one, so the queue may be empty in between.
+        while backlog.withLock({ $0.isDraining }) { await notifier.finishTelling() }
+        await notifier.finishTelling()
     }
 
     private func drain() async {

@@ -1,3 +1,4 @@
+import MountTesting
 import Synchronization
 
 @testable import SwiftFUSE

@@ -1,4 +1,5 @@
 import Foundation
+import MountTesting
 import Synchronization
 import Testing
 
@@ -26,20 +27,6 @@ func withMount<Result>(
         throw error
     }
 }
-
-struct TemporaryFolder {
-    let path: String
-
-    init() throws {
-        path = NSTemporaryDirectory() + "swiftfuse-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    }
-
-    func remove() { unsafe rmdir(path) }
-}
-
-/// Whether this machine can mount.
-let canMount = unsafe access("/dev/fuse", R_OK | W_OK) == 0
 
 // Serialized because threads and descriptors of the whole process are counted.
 @Suite("A mount", .serialized, .enabled(if: canMount, "/dev/fuse cannot be opened here"))

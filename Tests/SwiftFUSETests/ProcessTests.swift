@@ -1,4 +1,5 @@
 import Foundation
+import MountTesting
 import Testing
 
 @testable import SwiftFUSE

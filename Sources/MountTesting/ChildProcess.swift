@@ -1,0 +1,89 @@
+public import Foundation
+
+/// A program that uses a mount: never the test's own process, whose threads the mount needs.
+public struct ChildProcess: Sendable {
+    /// How a program ended.
+    public struct Outcome: Sendable {
+        /// The exit status, or the signal's number negated.
+        public let status: Int32
+        /// What it wrote to standard output and standard error.
+        public let output: String
+    }
+
+    /// Runs a shell script to its end; `$1` and so on are `arguments`.
+    public static func run(_ script: String, _ arguments: String...) async throws -> Outcome {
+        try await start(script, arguments).outcome()
+    }
+
+    /// Starts a shell script; `$1` and so on are `arguments`.
+    public static func start(_ script: String, _ arguments: [String]) throws -> ChildProcess {
+        try ChildProcess("/bin/sh", ["-c", script, "sh"] + arguments)
+    }
+
+    private let process: Process
+    private let output: FileHandle
+
+    /// Starts a program; SIGTERM is blocked in it, as in all that a task's thread starts.
+    public init(
+        _ program: String, _ arguments: [String], environment: [String: String] = [:]
+    ) throws {
+        process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment
+            .merging(["LC_ALL": "C.UTF-8"]) { $1 }.merging(environment) { $1 }
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = pipe
+        output = pipe.fileHandleForReading
+        try process.run()
+    }
+
+    /// The process's id.
+    public var id: Int32 { process.processIdentifier }
+
+    /// Sends it a signal.
+    public func send(signal: Int32) { kill(id, signal) }
+
+    /// Waits for its end.
+    public func outcome() async -> Outcome {
+        let process = process
+        let output = output
+        return await onThread {
+            let data = output.readDataToEndOfFile()
+            process.waitUntilExit()
+            let status = process.terminationStatus
+            return Outcome(
+                status: process.terminationReason == .exit ? status : -status,
+                output: String(decoding: data, as: UTF8.self))
+        }
+    }
+}
+
+/// Runs what blocks on a thread of its own.
+public func onThread<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result {
+    await withCheckedContinuation { continuation in
+        Thread { continuation.resume(returning: body()) }.start()
+    }
+}
+
+/// A new, empty folder.
+public struct TemporaryFolder: Sendable {
+    /// Where it is.
+    public let path: String
+
+    /// Makes a folder of a name that nobody has.
+    public init() throws {
+        path = NSTemporaryDirectory() + "oort-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    /// Takes the folder away, with all in it; but leaves it if something is still mounted there.
+    public func remove() {
+        guard rmdir(path) != 0, errno == ENOTEMPTY else { return }
+        try? FileManager.default.removeItem(atPath: path)
+    }
+}
+
+/// Whether this machine can mount.
+public let canMount = access("/dev/fuse", R_OK | W_OK) == 0
