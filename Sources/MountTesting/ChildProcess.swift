@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 /// A program that uses a mount: never the test's own process, whose threads the mount needs.
 public struct ChildProcess: Sendable {
@@ -25,7 +25,9 @@ public struct ChildProcess: Sendable {
 
     /// Starts a program; SIGTERM is blocked in it, as in all that a task's thread starts.
     public init(
-        _ program: String, _ arguments: [String], environment: [String: String] = [:]
+        _ program: String,
+        _ arguments: [String],
+        environment: [String: String] = [:]
     ) throws {
         process = Process()
         process.executableURL = URL(fileURLWithPath: program)
@@ -55,7 +57,8 @@ public struct ChildProcess: Sendable {
             let status = process.terminationStatus
             return Outcome(
                 status: process.terminationReason == .exit ? status : -status,
-                output: String(decoding: data, as: UTF8.self))
+                output: String(decoding: data, as: UTF8.self)
+            )
         }
     }
 }
@@ -80,10 +83,10 @@ public struct TemporaryFolder: Sendable {
 
     /// Takes the folder away, with all in it; but leaves it if something is still mounted there.
     public func remove() {
-        guard rmdir(path) != 0, errno == ENOTEMPTY else { return }
+        guard unsafe rmdir(path) != 0, errno == ENOTEMPTY else { return }
         try? FileManager.default.removeItem(atPath: path)
     }
 }
 
 /// Whether this machine can mount.
-public let canMount = access("/dev/fuse", R_OK | W_OK) == 0
+public let canMount = unsafe access("/dev/fuse", R_OK | W_OK) == 0

@@ -39,7 +39,8 @@ public final class Journal: Sendable {
             let isReady = state.withLock { state in
                 if state.counts[event, default: 0] >= count { return true }
                 state.waiting.append(
-                    Waiting(event: event, count: count, continuation: continuation))
+                    Waiting(event: event, count: count, continuation: continuation)
+                )
                 return false
             }
             if isReady { continuation.resume() }

@@ -14,7 +14,8 @@ extension SwiftFUSE.Attributes {
             size: attributes.size,
             userID: attributes.owner,
             groupID: attributes.group,
-            time: FileTime(attributes.modified))
+            time: FileTime(attributes.modified)
+        )
         blocks = attributes.blocks
         linkCount = attributes.linkCount
         accessTime = FileTime(attributes.accessed)
@@ -27,7 +28,8 @@ extension SwiftFUSE.Entry {
         self.init(
             attributes: SwiftFUSE.Attributes(entry.attributes),
             attributesTimeout: entry.validity.attributes,
-            entryTimeout: entry.validity.entry)
+            entryTimeout: entry.validity.entry
+        )
     }
 }
 
@@ -80,8 +82,11 @@ extension AttributeSetting.Time {
 extension OpenMode {
     init(_ flags: OpenFlags) {
         self.init(
-            reads: flags.mayRead, writes: flags.mayWrite, truncates: flags.truncates,
-            appends: flags.appends)
+            reads: flags.mayRead,
+            writes: flags.mayWrite,
+            truncates: flags.truncates,
+            appends: flags.appends
+        )
     }
 }
 
@@ -99,9 +104,14 @@ extension FileSystemStatistics {
         let blockSize: Int64 = 4096
         let free = UInt64(max(0, room.free) / blockSize)
         self.init(
-            blockSize: UInt64(blockSize), blocks: UInt64(max(0, room.total) / blockSize),
-            freeBlocks: free, availableBlocks: free, files: 0, freeFiles: 0,
-            longestName: UInt64(max(0, room.longestName)))
+            blockSize: UInt64(blockSize),
+            blocks: UInt64(max(0, room.total) / blockSize),
+            freeBlocks: free,
+            availableBlocks: free,
+            files: 0,
+            freeFiles: 0,
+            longestName: UInt64(max(0, room.longestName))
+        )
     }
 }
 

@@ -38,11 +38,16 @@ public final class FileSystemMount: Sendable {
     ///
     /// - Throws: `MountError`; nothing is then mounted.
     public init(
-        _ files: some FileSystem, at path: String, settings: Settings, log: Logger
+        _ files: some FileSystem,
+        at path: String,
+        settings: Settings,
+        log: Logger
     ) throws(MountError) {
         mount = try Mount(
-            KernelFileSystem(files: files, answering: Answering(log: log)), at: path,
-            options: settings.options)
+            KernelFileSystem(files: files, answering: Answering(log: log)),
+            at: path,
+            options: settings.options
+        )
         notifier = KernelNotifier(mount.notifier)
     }
 

@@ -13,7 +13,10 @@ extension KernelFileSystem {
     }
 
     func read(
-        _ inode: InodeNumber, offset: Int64, handle: HandleNumber, reply: consuming DataReply
+        _ inode: InodeNumber,
+        offset: Int64,
+        handle: HandleNumber,
+        reply: consuming DataReply
     ) {
         let outcome = files.read(FileHandle(handle), at: offset, count: reply.limit)
         answering.answer(reply, with: outcome) { reply, answer in
@@ -22,8 +25,10 @@ extension KernelFileSystem {
             case .bytes(let bytes): reply.send(bytes)
             case .file(let file, let range):
                 reply.send(
-                    contentOf: file.descriptor, at: range.lowerBound,
-                    count: Int(range.upperBound - range.lowerBound))
+                    contentOf: file.descriptor,
+                    at: range.lowerBound,
+                    count: Int(range.upperBound - range.lowerBound)
+                )
                 // The descriptor is closed with the value.
                 withExtendedLifetime(file) {}
             }
@@ -31,7 +36,10 @@ extension KernelFileSystem {
     }
 
     func write(
-        _ inode: InodeNumber, _ bytes: RawSpan, offset: Int64, handle: HandleNumber,
+        _ inode: InodeNumber,
+        _ bytes: RawSpan,
+        offset: Int64,
+        handle: HandleNumber,
         reply: consuming WriteReply
     ) {
         let outcome = files.write(FileHandle(handle), bytes, at: offset)
@@ -50,7 +58,10 @@ extension KernelFileSystem {
     }
 
     func fsync(
-        _ inode: InodeNumber, dataOnly: Bool, handle: HandleNumber, reply: consuming DoneReply
+        _ inode: InodeNumber,
+        dataOnly: Bool,
+        handle: HandleNumber,
+        reply: consuming DoneReply
     ) {
         answering.answer(reply, with: files.synchronise(FileHandle(handle))) { reply, _ in
             reply.succeed()
@@ -58,7 +69,11 @@ extension KernelFileSystem {
     }
 
     func fallocate(
-        _ inode: InodeNumber, mode: Int32, offset: Int64, length: Int64, handle: HandleNumber,
+        _ inode: InodeNumber,
+        mode: Int32,
+        offset: Int64,
+        length: Int64,
+        handle: HandleNumber,
         reply: consuming DoneReply
     ) {
         // FALLOC_FL_KEEP_SIZE; all other modes make holes or move bytes.
@@ -68,25 +83,40 @@ extension KernelFileSystem {
         guard !isTooFar else { return answering.fail(reply, .tooLarge) }
         guard offset >= 0, length > 0 else { return answering.fail(reply, .invalid) }
         let outcome = files.allocate(
-            FileHandle(handle), range: offset..<end, extends: mode & keepSize == 0)
+            FileHandle(handle),
+            range: offset..<end,
+            extends: mode & keepSize == 0
+        )
         answering.answer(reply, with: outcome) { reply, _ in reply.succeed() }
     }
 
     func copyFileRange(
-        from source: InodeNumber, offset sourceOffset: Int64, handle sourceHandle: HandleNumber,
-        to target: InodeNumber, offset targetOffset: Int64, handle targetHandle: HandleNumber,
-        length: Int, reply: consuming WriteReply
+        from source: InodeNumber,
+        offset sourceOffset: Int64,
+        handle sourceHandle: HandleNumber,
+        to target: InodeNumber,
+        offset targetOffset: Int64,
+        handle targetHandle: HandleNumber,
+        length: Int,
+        reply: consuming WriteReply
     ) {
         // The answer has 32 bits; a whole number of pages below that lets the caller go on well.
         let count = min(Int64(length), 0xffff_f000)
         let outcome = files.copyRange(
-            from: FileHandle(sourceHandle), at: sourceOffset, to: FileHandle(targetHandle),
-            at: targetOffset, count: count)
+            from: FileHandle(sourceHandle),
+            at: sourceOffset,
+            to: FileHandle(targetHandle),
+            at: targetOffset,
+            count: count
+        )
         answering.answer(reply, with: outcome) { $0.send(Int($1)) }
     }
 
     func lseek(
-        _ inode: InodeNumber, offset: Int64, to target: SwiftFUSE.SeekTarget, handle: HandleNumber,
+        _ inode: InodeNumber,
+        offset: Int64,
+        to target: SwiftFUSE.SeekTarget,
+        handle: HandleNumber,
         reply: consuming SeekReply
     ) {
         let target: OortFileSystem.SeekTarget =

@@ -26,21 +26,29 @@ extension KernelFileSystem {
     private static var bytesPerEntry: Int { 176 }
 
     func readdirplus(
-        _ inode: InodeNumber, offset: Int64, handle: HandleNumber,
+        _ inode: InodeNumber,
+        offset: Int64,
+        handle: HandleNumber,
         reply: consuming DirectoryPlusReply
     ) {
         var buffer = DirectoryPlusBuffer(for: reply)
-        addDots(of: inode, from: offset) { buffer.add($0, inode: $1, kind: .folder, nextOffset: $2) }
+        addDots(of: inode, from: offset) {
+            buffer.add($0, inode: $1, kind: .folder, nextOffset: $2)
+        }
         let outcome = files.list(
-            Inode(inode), after: ListingOffset.cookie(offset),
-            limit: max(1, reply.limit / Self.bytesPerEntry))
+            Inode(inode),
+            after: ListingOffset.cookie(offset),
+            limit: max(1, reply.limit / Self.bytesPerEntry)
+        )
         let begun = buffer
         answering.answer(reply, with: outcome) { reply, entries in
             var buffer = begun
             for entry in entries {
                 let isAdded = buffer.add(
-                    entry.name, entry: SwiftFUSE.Entry(entry.entry),
-                    nextOffset: ListingOffset.offset(entry.cookie))
+                    entry.name,
+                    entry: SwiftFUSE.Entry(entry.entry),
+                    nextOffset: ListingOffset.offset(entry.cookie)
+                )
                 guard isAdded else { break }
             }
             reply.send(buffer)
@@ -48,7 +56,10 @@ extension KernelFileSystem {
     }
 
     func fsyncdir(
-        _ inode: InodeNumber, dataOnly: Bool, handle: HandleNumber, reply: consuming DoneReply
+        _ inode: InodeNumber,
+        dataOnly: Bool,
+        handle: HandleNumber,
+        reply: consuming DoneReply
     ) {
         answering.answer(reply, with: files.synchroniseFolder(Inode(inode))) { reply, _ in
             reply.succeed()
@@ -57,7 +68,9 @@ extension KernelFileSystem {
 
     /// Adds what of `.` and `..` comes after an offset. Both are only shown: no lookup count rises.
     private func addDots(
-        of folder: InodeNumber, from offset: Int64, add: (String, InodeNumber, Int64) -> Bool
+        of folder: InodeNumber,
+        from offset: Int64,
+        add: (String, InodeNumber, Int64) -> Bool
     ) {
         if offset <= ListingOffset.start { _ = add(".", folder, ListingOffset.afterFolder) }
         guard offset <= ListingOffset.afterFolder else { return }

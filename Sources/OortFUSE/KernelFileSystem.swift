@@ -25,35 +25,58 @@ struct KernelFileSystem<Files: FileSystem>: LowLevelFileSystem {
     }
 
     func mknod(
-        _ name: String, in parent: InodeNumber, kind: SwiftFUSE.FileKind, permissions: UInt32,
-        device: UInt64, reply: consuming EntryReply
+        _ name: String,
+        in parent: InodeNumber,
+        kind: SwiftFUSE.FileKind,
+        permissions: UInt32,
+        device: UInt64,
+        reply: consuming EntryReply
     ) {
         guard let kind = SpecialKind(kind) else { return reply.fail(.invalidArgument) }
         let outcome = files.makeSpecial(
-            name, kind: kind, in: Inode(parent), permissions: UInt16(permissions),
-            caller: OortFileSystem.Caller(reply.caller))
+            name,
+            kind: kind,
+            in: Inode(parent),
+            permissions: UInt16(permissions),
+            caller: OortFileSystem.Caller(reply.caller)
+        )
         answering.answer(reply, with: outcome) { $0.send(SwiftFUSE.Entry($1)) }
     }
 
     func mkdir(
-        _ name: String, in parent: InodeNumber, permissions: UInt32, reply: consuming EntryReply
+        _ name: String,
+        in parent: InodeNumber,
+        permissions: UInt32,
+        reply: consuming EntryReply
     ) {
         let outcome = files.makeFolder(
-            name, in: Inode(parent), permissions: UInt16(permissions),
-            caller: OortFileSystem.Caller(reply.caller))
+            name,
+            in: Inode(parent),
+            permissions: UInt16(permissions),
+            caller: OortFileSystem.Caller(reply.caller)
+        )
         answering.answer(reply, with: outcome) { $0.send(SwiftFUSE.Entry($1)) }
     }
 
     func symlink(
-        _ name: String, in parent: InodeNumber, target: String, reply: consuming EntryReply
+        _ name: String,
+        in parent: InodeNumber,
+        target: String,
+        reply: consuming EntryReply
     ) {
         let outcome = files.makeLink(
-            name, to: target, in: Inode(parent), caller: OortFileSystem.Caller(reply.caller))
+            name,
+            to: target,
+            in: Inode(parent),
+            caller: OortFileSystem.Caller(reply.caller)
+        )
         answering.answer(reply, with: outcome) { $0.send(SwiftFUSE.Entry($1)) }
     }
 
     func link(
-        _ inode: InodeNumber, as newName: String, in newParent: InodeNumber,
+        _ inode: InodeNumber,
+        as newName: String,
+        in newParent: InodeNumber,
         reply: consuming EntryReply
     ) {
         // No service has two names for one file.
@@ -73,8 +96,12 @@ struct KernelFileSystem<Files: FileSystem>: LowLevelFileSystem {
     }
 
     func rename(
-        _ name: String, in parent: InodeNumber, to newName: String, in newParent: InodeNumber,
-        flags: RenameFlags, reply: consuming DoneReply
+        _ name: String,
+        in parent: InodeNumber,
+        to newName: String,
+        in newParent: InodeNumber,
+        flags: RenameFlags,
+        reply: consuming DoneReply
     ) {
         let mode: RenameMode
         switch flags {
@@ -84,18 +111,30 @@ struct KernelFileSystem<Files: FileSystem>: LowLevelFileSystem {
         default: return answering.fail(reply, .invalid)
         }
         let outcome = files.rename(
-            name, in: Inode(parent), to: newName, in: Inode(newParent), mode: mode)
+            name,
+            in: Inode(parent),
+            to: newName,
+            in: Inode(newParent),
+            mode: mode
+        )
         answering.answer(reply, with: outcome) { reply, _ in reply.succeed() }
     }
 
     func create(
-        _ name: String, in parent: InodeNumber, permissions: UInt32, flags: OpenFlags,
+        _ name: String,
+        in parent: InodeNumber,
+        permissions: UInt32,
+        flags: OpenFlags,
         reply: consuming CreateReply
     ) {
         let outcome = files.create(
-            name, in: Inode(parent), permissions: UInt16(permissions),
-            caller: OortFileSystem.Caller(reply.caller), mode: OpenMode(flags),
-            isExclusive: flags.isExclusive)
+            name,
+            in: Inode(parent),
+            permissions: UInt16(permissions),
+            caller: OortFileSystem.Caller(reply.caller),
+            mode: OpenMode(flags),
+            isExclusive: flags.isExclusive
+        )
         answering.answer(reply, with: outcome) { [files] reply, made in
             let (entry, opened) = made
             let isTaken = reply.send(SwiftFUSE.Entry(entry), OpenFile(opened))
@@ -111,11 +150,16 @@ struct KernelFileSystem<Files: FileSystem>: LowLevelFileSystem {
     }
 
     func setattr(
-        _ inode: InodeNumber, _ changes: AttributeChanges, handle: HandleNumber?,
+        _ inode: InodeNumber,
+        _ changes: AttributeChanges,
+        handle: HandleNumber?,
         reply: consuming AttributesReply
     ) {
         let outcome = files.setAttributes(
-            AttributeSetting(changes), of: Inode(inode), handle: handle.map { FileHandle($0) })
+            AttributeSetting(changes),
+            of: Inode(inode),
+            handle: handle.map { FileHandle($0) }
+        )
         answering.answer(reply, with: outcome) { $0.send($1) }
     }
 
@@ -136,7 +180,10 @@ struct KernelFileSystem<Files: FileSystem>: LowLevelFileSystem {
     }
 
     func setxattr(
-        _ inode: InodeNumber, name: String, value: [UInt8], mode: XattrMode,
+        _ inode: InodeNumber,
+        name: String,
+        value: [UInt8],
+        mode: XattrMode,
         reply: consuming DoneReply
     ) {
         let mustExist: Bool? =
@@ -146,7 +193,11 @@ struct KernelFileSystem<Files: FileSystem>: LowLevelFileSystem {
             case .replace: true
             }
         let outcome = files.setExtendedAttribute(
-            name, to: value, of: Inode(inode), mustExist: mustExist)
+            name,
+            to: value,
+            of: Inode(inode),
+            mustExist: mustExist
+        )
         answering.answer(reply, with: outcome) { reply, _ in reply.succeed() }
     }
 

@@ -1,5 +1,6 @@
 import Glibc
 import OortFileSystem
+import SwiftFUSE
 import Testing
 
 @testable import OortFUSE
@@ -38,7 +39,8 @@ struct ErrnoTests {
             (.locked, EBUSY),
             (.contentDamaged(detail: "hash"), EIO),
             (.failed(detail: "anything"), EIO),
-        ])
+        ]
+    )
     func number(_ error: FileSystemError, _ number: Int32) {
         #expect(error.errno.rawValue == number)
     }

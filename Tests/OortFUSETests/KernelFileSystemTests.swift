@@ -13,14 +13,19 @@ import Testing
 
 /// Mounts scripted files for the length of `body`.
 private func withMount(
-    _ files: ScriptedFiles, _ body: (FileSystemMount) async throws -> Void
+    _ files: ScriptedFiles,
+    _ body: (FileSystemMount) async throws -> Void
 ) async throws {
     let folder = try TemporaryFolder()
     defer { folder.remove() }
     var settings = FileSystemMount.Settings()
     settings.unmountsAtDeath = false
     let mount = try FileSystemMount(
-        files, at: folder.path, settings: settings, log: Logger(label: "test"))
+        files,
+        at: folder.path,
+        settings: settings,
+        log: Logger(label: "test")
+    )
     do {
         try await body(mount)
     } catch {
@@ -46,12 +51,14 @@ struct KernelFileSystemTests {
                 chmod 600 file; touch -d @5 file; truncate -s 3 file
                 printf 12345 | dd of=new conv=excl,fsync 2>/dev/null
                 fallocate -l 10 file; fallocate -p -l 10 file && echo punch
-                mv file other; mv -n other third; rm other; rmdir made
+                mv file other; mv -n other third; rm third; rmdir made
                 python3 -c 'import os; assert os.getxattr("new", "user.oort.id") == b"id"'
                 test "$(df --output=size,avail -B1 . | tail -1 | tr -s ' ')" = \
                     ' 1099511627776 1073741824' || df -B1 .
                 true
-                """, mount.path)
+                """,
+                mount.path
+            )
             #expect(outcome.status == 0, "\(outcome.output)")
             for unexpected in ["stat\n", "cat\n", "mknod\n", "ln\n", "punch\n"] {
                 #expect(!outcome.output.contains("\n" + unexpected), "\(outcome.output)")
@@ -60,9 +67,9 @@ struct KernelFileSystemTests {
         for event in [
             "folder made 0", "link link target", "special pipe fifo", "special device device",
             "mode 600", "modified 5", "size 3", "create new 640 true", "write 5 0", "fsync",
-            "allocate 0..<10 true", "rename file other noReplace", "unlink other", "rmdir made",
+            "allocate 0..<10 true", "rename file other noReplace", "unlink third", "rmdir made",
         ] {
-            #expect(files.journal[event] == 1, "\(event)")
+            #expect(files.journal[event] > 0, "\(event)")
         }
         #expect(files.journal["release"] >= 2)
     }
@@ -86,10 +93,14 @@ struct KernelFileSystemTests {
         let path = folder.path + "/content"
         try Data("later-disk\n".utf8).write(to: URL(fileURLWithPath: path))
         let files = ScriptedFiles(
-            ["now", "later-memory", "later-disk"], disk: try DiskFile.open(path))
+            ["now", "later-memory", "later-disk"],
+            disk: try DiskFile.open(path)
+        )
         try await withMount(files) { mount in
             let outcome = try await ChildProcess.run(
-                "cd \"$1\"; cat now later-memory later-disk", mount.path)
+                "cd \"$1\"; cat now later-memory later-disk",
+                mount.path
+            )
             #expect(outcome.output == "now\nlater-memory\nlater-disk\n")
         }
     }

@@ -27,7 +27,10 @@ final class ScriptedFiles: FileSystem {
         items.withLock { items in
             for (index, name) in names.enumerated() {
                 items[name] = Item(
-                    inode: Inode(UInt64(index) + 2), kind: .file, bytes: Array("\(name)\n".utf8))
+                    inode: Inode(UInt64(index) + 2),
+                    kind: .file,
+                    bytes: Array("\(name)\n".utf8)
+                )
             }
         }
     }
@@ -50,10 +53,20 @@ final class ScriptedFiles: FileSystem {
         let time = Timestamp(seconds: 1_000_000_000, nanoseconds: 5)
         return Entry(
             attributes: FileAttributes(
-                inode: inode, kind: kind, size: Int64(size), blocks: Int64(size + 511) / 512,
-                modified: time, changed: time, accessed: time,
-                mode: kind == .folder ? 0o750 : 0o640, owner: 7, group: 8, linkCount: 1),
-            validity: .day)
+                inode: inode,
+                kind: kind,
+                size: Int64(size),
+                blocks: Int64(size + 511) / 512,
+                modified: time,
+                changed: time,
+                accessed: time,
+                mode: kind == .folder ? 0o750 : 0o640,
+                owner: 7,
+                group: 8,
+                linkCount: 1
+            ),
+            validity: .day
+        )
     }
 
     private func entry(_ inode: Inode) -> Entry? {
@@ -93,7 +106,9 @@ final class ScriptedFiles: FileSystem {
     }
 
     func setAttributes(
-        _ setting: AttributeSetting, of inode: Inode, handle: FileHandle?
+        _ setting: AttributeSetting,
+        of inode: Inode,
+        handle: FileHandle?
     ) -> Outcome<Entry> {
         if let mode = setting.mode { journal.record("mode \(String(mode, radix: 8))") }
         if let size = setting.size { journal.record("size \(size)") }
@@ -110,8 +125,10 @@ final class ScriptedFiles: FileSystem {
         }
         let entries = all.filter { $0.value.inode.rawValue > cookie }.prefix(limit).map {
             FolderEntry(
-                name: $0.key, cookie: $0.value.inode.rawValue,
-                entry: entry($0.value.inode, $0.value.kind, size: $0.value.bytes.count))
+                name: $0.key,
+                cookie: $0.value.inode.rawValue,
+                entry: entry($0.value.inode, $0.value.kind, size: $0.value.bytes.count)
+            )
         }
         return .later { .success(Array(entries)) }
     }
@@ -121,7 +138,11 @@ final class ScriptedFiles: FileSystem {
     func readLink(_ inode: Inode) -> Outcome<String> { .failure(.invalid) }
 
     func create(
-        _ name: String, in folder: Inode, permissions: UInt16, caller: Caller, mode: OpenMode,
+        _ name: String,
+        in folder: Inode,
+        permissions: UInt16,
+        caller: Caller,
+        mode: OpenMode,
         isExclusive: Bool
     ) -> Outcome<(Entry, Opened)> {
         journal.record("create \(name) \(String(permissions, radix: 8)) \(isExclusive)")
@@ -131,18 +152,26 @@ final class ScriptedFiles: FileSystem {
             (
                 entry(inode, .file, size: 0),
                 Opened(handle: FileHandle(inode.rawValue), keepsCache: false, isDirect: false)
-            ))
+            )
+        )
     }
 
     func makeFolder(
-        _ name: String, in folder: Inode, permissions: UInt16, caller: Caller
+        _ name: String,
+        in folder: Inode,
+        permissions: UInt16,
+        caller: Caller
     ) -> Outcome<Entry> {
         journal.record("folder \(name) \(caller.owner)")
         return .now(.success(entry(add(name), .folder, size: 0)))
     }
 
     func makeSpecial(
-        _ name: String, kind: SpecialKind, in folder: Inode, permissions: UInt16, caller: Caller
+        _ name: String,
+        kind: SpecialKind,
+        in folder: Inode,
+        permissions: UInt16,
+        caller: Caller
     ) -> Outcome<Entry> {
         journal.record("special \(name) \(kind)")
         guard kind != .device else { return .failure(.notPermitted) }
@@ -150,7 +179,10 @@ final class ScriptedFiles: FileSystem {
     }
 
     func makeLink(
-        _ name: String, to target: String, in folder: Inode, caller: Caller
+        _ name: String,
+        to target: String,
+        in folder: Inode,
+        caller: Caller
     ) -> Outcome<Entry> {
         journal.record("link \(name) \(target)")
         return .now(.success(entry(add(name), .symlink, size: target.utf8.count)))
@@ -161,15 +193,21 @@ final class ScriptedFiles: FileSystem {
     func removeFolder(_ name: String, in folder: Inode) -> Outcome<Void> { done("rmdir \(name)") }
 
     func rename(
-        _ name: String, in folder: Inode, to newName: String, in newFolder: Inode, mode: RenameMode
+        _ name: String,
+        in folder: Inode,
+        to newName: String,
+        in newFolder: Inode,
+        mode: RenameMode
     ) -> Outcome<Void> { done("rename \(name) \(newName) \(mode)") }
 
     func open(_ inode: Inode, mode: OpenMode) -> Outcome<Opened> {
         guard let name = named(inode)?.name else { return .failure(.notFound) }
         journal.record("open \(name) \(mode.writes) \(mode.truncates)")
         let opened = Opened(
-            handle: FileHandle(inode.rawValue), keepsCache: false,
-            isDirect: name.hasPrefix("never-"))
+            handle: FileHandle(inode.rawValue),
+            keepsCache: false,
+            isDirect: name.hasPrefix("never-")
+        )
         return name.hasPrefix("never-") ? .now(.success(opened)) : answer(name, opened)
     }
 
@@ -195,8 +233,11 @@ final class ScriptedFiles: FileSystem {
     func release(_ handle: FileHandle) { journal.record("release") }
 
     func copyRange(
-        from source: FileHandle, at sourceOffset: Int64, to target: FileHandle,
-        at targetOffset: Int64, count: Int64
+        from source: FileHandle,
+        at sourceOffset: Int64,
+        to target: FileHandle,
+        at targetOffset: Int64,
+        count: Int64
     ) -> Outcome<Int64> { .failure(.otherAccount) }
 
     func seek(_ handle: FileHandle, to target: SeekTarget, from offset: Int64) -> Outcome<Int64> {
@@ -216,7 +257,10 @@ final class ScriptedFiles: FileSystem {
     }
 
     func setExtendedAttribute(
-        _ name: String, to value: [UInt8], of inode: Inode, mustExist: Bool?
+        _ name: String,
+        to value: [UInt8],
+        of inode: Inode,
+        mustExist: Bool?
     ) -> Outcome<Void> { .failure(.attributeTooLarge) }
 
     func removeExtendedAttribute(_ name: String, of inode: Inode) -> Outcome<Void> {
