@@ -1,0 +1,41 @@
+/// Keeps new credentials in the Secret Service where one answers, else in files; finds them in
+/// either, and leaves them where they are.
+public struct AutomaticTokenStore: TokenStore {
+    private let desktop: (any TokenStore)?
+    private let files: any TokenStore
+
+    /// Looks for a Secret Service, and takes files in `directory` where there is none.
+    public init(directory: String) async {
+        self.init(
+            desktop: await SecretServiceTokenStore(),
+            files: FileTokenStore(directory: directory))
+    }
+
+    init(desktop: (any TokenStore)?, files: any TokenStore) {
+        self.desktop = desktop
+        self.files = files
+    }
+
+    public var place: String { desktop?.place ?? files.place }
+
+    public func credentials(of account: String) async throws(SignInError) -> Credentials? {
+        if let found = try await files.credentials(of: account) { return found }
+        return try await desktop?.credentials(of: account)
+    }
+
+    public func keep(
+        _ credentials: Credentials, of account: String
+    ) async throws(SignInError) {
+        // Those that began as a file stay one: a service without a desktop must find them.
+        if let desktop, try await files.credentials(of: account) == nil {
+            try await desktop.keep(credentials, of: account)
+        } else {
+            try await files.keep(credentials, of: account)
+        }
+    }
+
+    public func forget(_ account: String) async throws(SignInError) {
+        try await files.forget(account)
+        try await desktop?.forget(account)
+    }
+}

@@ -1,0 +1,79 @@
+import Foundation
+import SystemPackage
+
+/// Keeps credentials in files that only their owner can read, written atomically and durably.
+public struct FileTokenStore: TokenStore {
+    private let directory: String
+
+    /// One file an account in `directory`, which is made (mode 0700) when the first is kept.
+    public init(directory: String) { self.directory = directory }
+
+    public var place: String { directory }
+
+    public func credentials(of account: String) async throws(SignInError) -> Credentials? {
+        let path = path(of: account)
+        let bytes: [UInt8]
+        do {
+            bytes = try [UInt8](Data(contentsOf: URL(filePath: path)))
+        } catch CocoaError.fileReadNoSuchFile {
+            return nil
+        } catch {
+            throw .store("\(path) cannot be read")
+        }
+        return try Credentials(json: bytes)
+    }
+
+    public func keep(
+        _ credentials: Credentials, of account: String
+    ) async throws(SignInError) {
+        let path = path(of: account)
+        // A name of its own, so that two writers never write into one file.
+        let temporary = "\(path).\(RandomText.make()).new"
+        do {
+            try FileManager.default.createDirectory(
+                atPath: directory, withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
+            let file = try FileDescriptor.open(
+                FilePath(temporary), .writeOnly, options: [.create, .exclusiveCreate],
+                permissions: .ownerReadWrite)
+            try file.closeAfter {
+                try file.writeAll(credentials.json)
+                try Self.synchronize(file)
+            }
+            // Unsafe only because C strings are passed, which live as long as the call.
+            guard unsafe rename(temporary, path) == 0 else { throw Errno(rawValue: errno) }
+            let folder = try FileDescriptor.open(FilePath(directory), .readOnly)
+            try folder.closeAfter { try Self.synchronize(folder) }
+        } catch {
+            try? FileManager.default.removeItem(atPath: temporary)
+            throw .store("\(path) cannot be written: \(error)")
+        }
+    }
+
+    public func forget(_ account: String) async throws(SignInError) {
+        let path = path(of: account)
+        do {
+            try FileManager.default.removeItem(atPath: path)
+        } catch CocoaError.fileNoSuchFile {
+            return
+        } catch {
+            throw .store("\(path) cannot be removed: \(error)")
+        }
+    }
+
+    private static func synchronize(_ file: FileDescriptor) throws {
+        guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
+    }
+
+    private func path(of account: String) -> String {
+        // No name can lead out of the folder, and none collides with another.
+        let name = account.utf8.map { byte in
+            let character = Character(UnicodeScalar(byte))
+            let isPlain =
+                character.isASCII
+                && (character.isLetter || character.isNumber || "-_".contains(character))
+            return isPlain ? String(character) : "%" + String(byte, radix: 16)
+        }.joined()
+        return "\(directory)/\(name).json"
+    }
+}

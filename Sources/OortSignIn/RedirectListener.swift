@@ -1,0 +1,176 @@
+import FlyingFox
+import FlyingSocks
+import Foundation
+import OortTransport
+import Synchronization
+
+/// The port to which the browser comes back: serves one page and takes one answer.
+final class RedirectListener: Sendable {
+    private struct State {
+        var answer: Result<String, SignInError>?
+        var waiter: CheckedContinuation<Result<String, SignInError>, Never>?
+    }
+
+    /// What the service is told to send the browser to.
+    let url: String
+    private let server: HTTPServer
+    /// Runs the server; ended by `close`.
+    private let running: Task<Void, Never>
+    private let inbox: Inbox
+
+    private init(url: String, server: HTTPServer, running: Task<Void, Never>, inbox: Inbox) {
+        self.url = url
+        self.server = server
+        self.running = running
+        self.inbox = inbox
+    }
+
+    /// Listens on the loopback interface only.
+    static func listen(
+        _ redirect: OAuthService.Redirect, state: String
+    ) async throws(SignInError) -> RedirectListener {
+        switch redirect {
+        case .anyPort(let host, let path):
+            guard let one = await listen(port: 0, host: host, path: path, state: state) else {
+                throw .portsTaken([])
+            }
+            return one
+        case .fixedPorts(let ports, let host, let path):
+            for port in ports {
+                if let one = await listen(port: port, host: host, path: path, state: state) {
+                    return one
+                }
+            }
+            throw .portsTaken(ports)
+        }
+    }
+
+    private static func listen(
+        port: UInt16, host: String, path: String, state: String
+    ) async -> RedirectListener? {
+        guard let address = try? sockaddr_in.inet(ip4: "127.0.0.1", port: port) else { return nil }
+        let inbox = Inbox(state: state, path: path.isEmpty ? "/" : path)
+        let server = HTTPServer(address: address, timeout: 10, logger: .disabled)
+        await server.appendRoute("*") { request in inbox.page(for: request) }
+        let running = Task { _ = try? await server.run() }
+        // Either it listens, or `run` ended because the port is taken.
+        let isListening = await withTaskGroup(of: Bool.self) { group in
+            group.addTask { (try? await server.waitUntilListening(timeout: 10)) != nil }
+            group.addTask {
+                await running.value
+                return false
+            }
+            let first = await group.next() ?? false
+            group.cancelAll()
+            return first
+        }
+        guard isListening, case .ip4(_, let bound)? = await server.listeningAddress else {
+            running.cancel()
+            return nil
+        }
+        return RedirectListener(
+            url: "http://\(host):\(bound)\(path)", server: server, running: running, inbox: inbox)
+    }
+
+    /// The code that the browser brings.
+    func code(within limit: Duration, time: Timekeeper) async throws(SignInError) -> String {
+        let inbox = inbox
+        let alarm = Task {
+            if (try? await time.sleep(limit)) != nil { inbox.deliver(.failure(.timedOut)) }
+        }
+        defer { alarm.cancel() }
+        return try await withTaskCancellationHandler {
+            await inbox.answer()
+        } onCancel: {
+            inbox.deliver(.failure(.transport(.cancelled)))
+        }.get()
+    }
+
+    /// Frees the port, once the page that is on its way has gone out.
+    func close() async {
+        await server.stop(timeout: 2)
+        running.cancel()
+        await running.value
+    }
+
+    /// The first answer that counts, and who waits for it.
+    private final class Inbox: Sendable {
+        private let expectedState: String
+        private let path: String
+        private let state = Mutex(State())
+
+        init(state: String, path: String) {
+            expectedState = state
+            self.path = path
+        }
+
+        func answer() async -> Result<String, SignInError> {
+            await withCheckedContinuation { continuation in
+                let answer = state.withLock { state in
+                    if state.answer == nil { state.waiter = continuation }
+                    return state.answer
+                }
+                if let answer { continuation.resume(returning: answer) }
+            }
+        }
+
+        func deliver(_ answer: Result<String, SignInError>) {
+            let waiter = state.withLock {
+                state -> CheckedContinuation<Result<String, SignInError>, Never>? in
+                guard state.answer == nil else { return nil }
+                state.answer = answer
+                defer { state.waiter = nil }
+                return state.waiter
+            }
+            waiter?.resume(returning: answer)
+        }
+
+        func page(for request: FlyingFox.HTTPRequest) -> FlyingFox.HTTPResponse {
+            guard request.method == .GET, request.path == path else {
+                return page(.notFound, "There is nothing here.")
+            }
+            let query = request.query
+            guard query["state"] == expectedState else {
+                deliver(.failure(.stateMismatch))
+                return page(
+                    .badRequest, "This answer belongs to another sign-in. Please start again.")
+            }
+            if let code = query["code"], !code.isEmpty {
+                deliver(.success(code))
+                return page(.ok, "Oort may use your files now. You can close this window.")
+            }
+            let code = query["error"] ?? "no code"
+            let isDenial = code == "access_denied"
+            deliver(
+                .failure(
+                    isDenial
+                        ? .denied
+                        : .refused(
+                            OAuthRefusal(code: code, text: query["error_description"] ?? ""))))
+            return page(
+                isDenial ? .ok : .badRequest,
+                isDenial
+                    ? "Access was denied. Nothing was changed. You can close this window."
+                    : "The service refused the sign-in. The terminal says why.")
+        }
+
+        /// A page of fixed text: nothing that came by the URL is shown.
+        private func page(
+            _ status: HTTPStatusCode, _ text: String
+        ) -> FlyingFox.HTTPResponse {
+            let html = """
+                <!doctype html><html lang="en"><meta charset="utf-8"><title>Oort</title>
+                <body style="font: 1.2em sans-serif; margin: 4em auto; max-width: 30em">
+                <p>\(text)</p></body></html>
+                """
+            return FlyingFox.HTTPResponse(
+                statusCode: status,
+                headers: [
+                    .contentType: "text/html; charset=utf-8", .connection: "close",
+                    HTTPHeader("Cache-Control"): "no-store",
+                    HTTPHeader("Referrer-Policy"): "no-referrer",
+                ],
+                body: Data(html.utf8))
+        }
+    }
+}

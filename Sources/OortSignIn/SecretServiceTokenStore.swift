@@ -1,0 +1,70 @@
+import Foundation
+
+/// Keeps credentials in the desktop's Secret Service (GNOME Keyring, KWallet, KeePassXC), through
+/// libsecret's `secret-tool`: the secret goes by pipes and is never in a process list.
+public struct SecretServiceTokenStore: TokenStore {
+    private let tool: String
+    private let environment: [String: String]
+
+    /// The Secret Service of the session that `environment` (nil: this process's) describes; nil
+    /// where `secret-tool` is not installed, there is no session bus, or nothing answers on it as Secret Service.
+    public init?(environment: [String: String]? = nil) async {
+        let environment = environment ?? ProcessInfo.processInfo.environment
+        let hasBus =
+            environment["DBUS_SESSION_BUS_ADDRESS"]?.isEmpty == false
+            || environment["XDG_RUNTIME_DIR"].map {
+                FileManager.default.fileExists(atPath: "\($0)/bus")
+            } ?? false
+        guard hasBus, let tool = ToolRun.path(of: "secret-tool", environment) else { return nil }
+        self.tool = tool
+        self.environment = environment
+        // Finding nothing is 1 without a word; a missing service says so.
+        let probe = await run(["lookup", "application", "oort-probe"])
+        guard let probe, probe.status == 1, probe.errors.isEmpty else { return nil }
+    }
+
+    public var place: String { "the Secret Service" }
+
+    public func credentials(of account: String) async throws(SignInError) -> Credentials? {
+        let result = try await answer(["lookup"] + attributes(of: account))
+        if result.status == 0 { return try Credentials(json: result.output) }
+        guard result.errors.isEmpty else { throw failure(result) }
+        return nil
+    }
+
+    public func keep(
+        _ credentials: Credentials, of account: String
+    ) async throws(SignInError) {
+        let arguments = ["store", "--label=Oort: \(account)"] + attributes(of: account)
+        let result = try await answer(arguments, input: credentials.json)
+        guard result.status == 0 else { throw failure(result) }
+    }
+
+    public func forget(_ account: String) async throws(SignInError) {
+        // 1 without a word: there was nothing.
+        let result = try await answer(["clear"] + attributes(of: account))
+        guard result.status == 0 || result.errors.isEmpty else { throw failure(result) }
+    }
+
+    private func attributes(of account: String) -> [String] {
+        ["application", "oort", "account", account]
+    }
+
+    private func answer(
+        _ arguments: [String], input: [UInt8] = []
+    ) async throws(SignInError) -> ToolRun.Result {
+        guard let result = await run(arguments, input: input) else {
+            throw .store("the Secret Service does not answer; is the keyring locked?")
+        }
+        return result
+    }
+
+    private func run(_ arguments: [String], input: [UInt8] = []) async -> ToolRun.Result? {
+        await ToolRun.run(
+            tool, arguments, input: input, environment: environment, timeLimit: .seconds(60))
+    }
+
+    private func failure(_ result: ToolRun.Result) -> SignInError {
+        .store("the Secret Service: \(result.errors.prefix(200))")
+    }
+}

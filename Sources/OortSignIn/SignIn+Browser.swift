@@ -1,0 +1,78 @@
+public import OortTransport
+
+extension SignIn {
+    /// Signs in through the person's browser: authorization code with PKCE, and a redirect to a
+    /// port of this machine (RFC 8252).
+    ///
+    /// `open` is given the URL once the port listens; it may open a browser or only show the URL.
+    ///
+    /// - Throws: `.denied`, `.stateMismatch`, `.timedOut`, `.portsTaken`, `.refused`,
+    ///   `.transport`; the port is free again in every case.
+    public func withBrowser(
+        timeLimit: Duration = .seconds(300),
+        time: Timekeeper = .continuous,
+        open: (_ url: String) async -> Void
+    ) async throws(SignInError) -> Tokens {
+        let state = RandomText.make()
+        let challenge = CodeChallenge()
+        let listener = try await RedirectListener.listen(service.redirect, state: state)
+        let code: String
+        do throws(SignInError) {
+            await open(authorizeURL(challenge, state: state, redirect: listener.url))
+            code = try await listener.code(within: timeLimit, time: time)
+        } catch {
+            await listener.close()
+            throw error
+        }
+        await listener.close()
+        return try await exchange(code, challenge: challenge, redirect: listener.url)
+    }
+
+    /// Signs in where the browser is on another machine and the service shows the code for
+    /// copying.
+    ///
+    /// `ask` is given the URL and returns what the person copied; nil or nothing gives up.
+    ///
+    /// - Throws: `.unsupported` where the service shows no code; `.denied` when given up.
+    public func withCopiedCode(
+        ask: (_ url: String) async -> String?
+    ) async throws(SignInError) -> Tokens {
+        guard service.showsCode else {
+            throw .unsupported("\(service.name) shows no code for copying")
+        }
+        let challenge = CodeChallenge()
+        let url = authorizeURL(challenge, state: RandomText.make(), redirect: nil)
+        let copied = await ask(url)?.filter { !$0.isWhitespace } ?? ""
+        guard !copied.isEmpty else { throw .denied }
+        return try await exchange(copied, challenge: challenge, redirect: nil)
+    }
+
+    private func authorizeURL(
+        _ challenge: CodeChallenge, state: String, redirect: String?
+    ) -> String {
+        var fields = FormFields([
+            ("client_id", client.id), ("response_type", "code"),
+            ("code_challenge", challenge.challenge), ("code_challenge_method", "S256"),
+            ("state", state),
+        ])
+        fields.add("redirect_uri", redirect)
+        if !service.scopes.isEmpty {
+            fields.add("scope", service.scopes.joined(separator: " "))
+        }
+        for (name, value) in service.extraParameters { fields.add(name, value) }
+        return fields.appended(to: service.authorizeURL)
+    }
+
+    private func exchange(
+        _ code: String, challenge: CodeChallenge, redirect: String?
+    ) async throws(SignInError) -> Tokens {
+        var fields = FormFields([
+            ("grant_type", "authorization_code"), ("code", code),
+            ("code_verifier", challenge.verifier),
+        ])
+        fields.add("redirect_uri", redirect)
+        addClient(to: &fields)
+        // A code works once, so a lost answer cannot be asked for again.
+        return try await requestTokens(fields, repetition: .onlyIfNotDone)
+    }
+}

@@ -1,0 +1,219 @@
+import Foundation
+import Logging
+import OortModel
+import OortTransport
+import Synchronization
+import Testing
+
+@testable import OortSignIn
+
+@Suite("stored tokens")
+struct StoredTokensTests {
+    @Test("a hundred requests with an old token share one refresh")
+    func sharedRefresh() async throws {
+        try await withTokens { server, http, store in
+            let tokens = StoredTokens(
+                account: "work", service: server.service, store: store, http: http)
+            let seen = try await withThrowingTaskGroup(of: String.self) { group in
+                for _ in 0..<100 {
+                    group.addTask { try await tokens.refresh(afterRejectionOf: "access-0") }
+                }
+                return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+            }
+            #expect(seen == ["access-1"])
+            #expect(server.state.withLock { $0.tokenRequests } == 1)
+            let kept = try #require(try await store.credentials(of: "work"))
+            #expect(kept.tokens.refreshToken == Secret("refresh-1"))
+            #expect(try await tokens.token() == "access-1")
+            #expect(try await tokens.refresh(afterRejectionOf: "access-0") == "access-1")
+            #expect(server.state.withLock { $0.tokenRequests } == 1)
+        }
+    }
+
+    @Test("a token that ends soon is refreshed ahead; one without an end is not")
+    func ahead() async throws {
+        for (left, expected) in [(299 as Int64?, "access-1"), (301, "access-0"), (nil, "access-0")] {
+            try await withTokens(secondsLeft: left) { server, http, store in
+                let tokens = StoredTokens(
+                    account: "work", service: server.service, store: store, http: http,
+                    now: { Timestamp(seconds: 1_000_000) })
+                #expect(try await tokens.token() == expected)
+            }
+        }
+    }
+
+    @Test("the old refresh token stays where no new one comes")
+    func keepsRefreshToken() async throws {
+        try await withTokens { server, http, store in
+            server.state.withLock { $0.rotates = false }
+            let tokens = StoredTokens(
+                account: "work", service: server.service, store: store, http: http)
+            _ = try await tokens.refresh(afterRejectionOf: "access-0")
+            let kept = try await store.credentials(of: "work")
+            #expect(kept?.tokens.refreshToken == Secret("refresh-0"))
+            #expect(kept?.tokens.accessToken == Secret("access-1"))
+        }
+    }
+
+    @Test("only invalid_grant means signed out; the service is then not asked again")
+    func invalidGrant() async throws {
+        try await withTokens { server, http, store in
+            server.state.withLock { $0.refreshTokens = [] }
+            let tokens = StoredTokens(
+                account: "work", service: server.service, store: store, http: http)
+            for _ in 0..<3 {
+                await #expect {
+                    try await tokens.refresh(afterRejectionOf: "access-0")
+                } throws: { error in
+                    guard case TransportError.signedOut(let text)? = error as? TransportError
+                    else { return false }
+                    return text.contains("invalid_grant") || text.contains("refused")
+                }
+            }
+            #expect(server.state.withLock { $0.tokenRequests } == 1)
+            // Somebody signs in again while we run.
+            server.state.withLock { _ = $0.refreshTokens.insert("refresh-new") }
+            try await store.keep(
+                Credentials(
+                    client: server.client,
+                    tokens: Tokens(
+                        accessToken: Secret("access-new"), refreshToken: Secret("refresh-new"))),
+                of: "work")
+            #expect(try await tokens.refresh(afterRejectionOf: "access-0") == "access-new")
+        }
+    }
+
+    @Test("a fault of the server's is no sign-out, and a token still good is used on")
+    func fault() async throws {
+        try await withTokens(secondsLeft: 100) { server, http, store in
+            server.state.withLock { $0.fault = .badGateway }
+            let time = Mutex(Timestamp(seconds: 1_000_000))
+            let tokens = StoredTokens(
+                account: "work", service: server.service, store: store, http: http,
+                now: { time.withLock { $0 } })
+            #expect(try await tokens.token() == "access-0")
+            time.withLock { $0 = Timestamp(seconds: 1_000_101) }
+            for _ in 0..<2 {
+                await #expect {
+                    try await tokens.token()
+                } throws: { error in
+                    guard case TransportError.unreachable? = error as? TransportError else {
+                        return false
+                    }
+                    return true
+                }
+            }
+            server.state.withLock { $0.fault = nil }
+            #expect(try await tokens.token() == "access-1")
+        }
+    }
+
+    @Test("new tokens are not used before they are stored, and not lost when storing fails")
+    func storesFirst() async throws {
+        try await withTokens { server, http, files in
+            let store = FailingStore(files)
+            let tokens = StoredTokens(
+                account: "work", service: server.service, store: store, http: http)
+            store.fails.withLock { $0 = true }
+            for _ in 0..<2 {
+                await #expect(throws: TransportError.self) {
+                    try await tokens.refresh(afterRejectionOf: "access-0")
+                }
+            }
+            store.fails.withLock { $0 = false }
+            #expect(try await tokens.refresh(afterRejectionOf: "access-0") == "access-1")
+            #expect(server.state.withLock { $0.tokenRequests } == 1)
+            let kept = try await files.credentials(of: "work")
+            #expect(kept?.tokens.refreshToken == Secret("refresh-1"))
+        }
+    }
+
+    @Test("signing out takes the tokens back and forgets them")
+    func signOut() async throws {
+        try await withTokens { server, http, store in
+            let tokens = StoredTokens(
+                account: "work", service: server.service, store: store, http: http)
+            try await tokens.signOut()
+            #expect(server.state.withLock { $0.revoked } == ["refresh-0"])
+            #expect(try await store.credentials(of: "work") == nil)
+            await #expect(throws: TransportError.signedOut("work has no stored tokens")) {
+                try await tokens.token()
+            }
+        }
+    }
+
+    @Test("no log line of a whole stack holds a secret")
+    func logs() async throws {
+        try await withTokens { server, http, store in
+            let lines = Mutex<[String]>([])
+            var logger = Logger(label: "test") { _ in
+                CapturedLog { line in lines.withLock { $0.append(line) } }
+            }
+            logger.logLevel = .trace
+            let logged = LoggingClient(http, logger: logger)
+            let tokens = StoredTokens(
+                account: "work", service: server.service, store: store, http: logged)
+            let client = AccountClient.make(
+                wire: http, tokens: tokens, requestsInFlight: 4, logger: logger)
+            _ = try await client.send(
+                OortTransport.HTTPRequest(method: "GET", url: server.base + "/files?token=access-0"))
+            _ = try await tokens.refresh(afterRejectionOf: "access-0")
+            server.state.withLock { $0.refreshTokens = [] }
+            _ = try? await tokens.refresh(afterRejectionOf: "access-1")
+            let text = lines.withLock { $0.joined(separator: "\n") }
+            #expect(text.contains("/files: 404"))
+            for secret in ["access-", "refresh-", "hush"] { #expect(!text.contains(secret)) }
+        }
+    }
+
+    /// A server, and a store in a folder of its own that holds `access-0` and `refresh-0`.
+    private func withTokens(
+        secondsLeft: Int64? = 3600,
+        _ body: (FakeAuthorizationServer, CurlClient, FileTokenStore) async throws -> Void
+    ) async throws {
+        let folder = NSTemporaryDirectory() + "oort-tokens-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let store = FileTokenStore(directory: folder)
+        try await withFakeServer { server, http in
+            let tokens = Tokens(
+                accessToken: Secret("access-0"), refreshToken: Secret("refresh-0"),
+                expires: secondsLeft.map { Timestamp(seconds: 1_000_000 + $0) })
+            try await store.keep(Credentials(client: server.client, tokens: tokens), of: "work")
+            try await body(server, http, store)
+        }
+    }
+}
+
+/// A store that can be told to fail at keeping.
+private final class FailingStore: TokenStore {
+    let fails = Mutex(false)
+    private let store: FileTokenStore
+    init(_ store: FileTokenStore) { self.store = store }
+    var place: String { store.place }
+    func credentials(of account: String) async throws(SignInError) -> Credentials? {
+        try await store.credentials(of: account)
+    }
+    func keep(_ credentials: Credentials, of account: String) async throws(SignInError) {
+        guard !fails.withLock({ $0 }) else { throw .store("disk full") }
+        try await store.keep(credentials, of: account)
+    }
+    func forget(_ account: String) async throws(SignInError) { try await store.forget(account) }
+}
+
+/// A log handler that hands each line to a closure.
+private struct CapturedLog: LogHandler {
+    let write: @Sendable (String) -> Void
+    var logLevel = Logger.Level.trace
+    var metadata: Logger.Metadata = [:]
+
+    init(_ write: @escaping @Sendable (String) -> Void) { self.write = write }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        write("\(event.message) \(metadata) \(event.metadata ?? [:])")
+    }
+}
