@@ -52,18 +52,13 @@ final class RedirectListener: Sendable {
         let inbox = Inbox(state: state, path: path.isEmpty ? "/" : path)
         let server = HTTPServer(address: address, timeout: 10, logger: .disabled)
         await server.appendRoute("*") { request in inbox.page(for: request) }
-        let running = Task { _ = try? await server.run() }
-        // Either it listens, or `run` ended because the port is taken.
-        let isListening = await withTaskGroup(of: Bool.self) { group in
-            group.addTask { (try? await server.waitUntilListening(timeout: 10)) != nil }
-            group.addTask {
-                await running.value
-                return false
-            }
-            let first = await group.next() ?? false
-            group.cancelAll()
-            return first
+        // Ends when the server listens, or when it stopped because the port is taken.
+        let listening = Task { (try? await server.waitUntilListening(timeout: 10)) != nil }
+        let running = Task {
+            _ = try? await server.run()
+            listening.cancel()
         }
+        let isListening = await listening.value
         guard isListening, case .ip4(_, let bound)? = await server.listeningAddress else {
             running.cancel()
             return nil

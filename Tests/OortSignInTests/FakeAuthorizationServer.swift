@@ -106,6 +106,9 @@ final class FakeAuthorizationServer: Sendable {
         return code
     }
 
+    /// Whether the token URL answers with a server's fault.
+    func fail(_ fails: Bool) { state.withLock { $0.fault = fails ? .badGateway : nil } }
+
     // MARK: The server's side
 
     private func answer(
