@@ -91,6 +91,10 @@ let package = Package(
             module("MountTesting"),
             module("OortTesting", ["OortModel", "OortTransport", "OortSimulators", logging]),
 
+            // The simulated services for tests in other languages.
+            .executableTarget(
+                name: "oort-simulate", dependencies: ["OortSimulators"], swiftSettings: strict),
+
             // Where the two columns meet.
             .executableTarget(
                 name: "oort",

@@ -22,12 +22,17 @@ public protocol SimulatedService: Sendable {
     /// The names from the root for an edit by somebody else (`/_oort/edit`): a plain path unless
     /// the service has names with slashes.
     func parts(ofEditPath path: String) -> [String]
+
+    /// Forgets all cursors of the change feed, as services do now and then.
+    func loseCursors()
 }
 
 extension SimulatedService {
     public func parts(ofEditPath path: String) -> [String] {
         path.split(separator: "/").map(String.init)
     }
+
+    public func loseCursors() {}
 }
 
 /// Trouble that each service puts into its own words.

@@ -37,6 +37,7 @@ public struct SimulatedTree: Sendable {
     private var childIDs: [String: Set<String>] = [:]
     /// The live (not themselves trashed) items of a folder by the key of their name.
     private var idsByName: [String: [String: Set<String>]] = [:]
+    private var ownerByRevision: [String: String] = [:]
     private var log: [ItemChange] = []
     private var latest: [String: Int] = [:]
     private var pathLog: [PathChange] = []
@@ -129,6 +130,11 @@ public struct SimulatedTree: Sendable {
         return false
     }
 
+    /// The item that has or had a revision.
+    public func item(ofRevision id: String) -> SimulatedItem? {
+        ownerByRevision[id].flatMap { items[$0] }
+    }
+
     /// Everything below a folder, folders before what they hold, without what is itself trashed.
     public func descendants(of id: String) -> [SimulatedItem] {
         var result: [SimulatedItem] = []
@@ -174,6 +180,7 @@ public struct SimulatedTree: Sendable {
             ]
         }
         edit(&item)
+        for revision in item.revisions { ownerByRevision[revision.id] = item.id }
         items[item.id] = item
         link(item)
         record(item.id)
@@ -192,6 +199,7 @@ public struct SimulatedTree: Sendable {
             SimulatedRevision(
                 id: rules.makeRevisionID(&random), content: content,
                 modifiedTime: item.modifiedTime, serverModifiedTime: time))
+        ownerByRevision[item.revisions[item.revisions.count - 1].id] = id
         return store(item, at: time)
     }
 
@@ -200,6 +208,7 @@ public struct SimulatedTree: Sendable {
         guard var item = items[id], var head = item.revisions.last else { return }
         head.id = rules.makeRevisionID(&random)
         head.serverModifiedTime = now()
+        ownerByRevision[head.id] = id
         item.revisions.append(head)
         items[id] = item
     }

@@ -14,6 +14,7 @@ import Synchronization
 /// | `POST /_oort/edit` | an edit by somebody else (`SimulatorEdit`) |
 /// | `PUT /_oort/weather` | latency, bandwidth, rate limit |
 /// | `POST /_oort/faults`, `DELETE /_oort/faults` | places a fault; takes all away |
+/// | `POST /_oort/cursors/lose` | the change feed's cursors are no longer known |
 /// | `GET /_oort/tokens` | a fresh pair of tokens |
 /// | `POST /_oort/tokens/expire`, `…/revoke`, `…/approve` | access tokens expire; all are revoked; device codes are approved |
 extension Core {
@@ -49,6 +50,7 @@ extension Core {
             climate.withLock { $0.add(rule) }
         case ("DELETE", "faults"):
             climate.withLock { $0.clearFaults() }
+        case ("POST", "cursors/lose"): service.loseCursors()
         case ("GET", "tokens"):
             let issued = service.account.tokens.issue()
             return .json([

@@ -142,7 +142,7 @@ public struct SamplePicture: Sendable {
         [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> UInt32($0)) }
     }
 
-    private static func crc(_ bytes: [UInt8]) -> UInt32 {
+    static func crc(_ bytes: [UInt8]) -> UInt32 {
         var crc: UInt32 = 0xFFFF_FFFF
         for byte in bytes {
             crc ^= UInt32(byte)

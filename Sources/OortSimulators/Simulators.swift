@@ -1,0 +1,50 @@
+/// The services that can be simulated: one line each.
+public enum Simulators {
+    /// How a service is made, on an empty account or on the sample account.
+    public struct Maker: Sendable {
+        /// The service's name as on the command line.
+        public let name: String
+        /// Makes the service.
+        public let make: @Sendable (_ isSample: Bool) -> any SimulatedService
+    }
+
+    /// All services.
+    public static let all: [Maker] = [
+        Maker(name: "dropbox") {
+            DropboxSimulator(
+                account: $0 ? DropboxSimulator.sampleAccount() : DropboxSimulator.emptyAccount())
+        }
+    ]
+
+    /// A running service with tokens that are good for its account.
+    public struct Running: Sendable {
+        /// The service's name as on the command line.
+        public let name: String
+        /// The running service.
+        public let simulator: Simulator
+        /// Tokens as after a sign-in.
+        public let tokens: SimulatedTokens.Issued
+    }
+
+    /// Starts the services, all of them unless `names` are given, with the sample account unless
+    /// `isSample` is false; each is to be stopped by its `simulator`.
+    public static func start(
+        _ names: [String]? = nil, isSample: Bool = true
+    ) async throws -> [Running] {
+        var running: [Running] = []
+        for maker in all where names?.contains(maker.name) ?? true {
+            let simulator: Simulator
+            do {
+                simulator = try await Simulator.start(maker.make(isSample))
+            } catch {
+                for started in running { await started.simulator.stop() }
+                throw error
+            }
+            running.append(
+                Running(
+                    name: maker.name, simulator: simulator,
+                    tokens: simulator.account.tokens.issue()))
+        }
+        return running
+    }
+}
