@@ -105,7 +105,7 @@ public final class SimulatedContent: Sendable {
             let count = Int(end - offset)
             let start = bytes.count
             bytes += pattern[inBlock..<inBlock + count]
-            for place in inBlock..<min(8, inBlock + count) where place < 8 {
+            for place in stride(from: inBlock, to: min(8, inBlock + count), by: 1) {
                 bytes[start + place - inBlock] = UInt8(
                     truncatingIfNeeded: block >> Int64(place * 8))
             }
