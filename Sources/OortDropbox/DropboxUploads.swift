@@ -1,0 +1,212 @@
+import Foundation
+public import OortModel
+import OortTransport
+
+extension DropboxProvider {
+    public func upload(
+        _ upload: Upload, observer: any UploadObserver
+    ) async throws(ProviderError) -> Item {
+        do throws(ProviderError) {
+            let metadata =
+                upload.size <= traits.largestSimpleUpload && upload.session == nil
+                ? try await simply(upload, observer: observer)
+                : try await inSession(upload, observer: observer)
+            return try verified(metadata, upload)
+        } catch {
+            throw await explain(error, upload)
+        }
+    }
+
+    /// All modes do nothing when the same bytes are there already, so a repetition does no harm.
+    private func simply(
+        _ upload: Upload, observer: any UploadObserver
+    ) async throws(ProviderError) -> DropboxWire.Metadata {
+        var commit = commit(upload)
+        commit.content_hash = upload.hash.value
+        let body: HTTPRequest.Body =
+            upload.size == 0 ? .bytes([]) : .content(upload.content, 0..<upload.size)
+        return try await api.upload("files/upload", commit, body: body) { observer.sent($0) }
+    }
+
+    func commit(_ upload: Upload) -> DropboxWire.Commit {
+        let path: String
+        let mode: DropboxWire.Mode
+        switch upload.target {
+        case .create(let parent, let name, _):
+            path = address(of: name, in: parent)
+            mode = .add
+        case .replace(let item, let revision):
+            path = address(item)
+            mode = revision.map { .update($0.rawValue) } ?? .overwrite
+        }
+        return DropboxWire.Commit(
+            path: path, mode: mode, client_modified: upload.modifiedTime?.rfc3339(.seconds))
+    }
+
+    /// The item of an answer whose content is what was sent.
+    func verified(
+        _ metadata: DropboxWire.Metadata, _ upload: Upload
+    ) throws(ProviderError) -> Item {
+        let item = try item(metadata)
+        guard item.contentHash == upload.hash else {
+            throw ProviderError(.contentDamaged, detail: "the service has another content hash")
+        }
+        return item
+    }
+
+    /// A conflict means a taken name or a stale revision, by what was asked for.
+    func explain(_ error: ProviderError, _ upload: Upload) async -> ProviderError {
+        switch (upload.target, error.kind) {
+        case (.create(let parent, _, _), _): return await explain(error, parent: parent)
+        case (.replace(let item, _), .nameTaken), (.replace(let item, _), .nameRefused),
+            (.replace(let item, _), .notAFolder), (.replace(let item, _), .badRequest):
+            do throws(ProviderError) {
+                _ = try await self.item(item)
+                return error.kind == .nameTaken
+                    ? ProviderError(.preconditionFailed, detail: error.detail) : error
+            } catch let found {
+                return found.kind == .notFound ? found : error
+            }
+        default: return error
+        }
+    }
+
+    // MARK: Sessions
+
+    /// How many parts are under way at once.
+    private static let partsAtOnce = 3
+    /// Dropbox keeps a session for seven days.
+    private static let sessionSeconds: Int64 = 6 * 24 * 3600
+
+    private func inSession(
+        _ upload: Upload, observer: any UploadObserver
+    ) async throws(ProviderError) -> DropboxWire.Metadata {
+        var session: UploadSession
+        if let earlier = upload.session {
+            session = earlier
+        } else {
+            let started: DropboxWire.SessionID = try await api.upload(
+                "files/upload_session/start", DropboxWire.SessionStart(), body: .bytes([]))
+            session = UploadSession(
+                state: started.session_id, confirmedBytes: 0,
+                expires: Timestamp(seconds: Timestamp.now.seconds + Self.sessionSeconds))
+            await observer.sessionChanged(session)
+        }
+
+        // The last part closes the session, so it goes when all the others are there.
+        let partSize = traits.uploadPartSize
+        let lastStart = (upload.size - 1) / partSize * partSize
+        var offset = min(session.confirmedBytes / partSize * partSize, upload.size)
+        while offset < lastStart {
+            let end = min(lastStart, offset + partSize * Int64(Self.partsAtOnce))
+            try await append(upload, session.state, parts: offset..<end, observer: observer)
+            offset = end
+            session.confirmedBytes = offset
+            await observer.sessionChanged(session)
+        }
+        if session.confirmedBytes < upload.size {
+            try await close(upload, session.state, from: lastStart, observer: observer)
+            session.confirmedBytes = upload.size
+            await observer.sessionChanged(session)
+        }
+        let metadata = try await finish(upload, session.state)
+        await observer.sessionChanged(nil)
+        return metadata
+    }
+
+    /// Sends the parts of a range side by side.
+    private func append(
+        _ upload: Upload, _ id: String, parts: Range<Int64>, observer: any UploadObserver
+    ) async throws(ProviderError) {
+        let starts = stride(
+            from: parts.lowerBound, to: parts.upperBound, by: Int(traits.uploadPartSize))
+        let failure = await withTaskGroup(of: ProviderError?.self) { group in
+            for start in starts {
+                let range = start..<min(parts.upperBound, start + traits.uploadPartSize)
+                group.addTask {
+                    do throws(ProviderError) {
+                        try await self.append(
+                            upload, id, range, closes: false, observer: observer)
+                        return nil
+                    } catch { return error }
+                }
+            }
+            var first: ProviderError?
+            for await failure in group where first == nil && failure != nil {
+                first = failure
+                group.cancelAll()
+            }
+            return first
+        }
+        if let failure { throw failure }
+    }
+
+    /// Sends the last part; a session that is closed already has it.
+    private func close(
+        _ upload: Upload, _ id: String, from start: Int64, observer: any UploadObserver
+    ) async throws(ProviderError) {
+        try await append(
+            upload, id, max(0, start)..<upload.size, closes: true, observer: observer)
+    }
+
+    private func append(
+        _ upload: Upload, _ id: String, _ range: Range<Int64>, closes: Bool,
+        observer: any UploadObserver
+    ) async throws(ProviderError) {
+        var hasher = DropboxContentHasher()
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            let count = min(range.upperBound - offset, Int64(DropboxContentHasher.blockSize))
+            hasher.update(try await upload.content.read(at: offset, count: Int(count))[...])
+            offset += count
+        }
+        let argument = DropboxWire.SessionAppend(
+            cursor: DropboxWire.SessionCursor(session_id: id, offset: range.lowerBound),
+            close: closes, content_hash: hasher.finalize().value)
+        let body: HTTPRequest.Body = range.isEmpty ? .bytes([]) : .content(upload.content, range)
+        do throws(ProviderError) {
+            let _: DropboxWire.Nothing = try await api.upload(
+                "files/upload_session/append_v2", argument, body: body
+            ) { observer.sent(range.lowerBound + $0) }
+        } catch {
+            // An earlier try whose answer was lost may have closed it: the commit will tell.
+            guard closes, DropboxErrors.isClosed(error) else {
+                throw DropboxErrors.isSessionGone(error)
+                    ? ProviderError(.sessionLost, detail: error.detail) : error
+            }
+        }
+    }
+
+    private func finish(
+        _ upload: Upload, _ id: String
+    ) async throws(ProviderError) -> DropboxWire.Metadata {
+        let argument = DropboxWire.SessionFinish(
+            cursor: DropboxWire.SessionCursor(session_id: id, offset: upload.size),
+            commit: commit(upload))
+        do throws(ProviderError) {
+            return try await api.upload(
+                "files/upload_session/finish", argument, body: .bytes([]),
+                repetition: .onlyIfNotDone)
+        } catch {
+            // A session that is gone may have been committed by a try whose answer was lost.
+            guard error.kind == .sessionLost else { throw error }
+            let there: DropboxWire.Metadata? = try? await api.call(
+                "files/get_metadata", DropboxWire.PathArgument(path: argument.commit.path))
+            guard let there, there.content_hash == upload.hash.value else { throw error }
+            return there
+        }
+    }
+}
+
+extension DropboxErrors {
+    /// Whether a session does not take more because it is closed.
+    static func isClosed(_ error: ProviderError) -> Bool {
+        error.detail.hasPrefix("409 closed ")
+    }
+
+    /// Whether a session is not there (any more).
+    static func isSessionGone(_ error: ProviderError) -> Bool {
+        ["409 not_found ", "409 closed ", "409 incorrect_offset "]
+            .contains { error.detail.hasPrefix($0) }
+    }
+}
