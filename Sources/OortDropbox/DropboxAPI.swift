@@ -1,6 +1,6 @@
 import Foundation
 import OortModel
-public import OortTransport
+import OortTransport
 import Synchronization
 
 /// Where Dropbox's hosts are; pointed to a simulator for tests and the demo.

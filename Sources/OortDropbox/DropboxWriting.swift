@@ -1,4 +1,5 @@
 public import OortModel
+import OortTransport
 
 extension DropboxProvider {
     // MARK: Folders
