@@ -1,4 +1,23 @@
+import OortDropbox
+import OortSimulators
 import OortTesting
 
 /// The services that the conformance suite runs: one line each.
-let conformingServices: [ConformingService] = []
+let conformingServices: [ConformingService] = [.dropbox]
+
+extension ConformingService {
+    static let dropbox = ConformingService("dropbox", rules: .dropbox) { content in
+        DropboxSimulator(
+            account: content == .sample
+                ? DropboxSimulator.sampleAccount() : DropboxSimulator.emptyAccount())
+    } provide: { client, simulator in
+        DropboxProvider(
+            client: client,
+            endpoints: DropboxEndpoints(
+                api: simulator.url(host: "api.dropboxapi.com"),
+                content: simulator.url(host: "content.dropboxapi.com"),
+                notify: simulator.url(host: "notify.dropboxapi.com"),
+                web: simulator.url(host: "www.dropbox.com")),
+            simpleUpload: 4 << 20, partSize: 4 << 20)
+    }
+}
