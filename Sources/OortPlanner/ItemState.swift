@@ -1,0 +1,125 @@
+public import OortModel
+
+/// Where an item lies: in which folder, under which name in the service's spelling.
+public struct Place: Hashable, Sendable {
+    /// The folder that holds the item.
+    public var parent: Inode
+    /// The item's name in the service's spelling.
+    public var name: String
+
+    /// The place of `name` in `parent`.
+    public init(parent: Inode, name: String) {
+        self.parent = parent
+        self.name = name
+    }
+}
+
+/// Which bytes a file has, as far as it is known.
+public struct ContentIdentity: Hashable, Sendable {
+    /// The service's revision; nil while the content is only here.
+    public var revision: Revision?
+    /// The catalog's number of a staged content; nil when the service has it.
+    public var staged: Int64?
+    /// The content's hash by the service's algorithm, where it is known.
+    public var hash: ContentHash?
+    /// Bytes of content.
+    public var size: Int64
+
+    /// An identity of what is known.
+    public init(
+        revision: Revision? = nil, staged: Int64? = nil, hash: ContentHash? = nil, size: Int64 = 0
+    ) {
+        self.revision = revision
+        self.staged = staged
+        self.hash = hash
+        self.size = size
+    }
+
+    /// Whether both are certainly the same bytes. Hashes decide where both are known, since a
+    /// revision may change without the content (a move, at some services).
+    public func isSame(as other: ContentIdentity) -> Bool {
+        if let revision, revision == other.revision { return true }
+        if let staged, staged == other.staged { return true }
+        guard let hash, let otherHash = other.hash else { return false }
+        return size == other.size && hash == otherHash
+    }
+}
+
+/// An item in one of the three trees.
+public struct Entry: Hashable, Sendable {
+    /// Where it lies.
+    public var place: Place
+    /// A file's content; nil for whatever has none.
+    public var content: ContentIdentity?
+    /// When the content was last modified.
+    public var modified: Timestamp?
+    /// The free text that belongs to the item.
+    public var description: String?
+
+    /// An item at a place.
+    public init(
+        place: Place,
+        content: ContentIdentity? = nil,
+        modified: Timestamp? = nil,
+        description: String? = nil
+    ) {
+        self.place = place
+        self.content = content
+        self.modified = modified
+        self.description = description
+    }
+
+    /// Whether both certainly have the same bytes, or none.
+    func hasSameContent(as other: Entry) -> Bool {
+        switch (content, other.content) {
+        case (nil, nil): true
+        case (let mine?, let others?): mine.isSame(as: others)
+        default: false
+        }
+    }
+}
+
+/// What the planner knows of one item: its state in the three trees, and what holds it back.
+public struct ItemState: Sendable {
+    /// The item.
+    public var inode: Inode
+    /// Whether it holds other items.
+    public var isFolder: Bool
+    /// What the user sees; nil when it is not there (deleted, or not yet here).
+    public var local: Entry?
+    /// What both sides last agreed on; nil when they never did.
+    public var synced: Entry?
+    /// What the service last said; nil when it is not there.
+    public var remote: Entry?
+    /// Whether the last local change is old enough to be pushed, its content's hash known.
+    public var isSettled = true
+    /// Whether a program has it open for writing: its content is nobody's to replace.
+    public var isOpen = false
+    /// Whether an operation on it is under way at the service: it is left alone altogether.
+    public var isBusy = false
+    /// Whether it may be pushed at all (not read-only, not local by kind, not waiting for its
+    /// next try).
+    public var isPushable = true
+    /// Whether we created it at the service a short while ago and its content is all here: then it
+    /// may be a program's temporary file, and its identity can be given away.
+    public var isRecent = false
+
+    /// An item in the three trees.
+    public init(inode: Inode, isFolder: Bool, local: Entry?, synced: Entry?, remote: Entry?) {
+        self.inode = inode
+        self.isFolder = isFolder
+        self.local = local
+        self.synced = synced
+        self.remote = remote
+    }
+
+    /// Whether the service said something that is not merged yet.
+    var hasNews: Bool { remote != synced }
+    /// Whether only this side knows it.
+    var isBornHere: Bool { remote == nil && synced == nil && local != nil }
+    /// Whether it lies elsewhere than at the service, or not at the service at all.
+    var isMisplaced: Bool {
+        guard let local else { return false }
+        return local.place != remote?.place
+    }
+}

@@ -1,0 +1,299 @@
+import OortModel
+
+/// Merges the service's news into the local tree, attribute by attribute.
+///
+/// `want` is the local tree as it is to become; an item that stands in the way of its own news
+/// (busy, open, its folder not there yet) is postponed and keeps its local state.
+struct Merge {
+    /// What becomes of an item as a whole.
+    private enum Fate {
+        case stays
+        /// Gone at the service, unchanged here.
+        case goes
+        /// Gone at the service, needed here.
+        case detached
+    }
+
+    private let trees: Trees
+    private var want: [Entry?]
+    private var fate: [Fate]
+    private(set) var postponed: [Bool]
+    private var takesContent: [Bool]
+    private var takesAttributes: [Bool]
+    private var keepsBoth: [Bool]
+    private var renumbered: [Bool]
+    private var waitsWithContent: [Bool]
+    private var adoptions: [LocalStep] = []
+
+    init(_ trees: Trees) {
+        self.trees = trees
+        let none = [Bool](repeating: false, count: trees.items.count)
+        want = []
+        want.reserveCapacity(trees.items.count)
+        for item in trees.items { want.append(item.local) }
+        fate = Array(repeating: .stays, count: trees.items.count)
+        postponed = none
+        takesContent = none
+        takesAttributes = none
+        keepsBoth = none
+        renumbered = none
+        waitsWithContent = none
+    }
+
+    /// The steps that merge all news that can be merged now; empty when there are none.
+    mutating func steps() -> [LocalStep] {
+        var hasNews = false
+        for position in trees.items.indices where trees.items[position].hasNews {
+            hasNews = true
+            mergeItem(position)
+        }
+        for position in trees.items.indices {
+            let item = trees.items[position]
+            if item.local == nil && item.synced == nil && item.remote == nil { fate[position] = .goes }
+        }
+        if hasNews {
+            // Each pass only ever postpones, saves or undoes more, so it ends.
+            while saveFolders() || undoCycles() || resolveNames() {}
+            if !adoptions.isEmpty { return adoptions }
+        }
+        return collect()
+    }
+
+    // MARK: One item
+
+    private mutating func mergeItem(_ position: Int) {
+        let item = trees.items[position]
+        guard !item.isBusy else {
+            postponed[position] = true
+            return
+        }
+        switch (item.remote, item.synced) {
+        case (nil, nil): break
+        case (nil, let synced?): mergeGone(position, synced)
+        case (let remote?, nil):
+            if let local = item.local {
+                keepsBoth[position] = !local.hasSameContent(as: remote)
+            } else {
+                want[position] = remote
+            }
+        case (let remote?, let synced?): mergeChanged(position, remote, synced)
+        }
+    }
+
+    private mutating func mergeGone(_ position: Int, _ synced: Entry) {
+        let item = trees.items[position]
+        guard let local = item.local else {
+            fate[position] = .goes
+            return
+        }
+        if item.isFolder || local.hasSameContent(as: synced) && !item.isOpen {
+            fate[position] = .goes
+            want[position] = nil
+        } else {
+            fate[position] = .detached
+        }
+    }
+
+    private mutating func mergeChanged(_ position: Int, _ remote: Entry, _ synced: Entry) {
+        let item = trees.items[position]
+        let hasNewContent = !remote.hasSameContent(as: synced)
+        guard let local = item.local else {
+            // Deleted here, changed there: the change wins. A folder that only moved stays deleted;
+            // what is new or changed in it saves it.
+            if !item.isFolder, hasNewContent || remote.place != synced.place {
+                want[position] = remote
+            }
+            return
+        }
+        var merged = local
+        if remote.place.parent != synced.place.parent {
+            merged.place.parent = remote.place.parent
+        }
+        if remote.place.name != synced.place.name { merged.place.name = remote.place.name }
+        want[position] = merged
+        let isUnchangedHere = local.hasSameContent(as: synced)
+        if remote.content != synced.content {
+            if item.isOpen && hasNewContent {
+                waitsWithContent[position] = true
+            } else if isUnchangedHere || local.hasSameContent(as: remote) {
+                takesContent[position] = true
+            } else if hasNewContent {
+                keepsBoth[position] = true
+            }
+        }
+        let hasNewAttributes =
+            remote.modified != synced.modified || remote.description != synced.description
+        if hasNewAttributes, isUnchangedHere || takesContent[position] || keepsBoth[position] {
+            takesAttributes[position] = true
+        }
+    }
+
+    /// The item keeps its local state; its news wait.
+    private mutating func postpone(_ position: Int) {
+        postponed[position] = true
+        want[position] = trees.items[position].local
+        fate[position] = .stays
+        takesContent[position] = false
+        takesAttributes[position] = false
+        keepsBoth[position] = false
+        waitsWithContent[position] = false
+    }
+
+    // MARK: The whole tree
+
+    /// Brings back or keeps each folder in which something lies. True when something changed.
+    private mutating func saveFolders() -> Bool {
+        guard trees.items.indices.contains(where: { trees.items[$0].isFolder && want[$0] == nil })
+        else { return false }
+        var changed = false
+        for position in want.indices {
+            guard let entry = want[position] else { continue }
+            var parent = entry.place.parent
+            var steps = 0
+            while let folder = trees.index[parent], steps <= want.count {
+                steps += 1
+                if let there = want[folder] {
+                    parent = there.place.parent
+                    continue
+                }
+                let item = trees.items[folder]
+                let saved = item.local ?? item.remote
+                guard let saved, !item.isBusy, !postponed[folder] else {
+                    if !postponed[position] {
+                        postpone(position)
+                        changed = true
+                    }
+                    break
+                }
+                if item.local != nil { fate[folder] = .detached }
+                want[folder] = saved
+                parent = saved.place.parent
+                changed = true
+            }
+        }
+        return changed
+    }
+
+    /// Undoes local moves that the service's moves turned into a circle. True when there was one.
+    private mutating func undoCycles() -> Bool {
+        for start in want.indices {
+            guard let entry = want[start], trees.items[start].isFolder,
+                entry.place.parent != trees.items[start].local?.place.parent
+            else { continue }
+            var circle = [start]
+            var parent = entry.place.parent
+            while let next = trees.index[parent], let there = want[next], next != start,
+                circle.count <= want.count
+            {
+                circle.append(next)
+                parent = there.place.parent
+            }
+            guard trees.index[parent] == start else { continue }
+            if circle.contains(where: { trees.items[$0].isBusy || postponed[$0] }) {
+                postpone(start)
+                return true
+            }
+            var undone = false
+            for position in circle {
+                guard let remote = trees.items[position].remote,
+                    want[position]?.place != remote.place
+                else { continue }
+                want[position]?.place = remote.place
+                undone = true
+            }
+            // A circle of the service's own: half of a change that the feed has yet to complete.
+            if !undone { postpone(start) }
+            return true
+        }
+        return false
+    }
+
+    /// Gives every name to one item. True when something changed that must be looked at again.
+    private mutating func resolveNames() -> Bool {
+        var owners: [PlaceKey: Int] = Dictionary(minimumCapacity: want.count)
+        for position in want.indices {
+            guard let entry = want[position], !renumbered[position] else { continue }
+            let key = trees.key(entry.place)
+            guard let other = owners[key] else {
+                owners[key] = position
+                continue
+            }
+            switch (isFixed(position), isFixed(other)) {
+            case (true, true): continue  // Two of one name at the service: shown with numbers.
+            case (true, false):
+                owners[key] = position
+                if resolve(other, against: position) { return true }
+            case (false, _):
+                if resolve(position, against: other) { return true }
+            }
+        }
+        return false
+    }
+
+    /// Whether it lies where the service has it.
+    private func isFixed(_ position: Int) -> Bool {
+        guard let entry = want[position], let remote = trees.items[position].remote else {
+            return false
+        }
+        return trees.key(entry.place) == trees.key(remote.place)
+    }
+
+    /// `loser` wants a name that `owner` has.
+    private mutating func resolve(_ loser: Int, against owner: Int) -> Bool {
+        let mine = trees.items[loser]
+        let other = trees.items[owner]
+        let isNewcomer = other.local == nil && other.synced == nil
+        if mine.isBusy || postponed[loser] && mine.hasNews {
+            // Perhaps it is our own, of which the answer is still to come.
+            guard other.local?.place != want[owner]?.place else { return false }
+            postpone(owner)
+            return true
+        }
+        if mine.isBornHere, isNewcomer, mine.isFolder == other.isFolder {
+            if !mine.isFolder, !mine.isSettled, !mine.isOpen {
+                // Its hash will tell whether both are the same.
+                postpone(owner)
+                return true
+            }
+            if let local = mine.local, let remote = other.remote,
+                mine.isFolder || !mine.isOpen && local.hasSameContent(as: remote)
+            {
+                adoptions.append(.adopt(mine.inode, from: other.inode))
+                postpone(owner)
+                return true
+            }
+        }
+        renumbered[loser] = true
+        return false
+    }
+
+    // MARK: Steps
+
+    private func collect() -> [LocalStep] {
+        var steps: [LocalStep] = []
+        for position in trees.items.indices {
+            let item = trees.items[position]
+            switch fate[position] {
+            case .goes:
+                steps.append(.forget(item.inode))
+                continue
+            case .detached: steps.append(.detach(item.inode))
+            case .stays: break
+            }
+            if keepsBoth[position] { steps.append(.keepBoth(item.inode)) }
+            if let entry = want[position], entry.place != item.local?.place {
+                steps.append(.place(item.inode, entry.place))
+            }
+            if renumbered[position] { steps.append(.renumber(item.inode)) }
+            if takesContent[position] { steps.append(.takeContent(item.inode)) }
+            if takesAttributes[position] { steps.append(.takeAttributes(item.inode)) }
+            guard item.hasNews, !postponed[position], fate[position] == .stays else { continue }
+            if !waitsWithContent[position] {
+                steps.append(.agree(item.inode, content: true))
+            } else if item.remote?.place != item.synced?.place {
+                steps.append(.agree(item.inode, content: false))
+            }
+        }
+        return steps
+    }
+}

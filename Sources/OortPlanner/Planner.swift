@@ -1,0 +1,76 @@
+public import OortModel
+
+/// Decides what makes the three trees equal: a pure function from their differences to a plan.
+///
+/// `docs/sync.md` has the rules as a table. The input holds every item in motion and what it
+/// touches: all ancestors in each tree, the occupants of the names that it has or had, and all
+/// items that a deleted folder held. What is not in the input is clean.
+public struct Planner: Sendable {
+    /// What of the service's traits decides.
+    public let traits: PlannerTraits
+
+    /// A planner for a service.
+    public init(traits: PlannerTraits) { self.traits = traits }
+
+    /// The next plan.
+    ///
+    /// News come first: while there are any that can be merged, the plan holds local steps only.
+    /// Then the identities of items that a program replaced are handed over. Then comes the push.
+    public func plan(_ items: [ItemState]) -> Plan {
+        let trees = Trees(items, comparison: traits.comparison)
+        var plan = Plan()
+        var merge = Merge(trees)
+        plan.local = merge.steps()
+        guard plan.local.isEmpty else { return plan }
+        plan.local = handovers(trees)
+        guard plan.local.isEmpty else { return plan }
+        var push = Push(trees, traits: traits, postponed: merge.postponed)
+        plan.remote = push.operations()
+        return plan
+    }
+
+    /// The temporary name that breaks a cycle of moves; the same after a restart.
+    public static func detourName(of inode: Inode) -> String { ".oort-\(inode.rawValue).tmp" }
+}
+
+/// A place as the service compares it.
+struct PlaceKey: Hashable {
+    let parent: Inode
+    let name: String
+}
+
+/// The planner's input, indexed.
+struct Trees {
+    let items: [ItemState]
+    let comparison: NameRules.Comparison
+    private(set) var index: [Inode: Int]
+
+    init(_ items: [ItemState], comparison: NameRules.Comparison) {
+        self.items = items
+        self.comparison = comparison
+        index = Dictionary(minimumCapacity: items.count)
+        for (position, item) in items.enumerated() { index[item.inode] = position }
+    }
+
+    func key(_ place: Place) -> PlaceKey {
+        PlaceKey(parent: place.parent, name: comparison.key(place.name))
+    }
+
+    /// The items of the local tree by place.
+    func localPlaces() -> [PlaceKey: Int] {
+        var places: [PlaceKey: Int] = [:]
+        for (position, item) in items.enumerated() {
+            if let local = item.local { places[key(local.place)] = position }
+        }
+        return places
+    }
+
+    /// The items of the remote tree by place; of two of one name, any.
+    func remotePlaces() -> [PlaceKey: Int] {
+        var places: [PlaceKey: Int] = [:]
+        for (position, item) in items.enumerated() {
+            if let remote = item.remote { places[key(remote.place)] = position }
+        }
+        return places
+    }
+}

@@ -1,0 +1,294 @@
+import OortModel
+import OortPlanner
+
+/// SplitMix64: the same numbers from the same seed on every machine.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+}
+
+/// One thing that happens in a history. The numbers choose among what there is at that moment, so
+/// that a history stays one when steps are taken out of it.
+struct HistoryStep: Hashable, CustomStringConvertible {
+    enum Kind: Int, CaseIterable {
+        case localCreate, localFolder, localWrite, localRename, localDelete, localExchange, saveDance
+        case backupDance
+        case remoteCreate, remoteFolder, remoteWrite, remoteMove, remoteDelete
+        case settle, feed, staleFeed, lostCursor, look, plan, start, perform, performFailing
+        case answer, answerLost, restart, retry, goOn
+
+        var isSomebodyElse: Bool { rawValue >= 8 && rawValue <= 12 }
+    }
+
+    var kind: Kind
+    var one: Int
+    var two: Int
+    var three: Int
+
+    var description: String { ".init(.\(kind), \(one), \(two), \(three))" }
+
+    init(_ kind: Kind, _ one: Int = 0, _ two: Int = 0, _ three: Int = 0) {
+        self.kind = kind
+        self.one = one
+        self.two = two
+        self.three = three
+    }
+}
+
+/// A history: what happened to one account from its empty beginning to quiescence.
+struct History {
+    var service: SimulatedService.Kind
+    var steps: [HistoryStep]
+
+    static let names = ["a", "b", "c", "B", "a~"]
+
+    /// A history from a seed: half of them without anybody else, where the local tree must end
+    /// exactly as the user left it.
+    static func random(seed: UInt64) -> History {
+        var generator = SeededGenerator(seed: seed)
+        let kind = SimulatedService.Kind.allCases[generator.below(3)]
+        let isAlone = generator.below(2) == 0
+        var steps: [HistoryStep] = []
+        for _ in 0..<(4 + generator.below(22)) {
+            var step = HistoryStep.Kind.allCases[
+                generator.below(HistoryStep.Kind.allCases.count)]
+            if step.isSomebodyElse, isAlone { step = .goOn }
+            steps.append(
+                HistoryStep(
+                    step, generator.below(64), generator.below(64), generator.below(64)))
+        }
+        return History(service: kind, steps: steps)
+    }
+
+    /// Runs the history and lets everything settle; what is wrong at the end, or nil.
+    func failure(recording: Bool = false) -> String? {
+        var run = HistoryRun(service)
+        run.client.recordsCalls = recording
+        for step in steps { run.take(step) }
+        let failure = run.finish(isAlone: !steps.contains { $0.kind.isSomebodyElse })
+        return failure.map { failure in
+            recording ? failure + "\n" + run.client.calls.joined(separator: "\n") : failure
+        }
+    }
+
+    /// The history with every step taken out that the failure does not need.
+    func shrunk() -> History {
+        var best = self
+        var size = max(1, best.steps.count / 2)
+        while size >= 1 {
+            var start = 0
+            while start < best.steps.count {
+                var candidate = best
+                candidate.steps.removeSubrange(start..<min(start + size, best.steps.count))
+                if candidate.failure() != nil { best = candidate } else { start += size }
+            }
+            size /= 2
+        }
+        return best
+    }
+}
+
+/// A client and a service while a history happens to them.
+struct HistoryRun {
+    var client: SimulatedClient
+    private var stalePage: SimulatedClient.Page?
+
+    init(_ service: SimulatedService.Kind) { client = SimulatedClient(kind: service) }
+
+    mutating func take(_ step: HistoryStep) {
+        let items = client.localItems
+        let folders = client.localFolders
+        let name = History.names[step.three % History.names.count]
+        let folder = folders[step.two % folders.count]
+        let picked = items.isEmpty ? nil : items[step.one % items.count]
+        switch step.kind {
+        case .localCreate: client.create(name, in: folder, isFolder: false)
+        case .localFolder: client.create(name, in: folder, isFolder: true)
+        case .localWrite: if let picked { client.write(picked.state.inode) }
+        case .localRename: if let picked { client.rename(picked.state.inode, to: folder, name) }
+        case .localDelete: if let picked { client.unlink(picked.state.inode) }
+        case .localExchange:
+            if let picked {
+                client.exchange(picked.state.inode, items[step.two % items.count].state.inode)
+            }
+        case .saveDance: if let picked { saveDance(picked, keepsBackup: false) }
+        case .backupDance: if let picked { saveDance(picked, keepsBackup: true) }
+        case .remoteCreate, .remoteFolder, .remoteWrite, .remoteMove, .remoteDelete:
+            somebodyElse(step, name)
+        case .settle: client.settle()
+        case .feed: client.apply(client.fetchPage())
+        case .staleFeed:
+            if let page = stalePage {
+                client.apply(page)
+                stalePage = nil
+            } else {
+                stalePage = client.fetchPage()
+            }
+        case .lostCursor: client.apply(client.fetchPage(everything: true))
+        case .look: client.look()
+        case .plan: client.makePlan()
+        case .start: _ = client.start(step.one)
+        case .perform: client.perform(step.one, failing: false)
+        case .performFailing: client.perform(step.one, failing: true)
+        case .answer: client.answer(step.one, isLost: false)
+        case .answerLost: client.answer(step.one, isLost: true)
+        case .restart:
+            client.restart()
+            stalePage = nil
+        case .retry: client.retryAll()
+        case .goOn:
+            client.settle()
+            client.makePlan()
+            for _ in 0...(step.one % 4) {
+                _ = client.start(step.two)
+                client.perform(step.two, failing: false)
+                if step.three % 3 != 0 { client.answer(step.two, isLost: false) }
+            }
+        }
+    }
+
+    private mutating func saveDance(_ item: SimulatedClient.Row, keepsBackup: Bool) {
+        guard !item.state.isFolder, let place = item.state.local?.place else { return }
+        if keepsBackup {
+            let backup = place.name + "~"
+            client.rename(item.state.inode, to: place.parent, backup)
+            client.create(place.name, in: place.parent, isFolder: false)
+        } else if let made = client.create(".tmp", in: place.parent, isFolder: false) {
+            client.rename(made, to: place.parent, place.name)
+        }
+    }
+
+    private mutating func somebodyElse(_ step: HistoryStep, _ name: String) {
+        // Not what we sent and heard nothing of: that could not be told apart from our own work.
+        let unheard = client.rows.values.contains { $0.attempt != nil }
+        let items = client.service.items.values.sorted { $0.id < $1.id }
+        let folders = [SimulatedService.root] + items.filter(\.isFolder).map(\.id)
+        let folder = folders[step.two % folders.count]
+        let picked = items.isEmpty ? nil : items[step.one % items.count]
+        switch step.kind {
+        case .remoteCreate:
+            _ = try? client.service.create(
+                in: folder, name: name, isFolder: false, content: client.newContent())
+        case .remoteFolder:
+            _ = try? client.service.create(in: folder, name: name, isFolder: true, content: 0)
+        case .remoteWrite:
+            if let picked {
+                _ = try? client.service.replace(
+                    picked.id, revision: nil, content: client.newContent())
+            }
+        case .remoteMove:
+            if let picked, !unheard {
+                _ = try? client.service.move(picked.id, to: folder, name: name)
+            }
+        case .remoteDelete:
+            if let picked, !unheard { try? client.service.delete(picked.id, revision: nil) }
+        default: break
+        }
+    }
+
+    // MARK: Quiescence
+
+    mutating func finish(isAlone: Bool) -> String? {
+        let before = isAlone ? localTree() : nil
+        var isQuiet = false
+        for _ in 0..<40 {
+            if let page = stalePage {
+                client.apply(page)
+                stalePage = nil
+            }
+            client.settle()
+            client.retryAll()
+            while !client.running.isEmpty {
+                client.perform(0, failing: false)
+                client.answer(0, isLost: false)
+            }
+            client.look()
+            client.apply(client.fetchPage())
+            client.look()
+            client.makePlan()
+            if let failure = client.failure { return failure }
+            var didSomething = false
+            while client.start(0) {
+                didSomething = true
+                client.perform(0, failing: false)
+                client.answer(0, isLost: false)
+            }
+            let isSettled = client.rows.values.allSatisfy { row in
+                !row.mustLook && row.state.local != nil && isEqual(row.state.local, row.state.remote)
+                    && isEqual(row.state.synced, row.state.remote)
+            }
+            if !didSomething && isSettled {
+                isQuiet = true
+                break
+            }
+        }
+        if !isQuiet { return "does not come to rest: \(client.rows.values.map(\.state))" }
+        return difference() ?? loss() ?? before.flatMap { before in
+            let after = localTree()
+            return after == before ? nil : "the user's tree changed: \(before) became \(after)"
+        }
+    }
+
+    private func isEqual(_ one: Entry?, _ other: Entry?) -> Bool {
+        guard let one, let other else { return one == nil && other == nil }
+        guard one.place == other.place else { return false }
+        switch (one.content, other.content) {
+        case (nil, nil): return true
+        case (let mine?, let others?): return mine.isSame(as: others)
+        default: return false
+        }
+    }
+
+    private func difference() -> String? {
+        let rows = client.rows.values
+        guard rows.count == client.service.items.count else {
+            return "\(rows.count) items here, \(client.service.items.count) there"
+        }
+        for row in rows {
+            guard let id = row.id, let item = client.service.items[id], let local = row.state.local
+            else { return "an item that is not there" }
+            let parent = local.place.parent
+            let parentID = parent == .root ? SimulatedService.root : client.rows[parent]?.id
+            guard parentID == item.parent, local.place.name == item.name,
+                item.isFolder || local.content?.size == Int64(item.content)
+            else { return "unequal: \(item) and \(local)" }
+            if item.name.hasPrefix(".oort") { return "a temporary name stayed: \(item.name)" }
+        }
+        return nil
+    }
+
+    private func loss() -> String? {
+        let lost = client.owed.subtracting(client.service.history)
+        if !lost.isEmpty { return "lost contents \(lost.sorted())" }
+        var seen: Set<Int> = []
+        for item in client.service.items.values where !item.isFolder {
+            if !seen.insert(item.content).inserted { return "content \(item.content) is there twice" }
+        }
+        return nil
+    }
+
+    private func localTree() -> [String: Int64] {
+        var tree: [String: Int64] = [:]
+        for row in client.localItems {
+            var path = ""
+            var next = row.state.inode
+            while next != .root, let place = client.rows[next]?.state.local?.place {
+                path = "/" + place.name + path
+                next = place.parent
+            }
+            tree[path] = row.state.local?.content?.size ?? -1
+        }
+        return tree
+    }
+}
