@@ -97,6 +97,9 @@ public struct ItemState: Sendable {
     public var isOpen = false
     /// Whether an operation on it is under way at the service: it is left alone altogether.
     public var isBusy = false
+    /// Where an operation under way makes it appear at the service: what the feed shows there may be
+    /// this very item.
+    public var expected: Place?
     /// Whether it may be pushed at all (not read-only, not local by kind, not waiting for its
     /// next try).
     public var isPushable = true
@@ -117,6 +120,8 @@ public struct ItemState: Sendable {
     var hasNews: Bool { remote != synced }
     /// Whether only this side knows it.
     var isBornHere: Bool { remote == nil && synced == nil && local != nil }
+    /// Whether only the service knows it.
+    var isNewcomer: Bool { local == nil && synced == nil && remote != nil }
     /// Whether it lies elsewhere than at the service, or not at the service at all.
     var isMisplaced: Bool {
         guard let local else { return false }

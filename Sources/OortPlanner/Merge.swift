@@ -24,6 +24,7 @@ struct Merge {
     private var renumbered: [Bool]
     private var waitsWithContent: [Bool]
     private var adoptions: [LocalStep] = []
+    private var adopters: Set<Inode> = []
 
     init(_ trees: Trees) {
         self.trees = trees
@@ -47,9 +48,12 @@ struct Merge {
             hasNews = true
             mergeItem(position)
         }
+        if hasNews { postponeExpected() }
         for position in trees.items.indices {
             let item = trees.items[position]
-            if item.local == nil && item.synced == nil && item.remote == nil { fate[position] = .goes }
+            if item.local == nil, item.synced == nil, item.remote == nil, !item.isBusy {
+                fate[position] = .goes
+            }
         }
         if hasNews {
             // Each pass only ever postpones, saves or undoes more, so it ends.
@@ -125,6 +129,19 @@ struct Merge {
             remote.modified != synced.modified || remote.description != synced.description
         if hasNewAttributes, isUnchangedHere || takesContent[position] || keepsBoth[position] {
             takesAttributes[position] = true
+        }
+    }
+
+    /// What appeared where an operation of ours may have made it waits for that one's answer.
+    private mutating func postponeExpected() {
+        var expected: Set<PlaceKey> = []
+        for item in trees.items {
+            if let place = item.expected { expected.insert(trees.key(place)) }
+        }
+        guard !expected.isEmpty else { return }
+        for (position, item) in trees.items.enumerated() {
+            guard item.isNewcomer, let remote = item.remote else { continue }
+            if expected.contains(trees.key(remote.place)) { postpone(position) }
         }
     }
 
@@ -242,14 +259,13 @@ struct Merge {
     private mutating func resolve(_ loser: Int, against owner: Int) -> Bool {
         let mine = trees.items[loser]
         let other = trees.items[owner]
-        let isNewcomer = other.local == nil && other.synced == nil
         if mine.isBusy || postponed[loser] && mine.hasNews {
             // Perhaps it is our own, of which the answer is still to come.
             guard other.local?.place != want[owner]?.place else { return false }
             postpone(owner)
             return true
         }
-        if mine.isBornHere, isNewcomer, mine.isFolder == other.isFolder {
+        if mine.isBornHere, other.isNewcomer, mine.isFolder == other.isFolder {
             if !mine.isFolder, !mine.isSettled, !mine.isOpen {
                 // Its hash will tell whether both are the same.
                 postpone(owner)
@@ -258,7 +274,10 @@ struct Merge {
             if let local = mine.local, let remote = other.remote,
                 mine.isFolder || !mine.isOpen && local.hasSameContent(as: remote)
             {
-                adoptions.append(.adopt(mine.inode, from: other.inode))
+                // Of two newcomers of one name (where that is allowed) the first is adopted.
+                if adopters.insert(mine.inode).inserted {
+                    adoptions.append(.adopt(mine.inode, from: other.inode))
+                }
                 postpone(owner)
                 return true
             }

@@ -72,6 +72,7 @@ struct Push {
         for item in trees.items where item.isBusy {
             for position in chain(above: item.remote?.place) { pinned[position] = true }
             for position in chain(above: item.local?.place) { pinned[position] = true }
+            for position in chain(above: item.expected) { pinned[position] = true }
         }
     }
 

@@ -18,7 +18,7 @@ struct RandomProofTests {
         let (seed, count) = (Self.seed, Self.count)
         print("planner: \(count) histories from OORT_SEED=\(seed)")
         let workers = 2
-        let failures = await withTaskGroup(of: UInt64?.self) { group in
+        let failures = await withTaskGroup(of: UInt64?.self, returning: [UInt64].self) { group in
             for worker in 0..<workers {
                 group.addTask {
                     for number in stride(from: worker, to: count, by: workers) {
@@ -28,9 +28,11 @@ struct RandomProofTests {
                     return nil
                 }
             }
-            return await group.reduce(into: []) { all, failed in
-                if let failed { all.append(failed) }
+            var failures: [UInt64] = []
+            for await failed in group {
+                if let failed { failures.append(failed) }
             }
+            return failures
         }
         for failed in failures {
             let history = History.random(seed: failed).shrunk()

@@ -11,6 +11,8 @@ struct SimulatedClient {
         var changedAt = -1
         /// What was sent and never answered.
         var attempt: RemoteOperation.Action?
+        /// The path of the folder at that moment, where the service goes by paths.
+        var attemptPath: [String]?
     }
 
     struct Running {
@@ -31,6 +33,10 @@ struct SimulatedClient {
     /// Contents that the user made and did not take back himself.
     private(set) var owed: Set<Int> = []
     private(set) var lastContent = 0
+    /// Contents of backups: there once more while the original is on its way.
+    private(set) var copied: Set<Int> = []
+    /// What we deleted, and when: a page that was read before may still name it.
+    private var deletedAt: [Int: Int] = [:]
     private var plan: [RemoteOperation] = []
     private var done: [Bool] = []
     private var started: [Bool] = []
@@ -51,10 +57,10 @@ struct SimulatedClient {
         ContentHash(algorithm: .md5, value: String($0))
     }
 
-    private func identity(_ content: Int, revision: Int?) -> ContentIdentity {
+    private static func identity(_ content: Int, revision: Int?) -> ContentIdentity {
         ContentIdentity(
             revision: revision.map { Revision(String($0)) },
-            staged: revision == nil ? Int64(content) : nil, hash: Self.hashes[content % 400],
+            staged: revision == nil ? Int64(content) : nil, hash: hashes[content % 400],
             size: Int64(content))
     }
 
@@ -95,7 +101,7 @@ struct SimulatedClient {
         if !isFolder {
             let bytes = newContent()
             owed.insert(bytes)
-            content = identity(bytes, revision: nil)
+            content = Self.identity(bytes, revision: nil)
         }
         rows[inode] = Row(
             state: ItemState(
@@ -111,7 +117,7 @@ struct SimulatedClient {
         if old.staged != nil { owed.remove(Int(old.size)) }
         let bytes = newContent()
         owed.insert(bytes)
-        rows[inode]?.state.local?.content = identity(bytes, revision: nil)
+        rows[inode]?.state.local?.content = Self.identity(bytes, revision: nil)
         touch(inode)
     }
 
@@ -158,9 +164,9 @@ struct SimulatedClient {
         touch(other)
     }
 
-    mutating func settle() { for inode in rows.keys { rows[inode]?.state.isSettled = true } }
+    mutating func settle() { for inode in Array(rows.keys) { rows[inode]?.state.isSettled = true } }
 
-    mutating func retryAll() { for inode in rows.keys { rows[inode]?.state.isPushable = true } }
+    mutating func retryAll() { for inode in Array(rows.keys) { rows[inode]?.state.isPushable = true } }
 
     // MARK: Observations
 
@@ -233,6 +239,7 @@ struct SimulatedClient {
             }
             return inode
         }
+        guard deletedAt[item.id] ?? -1 < began else { return nil }
         lastInode += 1
         let inode = Inode(lastInode)
         rows[inode] = Row(
@@ -245,23 +252,35 @@ struct SimulatedClient {
     private func entry(_ item: SimulatedService.Item, parent: Inode) -> Entry {
         Entry(
             place: Place(parent: parent, name: item.name),
-            content: item.isFolder ? nil : identity(item.content, revision: item.revision))
+            content: item.isFolder ? nil : Self.identity(item.content, revision: item.revision))
     }
 
     /// Asks the service about what may or may not have happened.
     mutating func look() {
         for inode in rows.keys.sorted() {
-            guard let row = rows[inode], row.mustLook, !row.state.isBusy else { continue }
+            guard let row = rows[inode], row.mustLook || row.attempt != nil, !row.state.isBusy else { continue }
             clock += 1
             rows[inode]?.mustLook = false
             if let id = row.id {
-                if let item = service.items[id] {
+                if let item = service.items[id], hasHappened(row, item) {
+                    if let attempt = row.attempt { record(attempt, of: inode, answer: item) }
+                } else if let item = service.items[id] {
                     observe(item, service.items, began: clock)
                 } else {
                     gone(inode)
                 }
             }
             lookForAttempt(inode, row)
+        }
+    }
+
+    /// Whether the item is as an operation that was sent would have made it.
+    private func hasHappened(_ row: Row, _ item: SimulatedService.Item) -> Bool {
+        switch row.attempt {
+        case .replace(_, let content): return item.content == Int(content.size)
+        case .move(let place, _):
+            return place.name == item.name && self.inode(ofID: item.parent) == place.parent
+        case .createFolder, .upload, .duplicate, .delete, .setAttributes, nil: return false
         }
     }
 
@@ -275,7 +294,8 @@ struct SimulatedClient {
             if row.state.local == nil, row.id == nil, row.state.synced == nil { rows[inode] = nil }
             return
         }
-        let folder = place.parent == .root ? SimulatedService.root : rows[place.parent]?.id
+        var folder = place.parent == .root ? SimulatedService.root : rows[place.parent]?.id
+        if let path = row.attemptPath { folder = service.resolve(path, makingFolders: false) }
         if let attempt = row.attempt, let folder,
             let found = service.children(of: folder).first(where: {
                 service.key($0.name) == service.key(place.name) && isResult($0, of: attempt, row)
@@ -310,7 +330,7 @@ struct SimulatedClient {
                 failure = "merging does not end"
                 return
             }
-            let next = planner.plan(rows.values.map(\.state).sorted { $0.inode < $1.inode })
+            let next = planner.plan(input())
             guard next.local.isEmpty else {
                 if recordsCalls { calls.append("local \(next.local)") }
                 apply(next.local)
@@ -323,6 +343,29 @@ struct SimulatedClient {
         started = done
     }
 
+    /// What may or may not have happened to an item must be known before it is planned for.
+    private func input() -> [ItemState] {
+        var states: [ItemState] = []
+        for inode in rows.keys.sorted() {
+            guard let row = rows[inode] else { continue }
+            var state = row.state
+            state.isBusy = state.isBusy || row.mustLook || row.attempt != nil
+            switch row.attempt {
+            case .createFolder(let place), .upload(let place, _), .duplicate(let place, _):
+                state.expected = place
+            case .move, .replace, .delete, .setAttributes, nil: break
+            }
+            states.append(state)
+        }
+        let heirs: [Inode] = rows.values.compactMap { row in
+            if case .duplicate(_, let heir) = row.attempt { heir } else { nil }
+        }
+        for index in states.indices where heirs.contains(states[index].inode) {
+            states[index].isBusy = true
+        }
+        return states
+    }
+
     private mutating func apply(_ steps: [LocalStep]) {
         for step in steps {
             switch step {
@@ -333,12 +376,14 @@ struct SimulatedClient {
                 rows[inode]?.id = nil
             case .place(let inode, let place):
                 if rows[inode]?.state.local == nil {
-                    rows[inode]?.state.local = rows[inode]?.state.remote
+                    let remote = rows[inode]?.state.remote
+                    rows[inode]?.state.local = remote
                     rows[inode]?.state.isSettled = true
                 }
                 rows[inode]?.state.local?.place = place
             case .takeContent(let inode):
-                rows[inode]?.state.local?.content = rows[inode]?.state.remote?.content
+                let content = rows[inode]?.state.remote?.content
+                rows[inode]?.state.local?.content = content
             case .takeAttributes: break
             case .keepBoth(let inode): keepBoth(inode)
             case .renumber(let inode): renumber(inode)
@@ -361,12 +406,14 @@ struct SimulatedClient {
         entry.place.name = freeName(local.place, "c")
         rows[copy] = Row(
             state: ItemState(inode: copy, isFolder: false, local: entry, synced: nil, remote: nil))
-        rows[inode]?.state.local?.content = rows[inode]?.state.remote?.content
+        let content = rows[inode]?.state.remote?.content
+        rows[inode]?.state.local?.content = content
     }
 
     private mutating func renumber(_ inode: Inode) {
         guard let place = rows[inode]?.state.local?.place else { return }
-        rows[inode]?.state.local?.place.name = freeName(place, "n")
+        let name = freeName(place, "n")
+        rows[inode]?.state.local?.place.name = name
     }
 
     private func freeName(_ place: Place, _ mark: String) -> String {
@@ -413,7 +460,7 @@ struct SimulatedClient {
         rows[heir]?.state.synced = old.state.synced
         rows[heir]?.changedAt = max(old.changedAt, new.changedAt)
         if let content = new.state.local?.content, content.revision != nil {
-            rows[heir]?.state.local?.content = identity(Int(content.size), revision: nil)
+            rows[heir]?.state.local?.content = Self.identity(Int(content.size), revision: nil)
         }
         rows[original]?.id = new.id
         rows[original]?.state.remote = new.state.remote
@@ -443,6 +490,12 @@ struct SimulatedClient {
         rows[operation.inode]?.state.isBusy = true
         if case .duplicate(_, let heir) = operation.action { rows[heir]?.state.isBusy = true }
         rows[operation.inode]?.attempt = operation.action
+        switch operation.action {
+        case .createFolder(let place), .upload(let place, _), .duplicate(let place, _):
+            let path = service.kind == .path ? path(of: place.parent) : nil
+            rows[operation.inode]?.attemptPath = path
+        case .move, .replace, .delete, .setAttributes: break
+        }
         running.append(
             Running(operation: index, action: operation.action, inode: operation.inode))
         return true
@@ -529,6 +582,7 @@ struct SimulatedClient {
             guard let id = serviceID(of: inode), let original = service.items[id],
                 Revision(String(original.revision)) == rows[inode]?.state.remote?.content?.revision
             else { throw .notFound }
+            copied.insert(original.content)
             return try service.create(
                 in: try uploadFolder(place), name: place.name, isFolder: false,
                 content: original.content)
@@ -579,6 +633,8 @@ struct SimulatedClient {
         if case .some(.some(let item)) = entry.answer {
             record(entry.action, of: entry.inode, answer: item)
         } else {
+            clock += 1
+            if let id = rows[entry.inode]?.id { deletedAt[id] = clock }
             rows[entry.inode]?.state.remote = nil
             gone(entry.inode)
         }
@@ -592,17 +648,21 @@ struct SimulatedClient {
             recordDuplicate(inode, heir, item)
             return
         }
-        if rows[inode]?.id == nil, let twin = self.inode(ofID: item.id), twin != inode {
-            // The feed was faster than the answer.
-            rows[twin] = nil
-            reparent(twin, inode)
-        }
-        guard let parent = self.inode(ofID: item.parent) else {
+        let parent =
+            self.inode(ofID: item.parent)
+            ?? service.items[item.parent].flatMap { observe($0, service.items, began: clock) }
+        guard let parent else {
+            // The folder is gone again, and this with it: the feed will say so.
             rows[inode]?.mustLook = true
-            rows[inode]?.attempt = action
             return
         }
         let entry = entry(item, parent: parent)
+        if rows[inode]?.id == nil, let twin = self.inode(ofID: item.id), twin != inode {
+            // The feed was faster than the answer, and perhaps knows more.
+            if rows[twin]?.state.remote != entry { rows[inode]?.mustLook = true }
+            rows[twin] = nil
+            reparent(twin, inode)
+        }
         rows[inode]?.changedAt = clock
         rows[inode]?.id = item.id
         rows[inode]?.state.remote = entry
@@ -662,7 +722,7 @@ struct SimulatedClient {
         plan = []
         done = []
         started = []
-        for inode in rows.keys { rows[inode]?.state.isPushable = true }
+        for inode in Array(rows.keys) { rows[inode]?.state.isPushable = true }
     }
 }
 

@@ -1,0 +1,53 @@
+import Testing
+
+/// Histories that once failed, shrunk; each keeps the name of what it taught.
+@Suite("histories that once failed")
+struct FoundHistoriesTests {
+    @Test("a folder does not move while the outcome of a creation in it is unknown")
+    func creationInMovedFolder() {
+        let history = History(
+            service: .path,
+            steps: [
+                .init(.localFolder, 46, 7, 29), .init(.goOn, 51, 20, 24),
+                .init(.localFolder, 5, 31, 10), .init(.goOn, 62, 41, 31),
+                .init(.goOn, 48, 13, 54), .init(.localDelete, 11, 34, 8), .init(.restart),
+                .init(.localRename, 51, 24, 33), .init(.goOn, 49, 41, 53),
+            ])
+        #expect(history.failure() == nil)
+    }
+
+    @Test("the feed shows what we created before its answer arrives")
+    func feedFasterThanAnswer() {
+        let history = History(
+            service: .uniqueNames,
+            steps: [
+                .init(.localCreate, 33, 59, 62), .init(.goOn, 43, 13, 12),
+                .init(.remoteWrite, 41, 11, 41), .init(.feed),
+            ])
+        #expect(history.failure() == nil)
+    }
+
+    @Test("a page that was read before our deletion does not bring the item back")
+    func stalePageAfterDeletion() {
+        let history = History(
+            service: .uniqueNames,
+            steps: [
+                .init(.localCreate, 11, 30, 1), .init(.goOn, 4, 56, 5), .init(.staleFeed),
+                .init(.localDelete, 36, 18, 18), .init(.goOn, 58, 60, 20),
+                .init(.goOn, 35, 40, 56), .init(.staleFeed), .init(.goOn, 41, 43, 50),
+            ])
+        #expect(history.failure() == nil)
+    }
+
+    @Test("the heir of a backup waits while the copy's outcome is unknown")
+    func heirOfUnknownCopy() {
+        let history = History(
+            service: .duplicateNames,
+            steps: [
+                .init(.localCreate, 8, 2, 2), .init(.goOn, 18, 55, 50),
+                .init(.backupDance, 47, 15, 51), .init(.goOn, 3, 28, 24), .init(.restart),
+                .init(.goOn, 40, 11, 18), .init(.look),
+            ])
+        #expect(history.failure() == nil)
+    }
+}

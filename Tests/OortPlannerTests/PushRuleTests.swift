@@ -1,0 +1,178 @@
+import OortModel
+import Testing
+
+@testable import OortPlanner
+
+@Suite("what is pushed, and in which order")
+struct PushRuleTests {
+    private let root = Inode(2)
+
+    private func planner(
+        duplicates: Bool = false, _ change: (inout PlannerTraits) -> Void = { _ in }
+    ) -> Planner {
+        var traits = PlannerTraits(comparison: .caseInsensitive, allowsDuplicates: duplicates)
+        change(&traits)
+        return Planner(traits: traits)
+    }
+
+    private func content(_ number: Int) -> ContentIdentity {
+        ContentIdentity(
+            revision: Revision("r\(number)"),
+            hash: ContentHash(algorithm: .md5, value: "\(number)"), size: Int64(number))
+    }
+
+    private func item(
+        _ number: UInt64, local: (String, UInt64)?, remote: (String, UInt64)?, content: Int? = nil,
+        remoteContent: Int? = nil
+    ) -> ItemState {
+        func entry(_ place: (String, UInt64)?, _ number: Int?) -> Entry? {
+            place.map {
+                Entry(
+                    place: Place(parent: Inode($0.1), name: $0.0),
+                    content: number.map { self.content($0) })
+            }
+        }
+        let there = entry(remote, remoteContent ?? content)
+        return ItemState(
+            inode: Inode(number), isFolder: content == nil, local: entry(local, content),
+            synced: there, remote: there)
+    }
+
+    @Test("a deleted tree is one deletion of its top folder")
+    func treeDeletion() {
+        var items = [item(10, local: nil, remote: ("top", 2)), item(11, local: nil, remote: ("sub", 10))]
+        for number in 0..<1000 {
+            items.append(
+                item(UInt64(100 + number), local: nil, remote: ("\(number)", 11), content: 1))
+        }
+        let plan = planner().plan(items)
+        #expect(plan.remote == [RemoteOperation(inode: Inode(10), action: .delete)])
+    }
+
+    @Test("what moves out of a deleted folder moves before the folder goes")
+    func moveOut() {
+        let plan = planner().plan([
+            item(10, local: nil, remote: ("top", 2)), item(11, local: nil, remote: ("sub", 10)),
+            item(12, local: ("saved", 2), remote: ("f", 11), content: 1),
+        ])
+        #expect(
+            plan.remote == [
+                RemoteOperation(
+                    inode: Inode(12),
+                    action: .move(to: Place(parent: root, name: "saved"), isDetour: false)),
+                RemoteOperation(inode: Inode(10), action: .delete, after: [0]),
+            ])
+    }
+
+    @Test("a folder comes before what goes into it")
+    func folderFirst() {
+        let plan = planner().plan([
+            item(11, local: ("f", 10), remote: nil, content: 1),
+            item(10, local: ("new", 2), remote: nil),
+        ])
+        #expect(plan.remote.map(\.inode) == [Inode(10), Inode(11)])
+        #expect(plan.remote[1].after == [0])
+    }
+
+    @Test("two files that change places take a temporary name")
+    func swap() {
+        let items = [
+            item(10, local: ("b", 2), remote: ("a", 2), content: 1),
+            item(11, local: ("a", 2), remote: ("b", 2), content: 2),
+        ]
+        let plan = planner().plan(items)
+        #expect(plan.remote.count == 2)
+        #expect(
+            plan.remote[0].action
+                == .move(
+                    to: Place(parent: root, name: Planner.detourName(of: plan.remote[0].inode)),
+                    isDetour: true))
+        #expect(plan.remote[1].after == [0])
+        #expect(planner(duplicates: true).plan(items).remote.allSatisfy { $0.after.isEmpty })
+    }
+
+    @Test("two folders that change places with one another's insides")
+    func nestedSwap() {
+        let plan = planner().plan([
+            item(10, local: ("a", 11), remote: ("a", 2)), item(11, local: ("b", 2), remote: ("b", 10)),
+        ])
+        #expect(plan.remote.map(\.inode) == [Inode(11), Inode(10)])
+    }
+
+    @Test("a rename of case only takes a detour where the service needs one")
+    func caseRename() {
+        let items = [item(10, local: ("Foo", 2), remote: ("foo", 2), content: 1)]
+        let direct = planner().plan(items).remote.map(\.action)
+        #expect(direct == [.move(to: Place(parent: root, name: "Foo"), isDetour: false)])
+        let detour = planner { $0.caseRenameNeedsDetour = true }.plan(items).remote.map(\.action)
+        #expect(
+            detour == [
+                .move(
+                    to: Place(parent: root, name: Planner.detourName(of: Inode(10))), isDetour: true)
+            ])
+    }
+
+    @Test("the file that was saved over another takes over its identity")
+    func saveDance() {
+        let plan = planner().plan([
+            item(10, local: nil, remote: ("f", 2), content: 1),
+            item(11, local: ("f", 2), remote: nil, content: 2),
+        ])
+        #expect(plan.local == [.handOver(from: Inode(10), to: Inode(11))])
+    }
+
+    @Test("also when the temporary file had been uploaded before, but not an old file's")
+    func uploadedTemporary() {
+        let original = item(10, local: nil, remote: ("f", 2), content: 1)
+        var temporary = item(11, local: ("f", 2), remote: (".tmp", 2), content: 2)
+        let old = planner().plan([original, temporary])
+        #expect(old.remote.map(\.inode) == [Inode(10), Inode(11)])
+        temporary.isRecent = true
+        let plan = planner().plan([original, temporary])
+        #expect(plan.local == [.handOver(from: Inode(10), to: Inode(11))])
+    }
+
+    @Test("a backup made by renaming becomes the copy, the new file keeps the identity")
+    func backup() {
+        let plan = planner().plan([
+            item(10, local: ("f~", 2), remote: ("f", 2), content: 1),
+            item(11, local: ("f", 2), remote: nil, content: 2),
+        ])
+        #expect(
+            plan.remote == [
+                RemoteOperation(
+                    inode: Inode(10),
+                    action: .duplicate(at: Place(parent: root, name: "f~"), heir: Inode(11)))
+            ])
+    }
+
+    @Test("what is unsettled, held back or open is not pushed, and nobody takes its name")
+    func unsettled() {
+        var first = item(10, local: ("b", 2), remote: ("a", 2), content: 1)
+        first.isSettled = false
+        let second = item(11, local: ("a", 2), remote: ("c", 2), content: 2)
+        #expect(planner().plan([first, second]).remote.isEmpty)
+    }
+
+    @Test("a changed file names the revision that it replaces, after its move")
+    func replace() {
+        let plan = planner().plan([
+            item(10, local: ("b", 2), remote: ("a", 2), content: 2, remoteContent: 1)
+        ])
+        #expect(plan.remote.count == 2)
+        #expect(plan.remote[1].action == .replace(Revision("r1"), with: content(2)))
+        #expect(plan.remote[1].after == [0])
+    }
+
+    @Test("only attributes that the service keeps are sent")
+    func attributes() {
+        var state = item(10, local: ("a", 2), remote: ("a", 2), content: 1)
+        state.local?.modified = Timestamp(seconds: 5, nanoseconds: 7)
+        #expect(planner().plan([state]).remote.isEmpty)
+        let plan = planner { $0.setsModifiedTime = true }.plan([state])
+        #expect(
+            plan.remote.map(\.action) == [
+                .setAttributes(modified: Timestamp(seconds: 5, nanoseconds: 7), description: nil)
+            ])
+    }
+}
