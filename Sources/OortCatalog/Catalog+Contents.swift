@@ -163,19 +163,20 @@ extension Catalog {
     ///
     /// - Parameters:
     ///   - content: what is made.
+    ///   - account: the file's account.
     ///   - modified: the file's modified time.
-    ///   - inode: the file.
+    ///   - inode: the file; when it is forgotten already, the content belongs to none.
     ///   - prepare: makes the content's file before the transaction ends, so that there is no
     ///     staged content without one.
-    /// - Throws: `.notFound`, `.isAFolder`, and what `prepare` throws as `.storage`.
+    /// - Throws: `.isAFolder`, and what `prepare` throws as `.storage`.
     public func stage(
-        _ content: NewStagedContent, modified: Timestamp, of inode: Inode,
+        _ content: NewStagedContent, account: AccountID, modified: Timestamp, of inode: Inode,
         prepare: (ContentID) throws -> Void
-    ) throws(CatalogError) -> (id: ContentID, node: Node) {
+    ) throws(CatalogError) -> (id: ContentID, node: Node?) {
         try mutate { transaction in
             let database = transaction.database
-            let node = try transaction.node(inode)
-            guard node.kind != .folder else { throw CatalogError.isAFolder }
+            let node = try Self.fetch(inode, database)
+            guard node?.kind != .folder else { throw CatalogError.isAFolder }
             try database.cachedStatement(
                 sql: """
                     INSERT INTO content (account, base_item, base_revision, base_size, size,
@@ -184,14 +185,15 @@ extension Catalog {
                     """
             ).execute(
                 arguments: [
-                    node.account.rawValue, content.baseItem?.rawValue,
+                    account.rawValue, content.baseItem?.rawValue,
                     content.baseRevision?.rawValue, content.baseSize, content.size,
                     Timestamp.now.milliseconds,
                 ])
             let id = ContentID(database.lastInsertedRowID)
             try prepare(id)
-            let changed = try transaction.setStaged(
-                id, size: content.size, modified: modified, of: node)
+            let changed = try node.map {
+                try transaction.setStaged(id, size: content.size, modified: modified, of: $0)
+            }
             return (id, changed)
         }
     }
@@ -209,22 +211,13 @@ extension Catalog {
         try mutate { transaction in
             let database = transaction.database
             try database.cachedStatement(
-                sql: "UPDATE content SET size = ?, is_open = ?, hash = NULL WHERE id = ?"
+                sql: "UPDATE content SET size = ?, is_open = ? WHERE id = ?"
             ).execute(arguments: [size, isOpen, id.rawValue])
             let row = try database.cachedStatement(
                 sql: "SELECT \(Node.columns) FROM node WHERE staged = ? LIMIT 1"
             ).row([id.rawValue])
             guard let node = row.map(Node.init(row:)) else { return nil }
             return try transaction.setStaged(id, size: size, modified: modified, of: node)
-        }
-    }
-
-    /// Keeps the hash of staged content.
-    public func setHash(_ hash: ContentHash, of id: ContentID) async throws(CatalogError) {
-        try await mutateAsync { transaction in
-            try transaction.database.execute(
-                sql: "UPDATE content SET hash = ? WHERE id = ?",
-                arguments: [hash.description, id.rawValue])
         }
     }
 
@@ -304,6 +297,15 @@ extension Catalog {
                         (SELECT staged FROM node WHERE staged IS NOT NULL)
                     """
             ).map { ContentID($0) }
+        }
+    }
+
+    /// The file that has this staged content; nil when none has.
+    public func node(staged id: ContentID) throws(CatalogError) -> Node? {
+        try read { database in
+            try database.cachedStatement(
+                sql: "SELECT \(Node.columns) FROM node WHERE staged = ? LIMIT 1"
+            ).row([id.rawValue]).map(Node.init(row:))
         }
     }
 

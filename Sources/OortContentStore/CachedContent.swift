@@ -1,5 +1,5 @@
 import OortCatalog
-import OortModel
+public import OortModel
 import Synchronization
 
 /// The bytes of one revision, as far as they are here: a sparse file whose missing parts are fetched
@@ -44,6 +44,8 @@ public final class CachedContent: Sendable {
     public let key: ContentKey
     /// Bytes in all.
     public let size: Int64
+    /// The hash that the service gives, where it is known.
+    public var expectedHash: ContentHash? { hash }
     let hash: ContentHash?
     let store: ContentStore
     let state: Mutex<State>

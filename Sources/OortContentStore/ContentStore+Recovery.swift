@@ -62,10 +62,14 @@ extension ContentStore {
             room.addStaged(charged)
             guard row.isOpen || row.size != size else { return }
             let (seconds, nanoseconds) = try content.file().modified()
+            let written = Timestamp(seconds: seconds, nanoseconds: nanoseconds)
             do throws(CatalogError) {
+                // A time that a program set after its last write is kept.
+                let node = try catalog.node(staged: row.id)
+                let modified = node.map { $0.changed > written ? $0.modified : written }
                 try catalog.recordStaged(
                     row.id, size: size,
-                    modified: Timestamp(seconds: seconds, nanoseconds: nanoseconds),
+                    modified: modified ?? written,
                     isOpen: false)
             } catch { throw .catalog(detail: "\(error)") }
             recovery.recovered += 1

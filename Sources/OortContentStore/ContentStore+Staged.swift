@@ -10,11 +10,13 @@ extension ContentStore {
     /// - Parameters:
     ///   - base: what the file holds; used by the new content from now on, besides the caller. Nil
     ///     for a new or emptied file.
-    ///   - inode: the file.
+    ///   - inode: the file; when the catalog has forgotten it (unlinked while open), the content
+    ///     belongs to nobody and goes with its last user.
+    ///   - account: the file's account.
     ///   - modified: the file's modified time.
     public func stage(
-        over base: CachedContent?, of inode: Inode, modified: Timestamp
-    ) throws(ContentError) -> (content: StagedContent, node: Node) {
+        over base: CachedContent?, of inode: Inode, account: AccountID, modified: Timestamp
+    ) throws(ContentError) -> (content: StagedContent, node: Node?) {
         let size = base?.size ?? 0
         let new = NewStagedContent(
             baseItem: base?.key.item, baseRevision: base?.key.revision, baseSize: size,
@@ -24,7 +26,9 @@ extension ContentStore {
         }
         do throws(CatalogError) {
             var journal: OverlayJournal?
-            let (id, node) = try catalog.stage(new, modified: modified, of: inode) { id in
+            let (id, node) = try catalog.stage(
+                new, account: account, modified: modified, of: inode
+            ) { id in
                 let file = try self.pool.create(self.paths.staged(id))
                 if base != nil {
                     try file.resize(to: size)
@@ -32,7 +36,7 @@ extension ContentStore {
                 }
             }
             let content = StagedContent(
-                id: id, base: held,
+                id: id, account: account, base: held,
                 state: StagedContent.State(
                     size: size, baseEnd: size, own: RangeSet(), journal: journal),
                 store: self)
@@ -47,10 +51,10 @@ extension ContentStore {
     /// Another staged content to write for a file whose present one an upload holds still, or the
     /// service has: a clone. The file has it from now on; the caller is its user.
     public func thaw(
-        _ frozen: StagedContent, of inode: Inode, modified: Timestamp
-    ) async throws(ContentError) -> (content: StagedContent, node: Node) {
+        _ frozen: StagedContent, of inode: Inode, account: AccountID, modified: Timestamp
+    ) async throws(ContentError) -> (content: StagedContent, node: Node?) {
         if let successor = frozen.successor {
-            return try stage(over: successor, of: inode, modified: modified)
+            return try stage(over: successor, of: inode, account: account, modified: modified)
         }
         let source = try frozen.file()
         let temporary = temporaryPath()
@@ -61,7 +65,7 @@ extension ContentStore {
         let (size, baseEnd, own) = frozen.state.withLock { ($0.size, $0.baseEnd, $0.own) }
         // The service may have taken it meanwhile; then its base and sidecar are gone.
         if let successor = frozen.successor {
-            return try stage(over: successor, of: inode, modified: modified)
+            return try stage(over: successor, of: inode, account: account, modified: modified)
         }
         let base = frozen.base
         let new = NewStagedContent(
@@ -72,7 +76,9 @@ extension ContentStore {
         }
         do throws(CatalogError) {
             var journal: OverlayJournal?
-            let (id, node) = try catalog.stage(new, modified: modified, of: inode) { id in
+            let (id, node) = try catalog.stage(
+                new, account: account, modified: modified, of: inode
+            ) { id in
                 self.pool.forget(self.paths.staged(id))
                 guard DiskFile.move(temporary, to: self.paths.staged(id)) else {
                     throw CatalogError.storage(detail: "the clone could not be moved")
@@ -90,7 +96,7 @@ extension ContentStore {
             }
             room.addStaged(own.byteCount)
             let content = StagedContent(
-                id: id, base: held,
+                id: id, account: account, base: held,
                 state: StagedContent.State(
                     size: size, baseEnd: baseEnd, own: own, journal: journal,
                     charged: own.byteCount),
@@ -143,7 +149,8 @@ extension ContentStore {
         data.remove(contentsOf: 0..<state.baseEnd)
         state.own.formUnion(data)
         state.charged = state.own.byteCount
-        return StagedContent(id: id, base: base, state: state, store: self)
+        return StagedContent(
+            id: id, account: row.account, base: base, state: state, store: self)
     }
 
     /// Waits until there may be room for a write that found none: cached contents give way, then

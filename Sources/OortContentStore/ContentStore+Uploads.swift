@@ -115,12 +115,8 @@ extension ContentStore {
     }
 
     private func hash(of content: StagedContent) async throws(ContentError) -> ContentHash {
-        let row: ContentRow?
-        do throws(CatalogError) { row = try catalog.content(content.id) } catch {
-            throw .catalog(detail: "\(error)")
-        }
-        if let hash = row?.hash, row?.size == content.size { return hash }
-        guard let account = row?.account, let fetcher = fetcher(of: account) else {
+        if let hash = content.state.withLock({ $0.hash }) { return hash }
+        guard let fetcher = fetcher(of: content.account) else {
             throw .fetch(ProviderError(.offline, detail: "the account is not connected"))
         }
         var hasher = fetcher.makeHasher()
@@ -133,9 +129,7 @@ extension ContentStore {
             await Task.yield()
         }
         let hash = hasher.finalize()
-        do throws(CatalogError) { try await catalog.setHash(hash, of: content.id) } catch {
-            throw .catalog(detail: "\(error)")
-        }
+        content.state.withLock { $0.hash = hash }
         return hash
     }
 

@@ -26,6 +26,8 @@ public final class StagedContent: Sendable {
         var damage: String?
         /// Whether nobody wants it any longer; its files go with the last user.
         var isDiscarded = false
+        /// Its hash, once an upload asked for it; void with the next write.
+        var hash: ContentHash?
         /// Bytes that the room counts for it.
         var charged: Int64 = 0
     }
@@ -42,13 +44,18 @@ public final class StagedContent: Sendable {
 
     /// The content's number.
     public let id: ContentID
+    let account: AccountID
     /// The revision that it lies over; nil when it stands alone.
     let base: CachedContent?
     let store: ContentStore
     let state: Mutex<State>
 
-    init(id: ContentID, base: CachedContent?, state: State, store: ContentStore) {
+    init(
+        id: ContentID, account: AccountID, base: CachedContent?, state: State,
+        store: ContentStore
+    ) {
         self.id = id
+        self.account = account
         self.base = base
         self.store = store
         self.state = Mutex(state)
@@ -75,6 +82,7 @@ public final class StagedContent: Sendable {
             let offset = offset ?? state.size
             let range = offset..<offset + Int64(bytes.byteCount)
             guard !range.isEmpty else { return .done(offset: offset) }
+            state.hash = nil
             let growth = state.own.gaps(in: range).reduce(Int64(0)) {
                 $0 + ($1.upperBound - $1.lowerBound)
             }
@@ -100,6 +108,7 @@ public final class StagedContent: Sendable {
             guard state.isWritable else { return .frozen }
             guard size != state.size else { return .done(offset: size) }
             try file().resize(to: size)
+            state.hash = nil
             state.size = size
             if size < state.baseEnd {
                 // The file's length alone says it until now: whoever recovers between the two finds

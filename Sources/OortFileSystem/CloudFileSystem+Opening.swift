@@ -1,0 +1,226 @@
+import Logging
+import OortCatalog
+import OortContentStore
+public import OortModel
+import Synchronization
+
+extension CloudFileSystem {
+    public func create(
+        _ name: String, in folder: Inode, permissions: UInt16, caller: Caller, mode: OpenMode,
+        isExclusive: Bool
+    ) -> Outcome<(Entry, Opened)> {
+        do throws(FileSystemError) {
+            let parent = try writableFolder(folder)
+            try check(name, kind: .file, in: parent)
+            let new = NewNode(
+                kind: .file, mode: permissions, owner: caller.owner, group: caller.group)
+            return whenKnown([parent]) { () throws(FileSystemError) in
+                let node: Node
+                do throws(CatalogError) {
+                    node = try self.catalog.create(new, named: name, in: folder)
+                } catch {
+                    guard error == .exists, !isExclusive,
+                        let there = try self.child(name, of: parent)
+                    else { throw FileSystemError(error) }
+                    let opened = try self.openLocal(there, mode: mode)
+                    return (self.entry(try self.node(there.inode)), opened)
+                }
+                let opened = try self.openLocal(node, mode: mode)
+                return (self.entry(node), opened)
+            }
+        } catch { return .failure(error) }
+    }
+
+    public func open(_ inode: Inode, mode: OpenMode) -> Outcome<Opened> {
+        do throws(FileSystemError) {
+            let node = try node(inode)
+            guard node.kind == .nativeDocument else {
+                return .now { () throws(FileSystemError) in try openLocal(node, mode: mode) }
+            }
+            guard !mode.writes else { throw settings.isReadOnly ? .readOnly : .noPermission }
+            return waiting.later { () async throws(FileSystemError) in
+                try await self.openDocument(node)
+            }
+        } catch { return .failure(error) }
+    }
+
+    /// Opens a file whose bytes need not be here.
+    private func openLocal(_ node: Node, mode: OpenMode) throws(FileSystemError) -> Opened {
+        switch node.kind {
+        case .file: break
+        case .folder: throw .isAFolder
+        case .nativeDocument, .symlink, .shortcut, .fifo, .socket: throw .invalid
+        }
+        guard node.permissions.contains(.read) else { throw .noPermission }
+        if mode.writes {
+            guard !settings.isReadOnly else { throw .readOnly }
+            guard node.permissions.contains(.write) else { throw .noPermission }
+        }
+        let isSame = table.isSameAsLastTime(node.inode, node.content)
+        let handle = try join(node, mode: mode)
+        if mode.writes, mode.truncates {
+            do throws(FileSystemError) { try empty(handle) } catch {
+                leave(handle)
+                throw error
+            }
+        }
+        return Opened(
+            handle: table.add(handle), keepsCache: isSame && !mode.truncates, isDirect: false)
+    }
+
+    /// A native document is exported when it is opened: only then its size is known.
+    private func openDocument(_ node: Node) async throws(FileSystemError) -> Opened {
+        guard let item = node.remoteID else { throw .notFound }
+        // Documents have no revision: their modified time tells their states apart.
+        let state = "export \(node.modified.seconds).\(node.modified.nanoseconds) \(node.name)"
+        let key = ContentKey(account: node.account, item: item, revision: Revision(state))
+        let content: CachedContent
+        do throws(ContentError) { content = try await store.export(key) } catch {
+            throw FileSystemError(error)
+        }
+        if content.size != node.size {
+            do throws(CatalogError) {
+                try catalog.learn(size: content.size, target: nil, of: node.inode)
+            } catch {
+                store.close(content)
+                throw FileSystemError(error)
+            }
+        }
+        let file = table.file(node)
+        let handle = OpenHandle(
+            file: file, mode: OpenMode(), content: .cached(content), isReadOnlyDocument: true)
+        file.state.withLock { $0.handles.append(handle) }
+        return Opened(handle: table.add(handle), keepsCache: false, isDirect: true)
+    }
+
+    /// A handle on a file as it is now, not yet in the table.
+    func join(_ node: Node, mode: OpenMode) throws(FileSystemError) -> OpenHandle {
+        let file = table.file(node)
+        do throws(FileSystemError) {
+            // Under the file's lock, so that a writer that stages content meanwhile either is
+            // seen in the catalog or sees this handle.
+            let handle = try locked(file) { state throws(FileSystemError) in
+                let fresh = (try? self.node(node.inode)) ?? node
+                let handle = OpenHandle(
+                    file: file, mode: mode, content: try self.content(of: fresh))
+                state.node = fresh
+                state.handles.append(handle)
+                return handle
+            }
+            if mode.writes { store.writers.opened(file.inode) }
+            return handle
+        } catch {
+            table.leave(file)
+            throw error
+        }
+    }
+
+    /// Ends a handle that `join` or `openDocument` made.
+    func leave(_ handle: OpenHandle) {
+        let file = handle.file
+        if handle.mode.writes {
+            do throws(FileSystemError) { try record(file) } catch {
+                // Nothing is lost: what was written is on the disk and found at the next start.
+                logger.error(
+                    "a closed file was not recorded",
+                    metadata: ["inode": "\(file.inode)", "cause": "\(error)"])
+            }
+        }
+        file.state.withLock { state in state.handles.removeAll { $0 === handle } }
+        let last = handle.show(.empty)
+        close(last)
+        table.leave(file)
+        if handle.mode.writes { store.writers.closed(file.inode) }
+        if case .staged(let content) = last, (try? catalog.isStaged(content.id)) == false {
+            // The file is gone, and with its last user its bytes; owned by the store.
+            Task { await store.discard(content.id) }
+        }
+    }
+
+    /// The bytes that a file has now; to be closed by the caller.
+    private func content(of node: Node) throws(FileSystemError) -> OpenHandle.Content {
+        try FileSystemError.translatingContent { () throws(ContentError) in
+            switch node.content {
+            case .none: return .empty
+            case .staged(let id, _): return .staged(try store.open(staged: id))
+            case .revision(let item, let revision):
+                guard node.size > 0 else { return .empty }
+                return .cached(
+                    try store.open(
+                        ContentKey(account: node.account, item: item, revision: revision),
+                        size: node.size, hash: node.hash))
+            }
+        }
+    }
+
+    func close(_ content: OpenHandle.Content) {
+        switch content {
+        case .empty: break
+        case .cached(let content): store.close(content)
+        case .staged(let content): store.close(content)
+        }
+    }
+
+    public func flush(_ handle: FileHandle) -> Outcome<Void> {
+        .now { () throws(FileSystemError) in
+            guard let open = table[handle] else { throw .badHandle }
+            if open.mode.writes { try record(open.file) }
+        }
+    }
+
+    public func synchronise(_ handle: FileHandle) -> Outcome<Void> {
+        .now { () throws(FileSystemError) in
+            guard let open = table[handle] else { throw .badHandle }
+            guard open.mode.writes else { return }
+            if case .staged(let content) = open.content {
+                try FileSystemError.translatingContent { () throws(ContentError) in
+                    try content.synchronise()
+                }
+            }
+            try record(open.file)
+            try FileSystemError.translating { () throws(CatalogError) in
+                try catalog.persist()
+            }
+        }
+    }
+
+    public func synchroniseFolder(_ folder: Inode) -> Outcome<Void> {
+        .now { () throws(FileSystemError) in
+            try FileSystemError.translating { () throws(CatalogError) in
+                try catalog.persist()
+            }
+        }
+    }
+
+    public func release(_ handle: FileHandle) {
+        guard let open = table.remove(handle) else { return }
+        leave(open)
+    }
+
+    /// Records what was written to a file: its size and time, to be pushed.
+    func record(_ file: OpenFile) throws(FileSystemError) {
+        let (written, modified, count) = file.state.withLock {
+            ($0.written, $0.modified, $0.writeCount)
+        }
+        guard let written else { return }
+        _ = try FileSystemError.translating { () throws(CatalogError) in
+            try catalog.recordStaged(
+                written.id, size: written.size, modified: modified ?? .now, isOpen: false)
+        }
+        file.state.withLock { state in
+            if state.writeCount == count { state.written = nil }
+        }
+    }
+
+    /// Runs `body` under a file's lock.
+    func locked<T: Sendable>(
+        _ file: OpenFile, _ body: (inout OpenFile.State) throws(FileSystemError) -> T
+    ) throws(FileSystemError) -> T {
+        let result: Result<T, FileSystemError> = file.state.withLock { state in
+            do throws(FileSystemError) { return .success(try body(&state)) } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+}

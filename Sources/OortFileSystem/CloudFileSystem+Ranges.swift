@@ -1,0 +1,131 @@
+import OortCatalog
+import OortContentStore
+import OortModel
+import Synchronization
+
+/// Copies of ranges, holes, and room taken ahead.
+extension CloudFileSystem {
+    /// Bytes of one local copy call: the caller goes on, and may be interrupted between.
+    private static let copyPart: Int64 = 16 << 20
+
+    public func copyRange(
+        from source: FileHandle, at sourceOffset: Int64, to target: FileHandle,
+        at targetOffset: Int64, count: Int64
+    ) -> Outcome<Int64> {
+        guard let from = table[source], let to = table[target], from.mode.reads,
+            to.mode.writes
+        else { return .failure(.badHandle) }
+        guard sourceOffset >= 0, targetOffset >= 0, count >= 0, !to.mode.appends,
+            targetOffset <= Int64.max - count
+        else { return .failure(.invalid) }
+        guard from.file.state.withLock({ $0.node.account })
+            == to.file.state.withLock({ $0.node.account })
+        else { return .failure(.otherAccount) }
+        do throws(FileSystemError) {
+            if sourceOffset == 0, targetOffset == 0,
+                let copied = try copyAtService(from, to, count: count)
+            {
+                return .now(.success(copied))
+            }
+        } catch { return .failure(error) }
+        let count = min(count, Self.copyPart)
+        return waiting.later { () async throws(FileSystemError) in
+            var copied: Int64 = 0
+            while copied < count {
+                let start = sourceOffset + copied
+                let end = min(start + (1 << 20), sourceOffset + count)
+                let bytes = try await self.bytes(start..<end, of: from)
+                guard !bytes.isEmpty else { break }
+                let place = targetOffset + copied
+                try await self.change(to) { staged throws(ContentError) in
+                    try staged.write(bytes, at: place)
+                }
+                copied += Int64(bytes.count)
+            }
+            return copied
+        }
+    }
+
+    /// Records that a new file has a whole clean file's content, to be copied by the service; nil
+    /// when that is not the case.
+    private func copyAtService(
+        _ from: OpenHandle, _ to: OpenHandle, count: Int64
+    ) throws(FileSystemError) -> Int64? {
+        guard case .cached(let content) = from.content, case .empty = to.content,
+            !from.isReadOnlyDocument, count >= content.size, from.file !== to.file,
+            traits(of: content.key.account)?.copiesFiles == true
+        else { return nil }
+        return try locked(to.file) { state throws(FileSystemError) in
+            let node = try self.node(to.file.inode)
+            guard node.content == .none, node.size == 0, node.parent != nil else { return nil }
+            let changed = try FileSystemError.translating { () throws(CatalogError) in
+                try self.catalog.setCopiedContent(
+                    item: content.key.item, revision: content.key.revision,
+                    hash: content.expectedHash, size: content.size, modified: .now,
+                    of: node.inode)
+            }
+            state.node = changed
+            for handle in state.handles {
+                let used = try FileSystemError.translatingContent { () throws(ContentError) in
+                    try self.store.open(
+                        content.key, size: content.size, hash: content.expectedHash)
+                }
+                self.close(handle.show(.cached(used)))
+            }
+            return content.size
+        }
+    }
+
+    private func bytes(
+        _ range: Range<Int64>, of open: OpenHandle
+    ) async throws(FileSystemError) -> [UInt8] {
+        do throws(ContentError) {
+            switch open.content {
+            case .empty: return []
+            case .staged(let content): return try await content.bytes(range)
+            case .cached(let content):
+                guard range.lowerBound < content.size else { return [] }
+                let range = range.clamped(to: 0..<content.size)
+                let file = try await content.read(range, by: open.readAhead)
+                return try file.read(
+                    at: range.lowerBound, count: Int(range.upperBound - range.lowerBound))
+            }
+        } catch { throw FileSystemError(error) }
+    }
+
+    public func seek(
+        _ handle: FileHandle, to target: SeekTarget, from offset: Int64
+    ) -> Outcome<Int64> {
+        .now { () throws(FileSystemError) in
+            guard let open = table[handle] else { throw .badHandle }
+            guard offset >= 0 else { throw .invalid }
+            // Of what is not here nobody knows its holes: it is all data.
+            guard case .staged(let content) = open.content else {
+                guard offset < open.size else { throw .noMoreData }
+                return target == .data ? offset : open.size
+            }
+            guard let found = content.nextBoundary(from: offset, isData: target == .data) else {
+                throw .noMoreData
+            }
+            return found
+        }
+    }
+
+    public func allocate(
+        _ handle: FileHandle, range: Range<Int64>, extends: Bool
+    ) -> Outcome<Void> {
+        guard let open = table[handle], open.mode.writes else { return .failure(.badHandle) }
+        guard extends else { return .failure(.notSupported) }
+        guard range.lowerBound >= 0, !range.isEmpty else { return .failure(.invalid) }
+        return waiting.later { () async throws(FileSystemError) in
+            if range.upperBound > open.size {
+                try await self.change(open) { staged throws(ContentError) in
+                    try staged.truncate(to: max(range.upperBound, staged.size))
+                }
+            }
+            try await self.change(open) { staged throws(ContentError) in
+                try staged.allocate(range)
+            }
+        }
+    }
+}

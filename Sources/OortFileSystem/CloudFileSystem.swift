@@ -1,0 +1,194 @@
+public import Logging
+public import OortCatalog
+public import OortContentStore
+public import OortModel
+import Synchronization
+
+/// How the file system behaves.
+public struct FileSystemSettings: Sendable {
+    /// Whether nothing may be changed.
+    public var isReadOnly = false
+    /// The owner of what has none of its own.
+    public var owner: UInt32 = 0
+    /// The group of what has none of its own.
+    public var group: UInt32 = 0
+    /// The longest that one operation waits for a service, or for room.
+    public var waitLimit = Duration.seconds(120)
+
+    /// Writable, owned by root, waiting at most two minutes.
+    public init() {}
+}
+
+/// The mount of all accounts: names and attributes from the catalog, bytes from the content store.
+///
+/// Isolation: as `FileSystem` says. Nothing is locked while a network is waited for.
+public final class CloudFileSystem: FileSystem {
+    private struct Connection {
+        var traits: ProviderTraits
+        var lister: any FolderLister
+    }
+
+    let catalog: Catalog
+    let store: ContentStore
+    let settings: FileSystemSettings
+    let waiting: Waiting
+    let logger: Logger
+    let table = HandleTable()
+    private let listings = SharedListings()
+    private let connections = Mutex<[AccountID: Connection]>([:])
+
+    /// A file system over a catalog and a content store.
+    public init(
+        catalog: Catalog, store: ContentStore,
+        settings: FileSystemSettings = FileSystemSettings(),
+        clock: any Clock<Duration> = ContinuousClock(), logger: Logger
+    ) {
+        self.catalog = catalog
+        self.store = store
+        self.settings = settings
+        self.logger = logger
+        waiting = Waiting(limit: settings.waitLimit, clock: clock)
+    }
+
+    /// Says what an account's service takes and who lists its folders. Until then, its names are not
+    /// checked and its unknown folders are offline.
+    public func connect(
+        _ account: AccountID, traits: ProviderTraits, lister: any FolderLister
+    ) {
+        connections.withLock { $0[account] = Connection(traits: traits, lister: lister) }
+    }
+
+    /// Takes an account's connection away.
+    public func disconnect(_ account: AccountID) {
+        connections.withLock { $0[account] = nil }
+    }
+
+    // MARK: What the operations share
+
+    func traits(of account: AccountID) -> ProviderTraits? {
+        connections.withLock { $0[account]?.traits }
+    }
+
+    func node(_ inode: Inode) throws(FileSystemError) -> Node {
+        do throws(CatalogError) { return try catalog.node(inode) } catch {
+            // A file that was unlinked and is forgotten by now lives on while it is open.
+            if error == .notFound, let file = table.openFile(inode) {
+                var node = file.state.withLock { $0.node }
+                node.parent = nil
+                return node
+            }
+            throw FileSystemError(error)
+        }
+    }
+
+    func folder(_ inode: Inode) throws(FileSystemError) -> Node {
+        let node = try node(inode)
+        guard node.kind == .folder else { throw .notAFolder }
+        return node
+    }
+
+    /// A folder in which something is to change.
+    func writableFolder(_ inode: Inode) throws(FileSystemError) -> Node {
+        guard !settings.isReadOnly, inode != .root else { throw .readOnly }
+        let folder = try folder(inode)
+        guard folder.permissions.contains(.write) else { throw .noPermission }
+        return folder
+    }
+
+    /// Runs `body` at once when all folders' children are known, else after they were listed.
+    func whenKnown<T: Sendable>(
+        _ folders: [Node], _ body: @escaping @Sendable () throws(FileSystemError) -> T
+    ) -> Outcome<T> {
+        let unknown: [Node]
+        do throws(FileSystemError) {
+            var found: [Node] = []
+            for folder in folders where try !isKnown(folder) { found.append(folder) }
+            unknown = found
+        } catch { return .failure(error) }
+        guard !unknown.isEmpty else { return .now(body) }
+        return waiting.later { () async throws(FileSystemError) in
+            for folder in unknown { try await self.list(folder) }
+            return try body()
+        }
+    }
+
+    func isKnown(_ folder: Node) throws(FileSystemError) -> Bool {
+        guard folder.kind == .folder, folder.inode != .root else { return true }
+        return try FileSystemError.translating { () throws(CatalogError) in
+            try catalog.isKnown(folder: folder)
+        }
+    }
+
+    /// Lists an unknown folder; shared by all who need it.
+    func list(_ folder: Node) async throws(FileSystemError) {
+        guard let lister = connections.withLock({ $0[folder.account]?.lister }) else {
+            throw .offline
+        }
+        do throws(ProviderError) { try await listings.list(folder.inode, by: lister) } catch {
+            throw FileSystemError(error)
+        }
+    }
+
+    /// Refuses a name that the file system or the account's service does not take.
+    func check(
+        _ name: String, kind: NodeKind, in folder: Node
+    ) throws(FileSystemError) {
+        guard name.utf8.count <= 255 else { throw .nameTooLong }
+        guard !name.isEmpty, !name.utf8.contains(where: { $0 == 0 || $0 == 0x2F }) else {
+            throw .invalid
+        }
+        guard !kind.isLocalOnly, let traits = traits(of: folder.account) else { return }
+        let path = try FileSystemError.translating { () throws(CatalogError) in
+            try catalog.servicePath(of: folder.inode)
+        }
+        let refusal = traits.names.refusal(
+            kind == .symlink ? name + ShownName.linkEnding : name,
+            kind == .folder ? .folder : .file, path?.parts.count ?? 0)
+        switch refusal {
+        case .refused(let reason): throw .nameRefused(reason: reason)
+        case .tooLong: throw .nameTooLong
+        case nil: return
+        }
+    }
+
+    // MARK: Attributes
+
+    func entry(_ node: Node) -> Entry {
+        Entry(
+            attributes: attributes(of: node),
+            validity: node.kind == .nativeDocument ? .nativeDocument : .day)
+    }
+
+    func attributes(of node: Node) -> FileAttributes {
+        var size = node.kind == .folder ? 0 : node.size
+        var modified = node.modified
+        if let live = table.openFile(node.inode)?.live { (size, modified) = live }
+        let kind: FileKind
+        var mode: UInt16
+        switch node.kind {
+        case .folder: (kind, mode) = (.folder, 0o755)
+        case .file: (kind, mode) = (.file, 0o644)
+        case .nativeDocument: (kind, mode) = (.file, 0o444)
+        case .symlink:
+            (kind, mode) = (.symlink, 0o777)
+            if let target = node.target { size = Int64(target.utf8.count) }
+        case .shortcut:
+            (kind, mode) = (.symlink, 0o777)
+            size = Int64((try? shortcutPath(node))?.utf8.count ?? 0)
+        case .fifo: (kind, mode) = (.fifo, 0o644)
+        case .socket: (kind, mode) = (.socket, 0o644)
+        }
+        if let own = node.mode, kind != .symlink { mode = own }
+        if kind != .symlink, node.kind == .nativeDocument || !node.permissions.contains(.write) {
+            mode &= ~0o222
+        }
+        if node.inode == .root { mode = 0o555 }
+        let isLinked = node.parent != nil || node.inode == .root
+        return FileAttributes(
+            inode: node.inode, kind: kind, size: size, blocks: (size + 511) / 512,
+            modified: modified, changed: max(node.changed, node.modified),
+            accessed: node.accessed ?? modified, mode: mode,
+            owner: node.owner ?? settings.owner, group: node.group ?? settings.group,
+            linkCount: kind == .folder ? 2 : isLinked ? 1 : 0)
+    }
+}
