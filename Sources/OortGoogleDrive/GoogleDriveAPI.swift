@@ -12,7 +12,7 @@ public struct GoogleDriveEndpoints: Sendable, Hashable {
     public var oauth: String
 
     /// Google's own servers.
-    public static let real = GoogleDriveEndpoints(
+    public static let live = GoogleDriveEndpoints(
         api: "https://www.googleapis.com",
         accounts: "https://accounts.google.com",
         oauth: "https://oauth2.googleapis.com")

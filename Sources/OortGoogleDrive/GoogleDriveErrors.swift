@@ -1,6 +1,6 @@
 import Foundation
 import OortModel
-import OortTransport
+public import OortTransport
 
 /// A refusal as Drive words it: status and the first error's `reason`, by which alone we decide.
 /// Source: developers.google.com/workspace/drive/api/guides/handle-errors.
@@ -90,17 +90,11 @@ struct DriveFailure: Sendable {
     }
 }
 
-/// Which of Drive's answers only ask for patience, for the decorators that know no service.
-public enum GoogleDriveErrors {
-    /// Whether an answer of this status and body says "slow down", and so: certainly not done.
-    public static func isRateLimit(status: Int, body: [UInt8]) -> Bool {
-        switch status {
-        case 429: return true
-        case 403:
-            let failure = DriveFailure(status: status, body: body, retryAfter: nil)
-            if case .rateLimited = failure.error.kind { return true }
-            return false
-        default: return false
-        }
+extension AnswerRules {
+    /// The standard's rules, and on top the 403s by which Drive only asks for patience.
+    public static let googleDrive = AnswerRules { answer in
+        guard answer.head.status == 403 else { return AnswerRules.standard.meaning(answer) }
+        guard case .rateLimited(let wait) = DriveFailure(answer).error.kind else { return .final }
+        return .notDone(retryAfter: wait)
     }
 }

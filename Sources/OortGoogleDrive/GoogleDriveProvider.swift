@@ -7,10 +7,7 @@ import Synchronization
 /// Drive addresses by id only, allows any name and any number of items of one name, and has neither
 /// a long poll nor (in v3) preconditions; the facts are in `docs/providers/googledrive.md`.
 public final class GoogleDriveProvider: Provider {
-    /// How Drive differs from the others; the same for every account.
-    public static let traits = makeTraits()
-
-    public var traits: ProviderTraits { Self.traits }
+    public let traits: ProviderTraits
 
     let api: GoogleDriveAPI
     let clock: any Clock<Duration>
@@ -26,10 +23,12 @@ public final class GoogleDriveProvider: Provider {
 
     /// A provider that sends through `client`, which adds the account's token.
     ///
+    /// `partSize` is cut to a multiple of what an upload session takes; `clock` is what it waits by.
     /// `revoke` takes the token back at the service, which only the keeper of the token can do.
     public init(
         client: any HTTPClient,
-        endpoints: GoogleDriveEndpoints = .real,
+        endpoints: GoogleDriveEndpoints = .live,
+        partSize: Int64 = 16 << 20,
         clock: any Clock<Duration> = ContinuousClock(),
         revoke: @escaping @Sendable () async throws(ProviderError) -> Void = {
             () throws(ProviderError) in
@@ -39,9 +38,12 @@ public final class GoogleDriveProvider: Provider {
         api = GoogleDriveAPI(client: client, endpoints: endpoints)
         self.clock = clock
         self.revoke = revoke
+        traits = Self.traits(partSize: max(partSize / Self.partMultiple, 1) * Self.partMultiple)
     }
 
-    private static func makeTraits() -> ProviderTraits {
+    private static let partMultiple: Int64 = 256 << 10
+
+    private static func traits(partSize: Int64) -> ProviderTraits {
         let names = NameRules(comparison: .exact, allowsDuplicates: true) { name, _, depth in
             if name.isEmpty { return .refused(reason: "Drive calls an empty name \"Untitled\"") }
             // 100 levels of folders, and a length that nobody has documented.
@@ -50,7 +52,7 @@ public final class GoogleDriveProvider: Provider {
         var traits = ProviderTraits(
             addressing: .id, names: names, hashAlgorithm: .md5,
             largestSimpleUpload: 5_000_000, largestFile: 5 << 40,
-            uploadPartMultiple: 256 << 10, uploadPartSize: 16 << 20)
+            uploadPartMultiple: partMultiple, uploadPartSize: partSize)
         traits.batchSizes.createFolder = 100
         traits.batchSizes.move = 100
         traits.batchSizes.delete = 100
