@@ -20,6 +20,7 @@ let argumentParser = Target.Dependency.product(
 let collections = Target.Dependency.product(name: "Collections", package: "swift-collections")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let flyingFox = Target.Dependency.product(name: "FlyingFox", package: "FlyingFox")
+let flyingSocks = Target.Dependency.product(name: "FlyingSocks", package: "FlyingFox")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let lifecycle = Target.Dependency.product(
     name: "ServiceLifecycle", package: "swift-service-lifecycle")
@@ -101,11 +102,14 @@ let package = Package(
                 dependencies: [
                     "OortModel", "OortCatalog", "OortContentStore", "OortSync", "OortFileSystem",
                     "OortFUSE", "SwiftFUSE", "OortTransport", "OortSignIn", "OortSimulators",
-                    argumentParser, flyingFox, lifecycle, logging, system, toml,
+                    argumentParser, flyingFox, flyingSocks, lifecycle, logging, system, toml,
                 ] + services.map { .init(stringLiteral: "Oort\($0)") },
                 swiftSettings: strict),
 
             tests("SwiftFUSETests", ["SwiftFUSE", "MountTesting"]),
+            tests(
+                "OortCommandTests",
+                ["oort", "OortSignIn", "OortSimulators", argumentParser, logging, lifecycle]),
             tests("OortModelTests", ["OortModel"]),
             tests("OortPlannerTests", ["OortPlanner", "OortModel"]),
             tests("OortCatalogTests", ["OortCatalog", "OortModel", grdb, logging]),

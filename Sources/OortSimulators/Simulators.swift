@@ -13,7 +13,16 @@ public enum Simulators {
         Maker(name: "dropbox") {
             DropboxSimulator(
                 account: $0 ? DropboxSimulator.sampleAccount() : DropboxSimulator.emptyAccount())
-        }
+        },
+        Maker(name: "drive") {
+            $0 ? GoogleDriveSimulator.sample() : GoogleDriveSimulator.empty()
+        },
+        Maker(name: "onedrive") {
+            $0
+                ? SimulatedOneDrive.sample()
+                : SimulatedOneDrive(
+                    account: SimulatedAccount(tree: SimulatedOneDrive.makeTree(seed: 3)))
+        },
     ]
 
     /// A running service with tokens that are good for its account.

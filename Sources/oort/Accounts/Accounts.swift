@@ -1,0 +1,232 @@
+import Foundation
+import Logging
+import OortModel
+import OortSignIn
+import OortTransport
+
+/// The user's accounts: who is signed in where, and with which tokens.
+struct Accounts: Sendable {
+    /// The list of accounts.
+    let registry: AccountRegistry
+    /// Where tokens lie.
+    let store: any TokenStore
+    private let settings: Settings
+    private let wire: CurlClient
+    private let logger = Logger(label: "oort") { _ in SwiftLogNoOpLogHandler() }
+
+    /// The user's accounts, with tokens in `store`.
+    ///
+    /// - Throws: `Failure` when the network library cannot be set up.
+    init(_ surroundings: Surroundings, store: any TokenStore) throws(Failure) {
+        registry = AccountRegistry(folders: surroundings.folders)
+        self.store = store
+        settings = surroundings.settings
+        wire = try Wire.make(settings)
+    }
+
+    /// The user's accounts, with tokens wherever this desktop keeps them.
+    init(_ surroundings: Surroundings) async throws(Failure) {
+        try self.init(
+            surroundings,
+            store: await AutomaticTokenStore(directory: surroundings.folders.tokensFolder)
+        )
+    }
+
+    /// Ends all connections.
+    func shutdown() async { await wire.shutdown() }
+
+    /// A way to sign in at a service under a registration.
+    func signIn(_ service: CloudService, _ client: OAuthClient) -> SignIn {
+        SignIn(
+            service: service.authorization(Hosts(settings.service(service.name).endpoints)),
+            client: client,
+            http: RetryingClient(wire, policy: Self.patience)
+        )
+    }
+
+    /// The registration of an earlier sign-in under this name, if there was one.
+    func client(ofAccount name: String) async throws(Failure) -> OAuthClient? {
+        do throws(SignInError) {
+            return try await store.credentials(of: name)?.client
+        } catch {
+            throw storeFailure(error)
+        }
+    }
+
+    /// Asks the service whose credentials these are, and keeps them as an account.
+    ///
+    /// - Parameters:
+    ///   - credentials: tokens, and the registration that they belong to.
+    ///   - service: where they are from.
+    ///   - name: the user's name for it; nil finds the account's old name, or a free one.
+    /// - Returns: the account as it is on the list now.
+    /// - Throws: `Failure` when the service refuses them, or the name is another account's.
+    func add(
+        _ credentials: Credentials,
+        service: CloudService,
+        name: String?
+    ) async throws(Failure) -> RegisteredAccount {
+        let trial = MemoryTokenStore(credentials, of: service.name)
+        let connection = AccountConnection(
+            account: service.name,
+            service: service,
+            settings: settings,
+            store: trial,
+            wire: wire,
+            policy: Self.patience,
+            logger: logger
+        )
+        let identity: AccountIdentity
+        let current: Credentials
+        do throws(ProviderError) {
+            identity = try await connection.provider.identity()
+        } catch {
+            throw ProviderWords.signInFailure(error, service: service)
+        }
+        do throws(SignInError) {
+            // The trial may have refreshed them.
+            current = try await trial.credentials(of: service.name) ?? credentials
+        } catch {
+            throw storeFailure(error)
+        }
+        let account = RegisteredAccount(
+            name: try self.name(for: identity, at: service, wish: name),
+            service: service.name,
+            identity: identity.id,
+            displayName: identity.displayName,
+            email: identity.email
+        )
+        do throws(SignInError) {
+            try await store.keep(current, of: account.name)
+        } catch {
+            throw storeFailure(error)
+        }
+        try registry.put(account)
+        return account
+    }
+
+    /// Revokes and forgets an account's tokens and takes it off the list.
+    ///
+    /// - Returns: what could not be done, for people.
+    func remove(_ account: RegisteredAccount) async throws(Failure) -> String? {
+        var warning: String?
+        if let service = Services.named(account.service) {
+            let connection = AccountConnection(
+                account: account.name,
+                service: service,
+                settings: settings,
+                store: store,
+                wire: wire,
+                policy: Self.patience,
+                logger: logger
+            )
+            do throws(SignInError) {
+                try await connection.tokens.signOut()
+            } catch {
+                warning = """
+                    \(service.title) could not be told to revoke the token: \(error)
+                    It is forgotten here; to be sure, remove Oort from the connected apps in \
+                    your account's settings at \(service.title).
+                    """
+            }
+        } else {
+            do throws(SignInError) {
+                try await store.forget(account.name)
+            } catch {
+                throw storeFailure(error)
+            }
+        }
+        try registry.remove(named: account.name)
+        return warning
+    }
+
+    private func name(
+        for identity: AccountIdentity,
+        at service: CloudService,
+        wish: String?
+    ) throws(Failure) -> String {
+        let all = try registry.accounts()
+        guard let wish else {
+            let old = all.first { $0.service == service.name && $0.identity == identity.id }
+            return old?.name ?? AccountName.free(for: service.name, among: all.map(\.name))
+        }
+        if let taken = all.first(where: { $0.name == wish }),
+            taken.service != service.name
+                || (taken.identity != nil && taken.identity != identity.id)
+        {
+            let person = taken.email ?? taken.displayName ?? taken.service
+            throw Failure(
+                "The name \"\(wish)\" is already that of another account (\(person)).",
+                advice: "Choose another name with --name, or sign that one out first: "
+                    + "oort logout \(Shell.quoted(wish))"
+            )
+        }
+        return wish
+    }
+
+    private func storeFailure(_ error: SignInError) -> Failure {
+        Failure(
+            "The tokens in \(store.place) cannot be used: \(error)",
+            advice: "Unlock the desktop's keyring, or check the permissions of the folder."
+        )
+    }
+
+    /// A person waits in front of the terminal.
+    private static var patience: RetryPolicy {
+        var policy = RetryPolicy()
+        policy.interactivePatience = .seconds(10)
+        return policy
+    }
+}
+
+/// libcurl as the settings want it.
+enum Wire {
+    /// A client with its threads, which end with it.
+    ///
+    /// - Throws: `Failure` when the certificates cannot be read or libcurl cannot be set up.
+    static func make(_ settings: Settings) throws(Failure) -> CurlClient {
+        if let file = settings.caFile, !FileManager.default.isReadableFile(atPath: file) {
+            throw Failure(
+                "The certificates \(file) cannot be read.",
+                advice: "Name a PEM file with --ca-file, or in the settings as ca_file."
+            )
+        }
+        do {
+            return try CurlClient(
+                settings: CurlClient.Settings(
+                    userAgent: "oort/\(OortVersion.current) (gzip)",
+                    caFile: settings.caFile
+                )
+            )
+        } catch {
+            throw Failure(
+                "The network library cannot be set up: \(error)",
+                advice: "Check the limits of open files and memory (ulimit -a)."
+            )
+        }
+    }
+}
+
+/// A provider's errors in words for people.
+enum ProviderWords {
+    /// Why a sign-in came to nothing.
+    static func signInFailure(_ error: ProviderError, service: CloudService) -> Failure {
+        switch error.kind {
+        case .signedOut, .noPermission:
+            Failure(
+                "\(service.title) does not accept the token for \(service.name): \(error.detail)",
+                advice: "Sign in again: oort login \(service.name)"
+            )
+        case .offline, .outcomeUnknown, .rateLimited:
+            Failure(
+                "\(service.title) cannot be reached: \(error.detail)",
+                advice: "Check the network, HTTPS_PROXY and --ca-file, and try again."
+            )
+        default:
+            Failure(
+                "\(service.title) did not tell whose account \(service.name) is: \(error)",
+                advice: "Try again; if it stays, the registration may lack a permission."
+            )
+        }
+    }
+}

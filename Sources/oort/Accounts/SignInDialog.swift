@@ -1,0 +1,114 @@
+import Foundation
+import OortSignIn
+
+/// Leads a person through a sign-in on the terminal.
+struct SignInDialog {
+    private let service: CloudService
+    private let signIn: SignIn
+
+    init(service: CloudService, signIn: SignIn) {
+        self.service = service
+        self.signIn = signIn
+    }
+
+    /// Signs in by whichever way fits.
+    ///
+    /// - Parameter opensBrowser: whether this machine's browser is to be used.
+    /// - Returns: the tokens and the registration that they belong to.
+    /// - Throws: `Failure` in words for the person.
+    func run(opensBrowser: Bool) async throws(Failure) -> Credentials {
+        do throws(SignInError) {
+            let tokens = opensBrowser ? try await withBrowser() : try await withoutBrowser()
+            return Credentials(client: signIn.client, tokens: tokens)
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    private func withBrowser() async throws(SignInError) -> Tokens {
+        try await signIn.withBrowser { url in
+            Console.write(
+                "Your browser asks whether Oort may use your \(service.title). If it does"
+            )
+            Console.write("not open, go to this address on this machine:\n\n  \(url)\n")
+            Browser.open(url)
+        }
+    }
+
+    private func withoutBrowser() async throws(SignInError) -> Tokens {
+        if signIn.service.deviceURL != nil {
+            return try await signIn.withDevice { prompt in
+                Console.write("On any device go to\n\n  \(prompt.url)\n")
+                Console.write("and type this code: \(prompt.userCode)")
+            }
+        }
+        if signIn.service.showsCode {
+            return try await signIn.withCopiedCode { url in
+                Console.write("In a browser on any machine go to\n\n  \(url)\n")
+                Console.write("allow Oort in, and type the code that it shows here:")
+                return readLine()
+            }
+        }
+        return try await signIn.withBrowser { url in
+            Console.write("Go to this address in a browser on this machine:\n\n  \(url)\n")
+        }
+    }
+
+    private func failure(_ error: SignInError) -> Failure {
+        let advice: String? =
+            switch error {
+            case .denied, .timedOut, .stateMismatch: "Try again: oort login \(service.name)"
+            case .refused:
+                "Check the client id and what README.md says of \(service.title)'s registration."
+            case .portsTaken: "End that program and try again."
+            case .unsupported: "Use another way: a browser, or --token-file FILE."
+            case .transport: "Check the network, HTTPS_PROXY and --ca-file, and try again."
+            case .malformedAnswer, .tokenFile, .store: nil
+            }
+        return Failure("\(service.title): \(error).", advice: advice)
+    }
+}
+
+/// The desktop's browser.
+enum Browser {
+    /// Opens an address; when there is no browser, the address on the terminal must do.
+    static func open(_ url: String) {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = ["xdg-open", url]
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try? process.run()
+    }
+}
+
+/// The file of `--token-file`.
+enum TokenFile {
+    /// Reads it; `-` is standard input.
+    ///
+    /// - Throws: `Failure` naming the file; never its content.
+    static func read(_ path: String) throws(Failure) -> Tokens {
+        let data: Data?
+        if path == "-" {
+            data = try? FileHandle.standardInput.readToEnd() ?? Data()
+        } else {
+            data = FileManager.default.contents(atPath: MountPoint(path).path)
+        }
+        guard let data else {
+            throw Failure(
+                "The token file \(path) cannot be read.",
+                advice: "Name a readable file, or - for standard input."
+            )
+        }
+        do throws(SignInError) {
+            return try Tokens(tokenFile: [UInt8](data))
+        } catch {
+            throw Failure(
+                "The token file \(path == "-" ? "on standard input" : path): \(error).",
+                advice: "It must hold {\"access_token\": …, \"refresh_token\": …, "
+                    + "\"expires_at\": …}, all but the first optional."
+            )
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import ArgumentParser
+import Foundation
+import OortSignIn
+import OortSimulators
+import Synchronization
+
+/// `oort demo`.
+struct DemoCommand: AsyncParsableCommand, StopsOrderly {
+    static let configuration = CommandConfiguration(
+        commandName: "demo",
+        abstract: "Mount three simulated clouds; no account is needed.",
+        discussion: """
+            The clouds run inside this program and speak the real services' protocols on this \
+            machine only. The demo stays until Ctrl-C and leaves nothing behind: its settings, \
+            state and cache lie in a temporary folder, and your own mount is not touched.
+            """
+    )
+
+    @Argument(
+        help: ArgumentHelp(
+            "The folder to mount on (default: ~/clouds).",
+            valueName: "mountpoint"
+        ),
+        completion: .directory
+    )
+    var mountPoint: String?
+
+    func run() async throws {
+        let demo = try DemoFolders()
+        defer { demo.remove() }
+        let point = MountPoint(mountPoint ?? demo.folders.defaultMountPoint)
+        let isNew = !FileManager.default.fileExists(atPath: point.path)
+        defer { if isNew { _ = unsafe rmdir(point.path) } }
+
+        let simulators = try await DemoClouds.start()
+        do {
+            try await mount(simulators, demo, at: point)
+        } catch {
+            await simulators.stop()
+            throw error
+        }
+        await simulators.stop()
+    }
+
+    private func mount(
+        _ simulators: DemoClouds,
+        _ demo: DemoFolders,
+        at point: MountPoint
+    ) async throws {
+        try demo.write(settings: simulators.settings)
+        let surroundings = try Surroundings(folders: demo.folders)
+        try await simulators.register(in: surroundings)
+        let file = try LogFile(path: demo.folders.logFile)
+        let options = MountOptions(
+            folders: demo.folders,
+            settings: surroundings.settings,
+            mountPoint: point
+        )
+        let words = Self.words(mountPoint: point.path, demo: demo)
+        try await Daemon(options: options, log: { file.write($0) }).run(
+            make: CloudMount.make,
+            ready: { _ in Console.write(words) }
+        )
+    }
+
+    private static func words(mountPoint: String, demo: DemoFolders) -> String {
+        let path = Shell.quoted(mountPoint)
+        return """
+            Three simulated clouds are mounted at \(mountPoint).
+
+            Try in another terminal:
+              ls -l \(path) \(path)/drive
+              cp -r /usr/share/doc/bash \(path)/dropbox/
+              mv \(path)/dropbox/bash \(path)/onedrive/
+              df -h \(path)/*
+              getfattr -d \(path)/dropbox/Welcome.txt
+
+            To let `oort status`, `oort status --watch` and `oort sync` there speak to the demo:
+              source \(demo.environmentFile)
+
+            Ctrl-C ends the demo; nothing is left behind.
+            """
+    }
+}

@@ -1,0 +1,141 @@
+import ArgumentParser
+import Foundation
+import OortSignIn
+
+/// `oort login`.
+struct LoginCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "login",
+        abstract: "Sign in to a cloud, or sign in again.",
+        discussion: """
+            Opens the service's page in your browser and waits for your answer there. The account \
+            becomes a folder under the mount point, at once if a mount runs.
+
+            A service lets registered programs in only: make a registration of your own once \
+            (README.md says how) and give its client id here, or in config.toml.
+            """
+    )
+
+    @Argument(help: "The service: \(ServiceName.allValueStrings.joined(separator: ", ")).")
+    var service: ServiceName
+
+    @Option(help: "Your name for the account, which is its folder (default: the service's).")
+    var name: String?
+
+    @Option(
+        name: .customLong("client-id"),
+        help: ArgumentHelp("The client id of your registration.", valueName: "id")
+    )
+    var clientID: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A file with the registration's secret, if it has one.",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var clientSecretFile: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Take the tokens from this JSON file (- is standard input) in place of a browser.",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var tokenFile: String?
+
+    @Flag(help: "Open no browser here: show an address, and a code where the service has them.")
+    var noBrowser = false
+
+    func run() async throws {
+        let surroundings = try Surroundings()
+        try surroundings.folders.make()
+        if let name { try AccountName.check(name) }
+        let accounts = try await Accounts(surroundings)
+        let service = service.service
+        let settings = surroundings.settings.service(service.name)
+        let client = try await client(service, settings, accounts)
+        let credentials: Credentials
+        if let tokenFile {
+            credentials = Credentials(client: client, tokens: try TokenFile.read(tokenFile))
+        } else {
+            guard let client else { throw Self.noRegistration(service, surroundings) }
+            let dialog = SignInDialog(
+                service: service,
+                signIn: accounts.signIn(service, client)
+            )
+            credentials = try await dialog.run(opensBrowser: !noBrowser)
+        }
+        let account = try await accounts.add(credentials, service: service, name: name)
+        let person = [account.displayName, account.email].compactMap(\.self)
+            .joined(separator: ", ")
+        Console.write(
+            "Signed in to \(service.title) as \(person); the account is \"\(account.name)\"."
+        )
+        Console.write("Its tokens lie in \(accounts.store.place).")
+        let control = ControlClient(folders: surroundings.folders)
+        if control.isMountRunning {
+            try await control.accountAdded(account.name)
+            Console.write("It is mounted now.")
+        } else {
+            Console.write("Mount it: oort mount")
+        }
+    }
+
+    /// The registration: from the flags, the settings, or the last sign-in under this name.
+    private func client(
+        _ service: CloudService,
+        _ settings: Settings.Service,
+        _ accounts: Accounts
+    ) async throws(Failure) -> OAuthClient? {
+        guard let id = clientID ?? settings.clientID else {
+            return try await accounts.client(ofAccount: name ?? service.name)
+        }
+        let file = clientSecretFile ?? settings.clientSecretFile
+        return OAuthClient(
+            id: id,
+            secret: try file.map { path throws(Failure) in try Self.secret(path) }
+        )
+    }
+
+    private static func secret(_ path: String) throws(Failure) -> Secret {
+        let path = MountPoint(path).path
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+            throw Failure(
+                "The client secret's file \(path) cannot be read.",
+                advice: "Name a text file that holds the secret and nothing else."
+            )
+        }
+        return Secret(text.trimmingCharacters(in: .whitespacesAndNewlines))
+    }
+
+    private static func noRegistration(
+        _ service: CloudService,
+        _ surroundings: Surroundings
+    ) -> Failure {
+        Failure(
+            "\(service.title) lets registered programs in only, and there is no client id for it.",
+            advice: """
+                Register once as README.md says, then: oort login \(service.name) --client-id ID
+                or put it into \(surroundings.folders.settingsFile):
+                  [\(service.name)]
+                  client_id = "ID"
+                """
+        )
+    }
+}
+
+/// A service's name as an argument.
+struct ServiceName: ExpressibleByArgument, Sendable {
+    /// The service.
+    let service: CloudService
+
+    init?(argument: String) {
+        guard let service = Services.named(argument) else { return nil }
+        self.service = service
+    }
+
+    static var allValueStrings: [String] { Services.all.map(\.name) }
+}

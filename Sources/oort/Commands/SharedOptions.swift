@@ -1,0 +1,91 @@
+import ArgumentParser
+
+/// What every command needs: the folders and the settings in them.
+struct Surroundings: Sendable {
+    /// The user's folders.
+    let folders: Folders
+    /// What `config.toml` says.
+    let settings: Settings
+
+    /// Reads the settings.
+    ///
+    /// - Throws: `Failure` naming file and key.
+    init() throws(Failure) {
+        try self.init(folders: Folders())
+    }
+
+    /// Reads the settings of these folders.
+    init(folders: Folders) throws(Failure) {
+        self.folders = folders
+        settings = try SettingsFile(
+            path: folders.settingsFile,
+            serviceNames: Services.all.map(\.name)
+        ).read()
+    }
+}
+
+/// The flags of a mount.
+struct MountFlags: ParsableArguments {
+    @Flag(help: "Refuse every change.")
+    var readOnly = false
+
+    @Flag(help: "Let other users of this machine in (needs user_allow_other in /etc/fuse.conf).")
+    var allowOther = false
+
+    @Option(
+        help: ArgumentHelp(
+            "The most room for contents that can be fetched again, such as 20G.",
+            valueName: "size"
+        )
+    )
+    var cacheSize: ByteSize?
+
+    @Option(
+        help: ArgumentHelp(
+            "How often to ask the clouds for news, such as 60s.",
+            valueName: "time"
+        )
+    )
+    var pollInterval: TimeSpan?
+
+    @Option(
+        help: ArgumentHelp(
+            "How long a file rests after its last change before it goes out, such as 1s.",
+            valueName: "time"
+        )
+    )
+    var settle: TimeSpan?
+
+    @Option(
+        help: ArgumentHelp(
+            "Trust the certificates of this PEM file in place of the system's.",
+            valueName: "file"
+        )
+    )
+    var caFile: String?
+
+    @Flag(name: .shortAndLong, help: "Log every step.")
+    var verbose = false
+
+    /// The mount that the flags and the settings ask for together; flags win.
+    func options(
+        _ surroundings: Surroundings,
+        mountPoint: String?
+    ) -> MountOptions {
+        var settings = surroundings.settings
+        if let cacheSize { settings.cacheSize = cacheSize }
+        if let pollInterval { settings.pollInterval = pollInterval }
+        if let settle { settings.settle = settle }
+        if let caFile { settings.caFile = MountPoint(caFile).path }
+        let path =
+            mountPoint ?? settings.mountPoint ?? surroundings.folders.defaultMountPoint
+        return MountOptions(
+            folders: surroundings.folders,
+            settings: settings,
+            mountPoint: MountPoint(path),
+            isReadOnly: readOnly,
+            allowsOtherUsers: allowOther,
+            isVerbose: verbose
+        )
+    }
+}

@@ -1,0 +1,110 @@
+import ArgumentParser
+import Foundation
+
+/// `oort status`.
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Show accounts, room, transfers, pending changes, conflicts and errors."
+    )
+
+    @Flag(help: "Print JSON, with --watch one object a line.")
+    var json = false
+
+    @Flag(help: "Show it again every second until Ctrl-C.")
+    var watch = false
+
+    func run() async throws {
+        let folders = try Folders()
+        guard watch else {
+            show(try await report(folders), clearing: false)
+            return
+        }
+        while true {
+            show(try await report(folders), clearing: Console.isTerminal && !json)
+            try await Task.sleep(for: .seconds(1))
+        }
+    }
+
+    private func report(_ folders: Folders) async throws -> StatusReport {
+        let client = ControlClient(folders: folders)
+        if client.isMountRunning { return try await client.status() }
+        return try RestingState(folders: folders).report()
+    }
+
+    private func show(_ report: StatusReport, clearing: Bool) {
+        if json {
+            if let data = try? ControlCoding.encode(report, pretty: !watch) {
+                Console.write(String(decoding: data, as: UTF8.self))
+            }
+        } else {
+            let text = StatusText.text(report)
+            Console.write(clearing ? "\u{1B}[H\u{1B}[2J" + text : text)
+        }
+    }
+}
+
+/// The status in words.
+enum StatusText {
+    /// The whole report.
+    static func text(_ report: StatusReport) -> String {
+        var lines: [String] = []
+        if let mount = report.mount {
+            lines.append("Mounted at \(mount.mountPoint) (process \(mount.process))")
+            lines.append(
+                "Cache: \(ByteSize(bytes: mount.cachedBytes)) of "
+                    + "\(ByteSize(bytes: mount.cacheLimit))"
+            )
+        } else {
+            lines.append("Not mounted; `oort mount` mounts the accounts.")
+        }
+        if report.accounts.isEmpty {
+            lines.append("No account is signed in; `oort login SERVICE` adds one.")
+        }
+        for account in report.accounts { lines += ["", head(account)] + details(account) }
+        return lines.joined(separator: "\n")
+    }
+
+    /// One pending change with its error and what happens next.
+    static func line(_ change: PendingChange) -> String {
+        var text = "\(change.action): \(change.path)"
+        if let error = change.error { text += "\n      \(error)" }
+        if let next = change.next { text += "\n      \(next)" }
+        return text
+    }
+
+    private static func head(_ account: AccountStatus) -> String {
+        var parts = [account.service]
+        if let person = account.person { parts.append(person) }
+        if let used = account.usedBytes {
+            let room = account.totalBytes.map { " of \(ByteSize(bytes: $0))" } ?? ""
+            parts.append("\(ByteSize(bytes: used))\(room) in use")
+        }
+        if let count = account.knownItems { parts.append("\(count) items") }
+        return "\(account.name): \(account.state.rawValue) (\(parts.joined(separator: ", ")))"
+    }
+
+    private static func details(_ account: AccountStatus) -> [String] {
+        var lines: [String] = []
+        if let trouble = account.trouble { lines.append("  ! \(trouble)") }
+        for transfer in account.transfers {
+            let percent =
+                transfer.totalBytes > 0 ? transfer.doneBytes * 100 / transfer.totalBytes : 100
+            lines.append(
+                "  \(transfer.isUpload ? "up  " : "down") \(percent)% of "
+                    + "\(ByteSize(bytes: transfer.totalBytes)): \(transfer.path)"
+            )
+        }
+        if account.pendingCount > 0 {
+            lines.append("  \(account.pendingCount) pending:")
+            lines += account.pending.map { "    " + line($0) }
+            let unseen = account.pendingCount - account.pending.count
+            if unseen > 0 { lines.append("    ... and \(unseen) more") }
+        }
+        if !account.conflicts.isEmpty {
+            lines.append("  \(account.conflicts.count) conflict copies, please look:")
+            lines += account.conflicts.map { "    \($0)" }
+        }
+        return lines
+    }
+}

@@ -1,0 +1,57 @@
+import ArgumentParser
+import Foundation
+
+/// `oort sync`.
+struct SyncCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sync",
+        abstract: "Wait until the clouds have everything.",
+        discussion: """
+            Sends what is pending at once. Exits with 0 when the clouds have everything, or with 1 \
+            and a list of what is missing.
+            """
+    )
+
+    @Argument(
+        help: "A file or folder under the mount point (default: everything).",
+        completion: .file()
+    )
+    var path: String?
+
+    @Option(
+        help: ArgumentHelp("Give up after this time, such as 60s.", valueName: "time")
+    )
+    var timeout: TimeSpan?
+
+    func run() async throws {
+        let request = SyncRequest(
+            path: path.map { MountPoint($0).path },
+            timeoutSeconds: timeout?.seconds
+        )
+        let shows = isatty(STDERR_FILENO) == 1
+        let last = try await ControlClient(folders: try Folders()).sync(request) { progress in
+            guard shows, progress.state == .waiting else { return }
+            FileHandle.standardError.write(
+                Data("\r\u{1B}[K\(progress.pendingCount) changes to go".utf8)
+            )
+        }
+        if shows { FileHandle.standardError.write(Data("\r\u{1B}[K".utf8)) }
+        guard last.state != .done else { return }
+        for change in last.pending { Console.write(StatusText.line(change)) }
+        let unseen = last.pendingCount - last.pending.count
+        if unseen > 0 { Console.write("... and \(unseen) more") }
+        let what = last.pendingCount == 1 ? "1 change" : "\(last.pendingCount) changes"
+        switch last.state {
+        case .timedOut:
+            throw Failure(
+                "\(what) did not reach the cloud within \(timeout.map(\.description) ?? "the time").",
+                advice: "They are kept and go on going out; `oort status` shows how."
+            )
+        default:
+            throw Failure(
+                "\(what) cannot reach the cloud now.",
+                advice: "They are kept; the list above says what each one needs."
+            )
+        }
+    }
+}

@@ -1,0 +1,167 @@
+import FlyingFox
+import FlyingSocks
+import Foundation
+
+/// Asks the running mount through its control socket.
+struct ControlClient: Sendable {
+    private let folders: Folders
+
+    init(folders: Folders) { self.folders = folders }
+
+    /// Whether a mount runs for this user's state.
+    var isMountRunning: Bool { InstanceLock.isHeld(path: folders.lockFile) }
+
+    /// What `oort status` shows.
+    func status() async throws(Failure) -> StatusReport {
+        try await ask("GET", "/status", Nothing(), answer: StatusReport.self)
+    }
+
+    /// Asks for an orderly stop; the mount answers before it stops.
+    ///
+    /// - Returns: where it was mounted.
+    func unmount(_ mountPoint: String?) async throws(Failure) -> String {
+        let answer = try await ask(
+            "POST",
+            "/unmount",
+            UnmountRequest(mountPoint: mountPoint),
+            answer: UnmountRequest.self
+        )
+        return answer.mountPoint ?? ""
+    }
+
+    /// Tells of an account that was signed in.
+    func accountAdded(_ name: String) async throws(Failure) {
+        _ = try await ask(
+            "POST",
+            "/accounts/added",
+            AccountRequest(name: name),
+            answer: AccountRequest.self
+        )
+    }
+
+    /// Tells of an account that is being signed out.
+    func accountRemoved(_ name: String) async throws(Failure) {
+        _ = try await ask(
+            "POST",
+            "/accounts/removed",
+            AccountRequest(name: name),
+            answer: AccountRequest.self
+        )
+    }
+
+    /// Waits for the cloud, telling how it goes.
+    ///
+    /// - Returns: the last word.
+    func sync(
+        _ request: SyncRequest,
+        progress: (SyncProgress) -> Void
+    ) async throws(Failure) -> SyncProgress {
+        do {
+            var client = HTTPClient()
+            let response = try await client.sendHTTPRequest(
+                try message("POST", "/sync", request),
+                to: try address()
+            )
+            guard case .httpBody(let body) = response.payload else { throw Self.silence }
+            var line = Data()
+            var last: SyncProgress?
+            for try await part in body {
+                guard response.statusCode == .ok else {
+                    line += part
+                    continue
+                }
+                for byte in part {
+                    guard byte == UInt8(ascii: "\n") else {
+                        line.append(byte)
+                        continue
+                    }
+                    let value = try ControlCoding.decode(SyncProgress.self, from: line)
+                    line = Data()
+                    last = value
+                    progress(value)
+                }
+            }
+            guard response.statusCode == .ok else {
+                throw try ControlCoding.decode(ControlFailure.self, from: line).failure
+            }
+            guard let last, last.state != .waiting else {
+                throw Failure(
+                    "The mount stopped before the cloud had everything.",
+                    advice: "What is missing is kept; mount again: oort mount"
+                )
+            }
+            return last
+        } catch {
+            throw translate(error)
+        }
+    }
+
+    private func ask<Answer: Decodable>(
+        _ method: String,
+        _ path: String,
+        _ body: some Encodable,
+        answer: Answer.Type
+    ) async throws(Failure) -> Answer {
+        do {
+            var client = HTTPClient()
+            let response = try await client.sendHTTPRequest(
+                try message(method, path, body),
+                to: try address()
+            )
+            let data = try await response.bodyData
+            guard response.statusCode == .ok else {
+                throw try ControlCoding.decode(ControlFailure.self, from: data).failure
+            }
+            return try ControlCoding.decode(Answer.self, from: data)
+        } catch {
+            throw translate(error)
+        }
+    }
+
+    private func message(
+        _ method: String,
+        _ path: String,
+        _ body: some Encodable
+    ) throws -> HTTPRequest {
+        let data = method == "GET" ? Data() : try ControlCoding.encode(body)
+        return HTTPRequest(
+            method: HTTPMethod(method),
+            version: .http11,
+            path: path,
+            query: [],
+            headers: [
+                .host: "oort", .contentType: "application/json",
+                .contentLength: "\(data.count)", .connection: "close",
+            ],
+            body: data
+        )
+    }
+
+    private func address() throws(Failure) -> sockaddr_un {
+        guard isMountRunning else { throw Self.notMounted }
+        guard folders.socket.utf8.count < 108 else {
+            throw Failure(
+                "The control socket's path is too long for Linux: \(folders.socket)",
+                advice: "Set XDG_RUNTIME_DIR to a shorter path, as for the mount."
+            )
+        }
+        return .unix(path: folders.socket)
+    }
+
+    private func translate(_ error: any Error) -> Failure {
+        if let failure = error as? Failure { return failure }
+        return isMountRunning ? Self.silence : Self.notMounted
+    }
+
+    private static let notMounted = Failure(
+        "No mount is running.",
+        advice: "Start one: oort mount"
+    )
+    private static let silence = Failure(
+        "The running mount does not answer.",
+        advice: "See its log (oort.log in the state folder), or start it anew: "
+            + "oort unmount, then oort mount"
+    )
+
+    private struct Nothing: Encodable {}
+}

@@ -1,0 +1,110 @@
+import Foundation
+import Logging
+import ServiceLifecycle
+
+/// What a mount is to do, settings and flags together.
+struct MountOptions: Sendable {
+    /// Where the state, the cache and the socket lie.
+    var folders: Folders
+    /// The settings, with what the flags override.
+    var settings: Settings
+    /// Where to mount.
+    var mountPoint: MountPoint
+    /// Whether nothing may be changed.
+    var isReadOnly = false
+    /// Whether other users may use the mount.
+    var allowsOtherUsers = false
+    /// Whether the log tells every step.
+    var isVerbose = false
+}
+
+/// The file system, its engines and what answers the control socket, as one service: it is mounted
+/// while it runs.
+protocol MountedClouds: MountControl, Service {}
+
+/// One run of a mount, from the checks before it to the last thing closed.
+struct Daemon {
+    private let options: MountOptions
+    private let logger: Logger
+
+    /// A run that writes its log to `log`.
+    init(options: MountOptions, log: @escaping @Sendable (String) -> Void) {
+        self.options = options
+        let level: Logger.Level = options.isVerbose ? .debug : .info
+        logger = Logger(label: "oort") { LineLogHandler(label: $0, level: level, write: log) }
+    }
+
+    /// Mounts, serves until a stop signal or `oort unmount`, and unmounts.
+    ///
+    /// - Parameters:
+    ///   - make: builds the mount; called once the state is ours and the mount point is ready.
+    ///   - ready: called once it is mounted and the socket answers.
+    /// - Throws: `Failure` when it could not be mounted.
+    func run<Clouds: MountedClouds>(
+        make: (MountOptions, Logger) async throws(Failure) -> Clouds,
+        ready: @escaping @Sendable (ReadyMessage) -> Void
+    ) async throws {
+        try options.folders.make()
+        let lock = try InstanceLock(
+            path: options.folders.lockFile,
+            mounting: options.mountPoint.path
+        )
+        defer { withExtendedLifetime(lock) {} }
+        try options.mountPoint.prepare()
+        // A daemon must not keep the folder busy in which somebody happened to start it.
+        _ = FileManager.default.changeCurrentDirectoryPath("/")
+        logger.info(
+            "starting",
+            metadata: [
+                "version": "\(OortVersion.current)", "mount": "\(options.mountPoint.path)",
+                "process": "\(getpid())",
+            ]
+        )
+        let accounts = try AccountRegistry(folders: options.folders).accounts().map(\.name)
+        let clouds = try await make(options, logger)
+        let server = ControlServer(
+            path: options.folders.socket,
+            control: clouds,
+            logger: logger
+        )
+        let group = ServiceGroup(
+            configuration: .init(
+                services: [
+                    .init(
+                        service: clouds,
+                        successTerminationBehavior: .gracefullyShutdownGroup,
+                        failureTerminationBehavior: .gracefullyShutdownGroup
+                    ),
+                    .init(
+                        service: server,
+                        successTerminationBehavior: .gracefullyShutdownGroup,
+                        failureTerminationBehavior: .gracefullyShutdownGroup
+                    ),
+                ],
+                logger: logger
+            )
+        )
+        Signals.onStop { Task { await group.triggerGracefulShutdown() } }
+        let announcement = Task {
+            await Self.whenAnswering(options.folders)
+            ready(ReadyMessage(mountPoint: options.mountPoint.path, accounts: accounts))
+        }
+        defer { announcement.cancel() }
+        do {
+            try await group.run()
+        } catch {
+            logger.error("ended by an error", metadata: ["error": "\(error)"])
+            throw error
+        }
+        logger.info("ended")
+    }
+
+    /// Returns once the mount answers on its socket, or the task is cancelled.
+    private static func whenAnswering(_ folders: Folders) async {
+        let client = ControlClient(folders: folders)
+        while !Task.isCancelled {
+            if let report = try? await client.status(), report.mount != nil { return }
+            try? await Task.sleep(for: .milliseconds(20))
+        }
+    }
+}

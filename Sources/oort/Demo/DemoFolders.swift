@@ -1,0 +1,58 @@
+import Foundation
+
+/// The demo's own settings, state, cache and socket, in a temporary folder that goes with it.
+struct DemoFolders: Sendable {
+    /// The temporary folder.
+    let path: String
+    /// The folders in it.
+    let folders: Folders
+    private let variables: [(name: String, value: String)]
+
+    /// Makes the temporary folder, for this user alone.
+    ///
+    /// - Throws: `Failure` when there is no room for it.
+    init() throws(Failure) {
+        // Not the user's TMPDIR, which may be too long for a socket's path.
+        let path = "/tmp/oort-demo-" + UUID().uuidString.prefix(8).lowercased()
+        try Folders.makePrivate(path)
+        self.path = path
+        variables = [
+            ("XDG_CONFIG_HOME", path + "/config"), ("XDG_STATE_HOME", path + "/state"),
+            ("XDG_CACHE_HOME", path + "/cache"), ("XDG_RUNTIME_DIR", path + "/run"),
+        ]
+        var environment = ProcessInfo.processInfo.environment
+        for (name, value) in variables { environment[name] = value }
+        folders = try Folders(environment: environment)
+        try folders.make()
+        try Folders.makePrivate(folders.config)
+    }
+
+    /// A file for the shell, after which `oort status` and the like speak to the demo.
+    var environmentFile: String { path + "/env" }
+
+    /// Writes the settings and the file for the shell.
+    ///
+    /// - Throws: `Failure` when there is no room for them.
+    func write(settings: String) throws(Failure) {
+        var lines = variables.map { "export \($0.name)=\(Shell.quoted($0.value))" }
+        if let program = try? FileManager.default.destinationOfSymbolicLink(
+            atPath: "/proc/self/exe"
+        ) {
+            let folder = (program as NSString).deletingLastPathComponent
+            lines.append("export PATH=\(Shell.quoted(folder)):\"$PATH\"")
+        }
+        do {
+            try Data(settings.utf8).write(to: URL(filePath: folders.settingsFile))
+            try Data((lines.joined(separator: "\n") + "\n").utf8)
+                .write(to: URL(filePath: environmentFile))
+        } catch {
+            throw Failure(
+                "The demo's settings cannot be written: \(error.localizedDescription)",
+                advice: "Free some space in /tmp and try again."
+            )
+        }
+    }
+
+    /// Takes everything away.
+    func remove() { try? FileManager.default.removeItem(atPath: path) }
+}

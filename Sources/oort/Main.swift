@@ -1,0 +1,68 @@
+import ArgumentParser
+import Dispatch
+
+/// The way in: reads the arguments, runs the command and ends with its exit code.
+@main
+enum Main {
+    static func main() {
+        Signals.ignoreBrokenPipes()
+        do {
+            // Every later thread inherits this mask, so it must be set before the first one exists.
+            if try OortCommand.parseAsRoot() is any StopsOrderly { Signals.blockStopSignals() }
+        } catch {
+            Outcome.end(with: error)
+        }
+        // The main thread only waits: a task bound to it would hang inside a callback of libfuse's.
+        let done = DispatchSemaphore(value: 0)
+        Task.detached {
+            do {
+                try await run()
+            } catch {
+                Outcome.end(with: error)
+            }
+            Outcome.end(with: .success)
+        }
+        done.wait()
+    }
+
+    @concurrent
+    private static func run() async throws {
+        var command = try OortCommand.parseAsRoot()
+        if var command = command as? any AsyncParsableCommand {
+            try await command.run()
+        } else {
+            try command.run()
+        }
+    }
+}
+
+/// A command that ends by TERM, INT or HUP, and does so orderly.
+protocol StopsOrderly {}
+
+/// The whole command line.
+struct OortCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "oort",
+        abstract: "Your clouds as one folder: Dropbox, Google Drive and OneDrive at ~/clouds.",
+        discussion: """
+            First steps:
+              oort demo              try it with three simulated clouds, no account needed
+              oort login dropbox     sign in (also: drive, onedrive)
+              oort mount             mount all accounts at ~/clouds
+              oort sync              wait until the clouds have everything
+
+            Settings are in $XDG_CONFIG_HOME/oort/config.toml (usually ~/.config/oort).
+            Exit codes: 0 done, 1 failed, 2 wrong usage.
+            """,
+        version: OortVersion.current,
+        subcommands: [
+            LoginCommand.self, LogoutCommand.self, AccountsCommand.self, MountCommand.self,
+            UnmountCommand.self, StatusCommand.self, SyncCommand.self, DemoCommand.self,
+        ]
+    )
+}
+
+/// The version of this build.
+enum OortVersion {
+    static let current = "0.1.0"
+}

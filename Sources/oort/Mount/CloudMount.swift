@@ -1,0 +1,174 @@
+import Foundation
+import Logging
+import OortCatalog
+import OortContentStore
+import OortFUSE
+import OortFileSystem
+import OortModel
+import OortSignIn
+import OortTransport
+import ServiceLifecycle
+import SwiftFUSE
+import Synchronization
+
+/// All of a person's clouds, mounted: where the columns of the house meet.
+///
+/// It is mounted when it is made; `run` serves until a stop, unmounts and closes everything.
+final class CloudMount: MountedClouds {
+    let mountPoint: String
+    let options: MountOptions
+    let logger: Logger
+    let since = Date()
+    let catalog: Catalog
+    let store: ContentStore
+    let files: CloudFileSystem
+    let wire: CurlClient
+    let tokens: any TokenStore
+    private let fuse: FileSystemMount
+    /// The accounts that are connected, by name.
+    let accounts = Mutex<[String: MountedAccount]>([:])
+
+    /// Opens the state, connects the accounts and mounts.
+    ///
+    /// - Throws: `Failure` in words for people; nothing is then mounted.
+    static func make(
+        _ options: MountOptions, _ logger: Logger
+    ) async throws(Failure) -> CloudMount {
+        let catalog: Catalog
+        do {
+            catalog = try Catalog(path: options.folders.catalogFile, logger: logger)
+        } catch {
+            throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
+        }
+        let store = try await openStore(options, catalog, logger)
+        var behaviour = FileSystemSettings()
+        behaviour.isReadOnly = options.isReadOnly
+        behaviour.owner = getuid()
+        behaviour.group = getgid()
+        let files = CloudFileSystem(
+            catalog: catalog, store: store, settings: behaviour, logger: logger)
+        let wire = try Wire.make(options.settings)
+        let tokens = await AutomaticTokenStore(directory: options.folders.tokensFolder)
+        let fuse = try mount(files, options, logger)
+        let mount = CloudMount(
+            options: options, logger: logger, catalog: catalog, store: store, files: files,
+            wire: wire, tokens: tokens, fuse: fuse)
+        do {
+            try await mount.connectAll()
+        } catch {
+            await mount.close()
+            throw error
+        }
+        return mount
+    }
+
+    private init(
+        options: MountOptions, logger: Logger, catalog: Catalog, store: ContentStore,
+        files: CloudFileSystem, wire: CurlClient, tokens: any TokenStore, fuse: FileSystemMount
+    ) {
+        self.options = options
+        self.logger = logger
+        self.catalog = catalog
+        self.store = store
+        self.files = files
+        self.wire = wire
+        self.tokens = tokens
+        self.fuse = fuse
+        mountPoint = fuse.path
+        let notifier = fuse.notifier
+        catalog.setListeners(
+            CatalogListeners(
+                news: { notifier.hear($0) },
+                localChange: { [weak self] account in self?.heardOfLocalChange(account) }))
+    }
+
+    func run() async throws {
+        do {
+            try await withGracefulShutdownHandler {
+                try await fuse.end()
+            } onGracefulShutdown: {
+                self.stop()
+            }
+        } catch {
+            logger.error("the mount did not end orderly", metadata: ["error": "\(error)"])
+        }
+        await close()
+    }
+
+    func stop() {
+        // Owned by the mount's own threads, which end it.
+        Task {
+            do {
+                try await fuse.unmount(within: .seconds(5))
+            } catch {
+                logger.error("unmounting failed", metadata: ["error": "\(error)"])
+            }
+        }
+    }
+
+    /// Ends everything, in the order in which it depends on each other.
+    private func close() async {
+        try? await fuse.unmount(within: .zero)
+        let connected = accounts.withLock { accounts in
+            defer { accounts = [:] }
+            return Array(accounts.values)
+        }
+        for account in connected { await account.stop() }
+        await store.save()
+        await wire.shutdown()
+        do {
+            try catalog.persist()
+            try catalog.close()
+        } catch {
+            logger.error("closing the catalog failed", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func heardOfLocalChange(_ id: AccountID) {
+        let account = accounts.withLock { $0.values.first { $0.id == id } }
+        account?.engine.heardOfLocalChange()
+    }
+
+    private static func openStore(
+        _ options: MountOptions, _ catalog: Catalog, _ logger: Logger
+    ) async throws(Failure) -> ContentStore {
+        var settings = ContentStoreSettings()
+        settings.limit = options.settings.cacheSize.bytes
+        do throws(ContentError) {
+            let store = try ContentStore(
+                cacheFolder: options.folders.cache, stateFolder: options.folders.state,
+                catalog: catalog, settings: settings, logger: logger)
+            let found = try await store.recover()
+            if !found.damaged.isEmpty {
+                logger.error(
+                    "staged contents are damaged",
+                    metadata: ["contents": "\(found.damaged)"])
+            }
+            return store
+        } catch {
+            throw Failure(
+                "The contents in \(options.folders.state) and \(options.folders.cache) cannot be "
+                    + "opened: \(error)",
+                advice: "Check the disk, its free space and the permissions of the folders.")
+        }
+    }
+
+    private static func mount(
+        _ files: CloudFileSystem, _ options: MountOptions, _ logger: Logger
+    ) throws(Failure) -> FileSystemMount {
+        var settings = FileSystemMount.Settings()
+        settings.isReadOnly = options.isReadOnly
+        settings.allowsOtherUsers = options.allowsOtherUsers
+        do {
+            return try FileSystemMount(
+                files, at: options.mountPoint.path, settings: settings, log: logger)
+        } catch {
+            var advice = "Check that /dev/fuse is there and that fusermount3 is installed "
+            advice += "(apt-get install fuse3)."
+            if options.allowsOtherUsers, getuid() != 0 {
+                advice += " --allow-other needs the line user_allow_other in /etc/fuse.conf."
+            }
+            throw Failure("Mounting at \(options.mountPoint.path) failed: \(error).", advice: advice)
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import Foundation
+
+/// Where Oort keeps what: the folders of the XDG Base Directory Specification.
+struct Folders: Hashable, Sendable {
+    /// `config.toml` lies here.
+    let config: String
+    /// The accounts, the catalog, staged contents and the log: what must not be lost.
+    let state: String
+    /// What can be fetched again.
+    let cache: String
+    /// The control socket of the running mount.
+    let runtime: String
+    /// The home folder.
+    let home: String
+
+    /// The folders that this environment names, or the usual ones.
+    ///
+    /// - Throws: `Failure` when no home folder is known.
+    init(environment: [String: String] = ProcessInfo.processInfo.environment) throws(Failure) {
+        // The specification says that relative paths are to be ignored.
+        func absolute(_ name: String) -> String? {
+            environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        }
+        let home = absolute("HOME") ?? NSHomeDirectory()
+        guard home.hasPrefix("/") else {
+            throw Failure("No home folder is known.", advice: "Set HOME and try again.")
+        }
+        self.home = home
+        config = (absolute("XDG_CONFIG_HOME") ?? home + "/.config") + "/oort"
+        state = (absolute("XDG_STATE_HOME") ?? home + "/.local/state") + "/oort"
+        cache = (absolute("XDG_CACHE_HOME") ?? home + "/.cache") + "/oort"
+        if let runtime = absolute("XDG_RUNTIME_DIR") {
+            self.runtime = runtime + "/oort"
+        } else if Self.isOwned("/run/user/\(getuid())") {
+            runtime = "/run/user/\(getuid())/oort"
+        } else {
+            runtime = "/tmp/oort-\(getuid())"
+        }
+    }
+
+    /// The settings.
+    var settingsFile: String { config + "/config.toml" }
+    /// The list of accounts.
+    var accountsFile: String { state + "/accounts.json" }
+    /// Tokens, where the desktop has no keyring.
+    var tokensFolder: String { state + "/tokens" }
+    /// The catalog.
+    var catalogFile: String { state + "/catalog.sqlite" }
+    /// Contents that the service does not have yet.
+    var stagedFolder: String { state + "/staged" }
+    /// Contents that can be fetched again.
+    var contentFolder: String { cache + "/content" }
+    /// The running mount's log.
+    var logFile: String { state + "/oort.log" }
+    /// Held by the running mount.
+    var lockFile: String { state + "/lock" }
+    /// The running mount's control socket.
+    var socket: String { runtime + "/control.sock" }
+    /// The mount point when nobody names one.
+    var defaultMountPoint: String { home + "/clouds" }
+
+    /// Makes the folders that a mount needs, each for the user alone.
+    ///
+    /// - Throws: `Failure` naming the folder.
+    func make() throws(Failure) {
+        for path in [state, cache, runtime] { try Self.makePrivate(path) }
+    }
+
+    /// Makes one folder with mode 0700, or checks that it is ours alone.
+    ///
+    /// - Throws: `Failure` naming the folder: it cannot be made, or belongs to somebody else.
+    static func makePrivate(_ path: String) throws(Failure) {
+        do {
+            try FileManager.default.createDirectory(
+                atPath: path,
+                withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700]
+            )
+        } catch {
+            throw Failure(
+                "The folder \(path) cannot be made: \(error.localizedDescription)",
+                advice: "Check the permissions and the free space of the disk that it lies on."
+            )
+        }
+        guard isOwned(path) else {
+            throw Failure(
+                "The folder \(path) does not belong to you, or is a link.",
+                advice: "Remove it, or set XDG_RUNTIME_DIR to a folder of your own."
+            )
+        }
+        unsafe chmod(path, 0o700)
+    }
+
+    /// Whether a real folder lies there that belongs to this user.
+    private static func isOwned(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+            && status.st_uid == getuid()
+    }
+}

@@ -1,0 +1,44 @@
+import OortModel
+
+/// What the user can set, with the defaults that hold where nothing is set.
+struct Settings: Hashable, Sendable {
+    /// What belongs to one service.
+    struct Service: Hashable, Sendable {
+        /// The OAuth client id that the user registered at the service.
+        var clientID: String?
+        /// A file with the client's secret, for services that give desktop programs one.
+        var clientSecretFile: String?
+        /// Base addresses by name, in place of the real hosts: for tests.
+        var endpoints: [String: String] = [:]
+    }
+
+    /// Where to mount; nil is `~/clouds`.
+    var mountPoint: String?
+    /// The most bytes of contents that can be fetched again.
+    var cacheSize = ByteSize(bytes: 20 << 30)
+    /// How often to ask for news; nil leaves it to each service.
+    var pollInterval: TimeSpan?
+    /// How long an item is left alone after its last change before it goes out.
+    var settle = TimeSpan(.seconds(1))
+    /// A file of certificates (PEM) to trust in place of the system's.
+    var caFile: String?
+    /// The extensions in which native documents are shown, the wish for each kind.
+    var documentFormats = DocumentFormats()
+    /// What belongs to each service, by the service's name.
+    var services: [String: Service] = [:]
+
+    /// What belongs to one service; the defaults when nothing is set.
+    func service(_ name: String) -> Service { services[name] ?? Service() }
+}
+
+/// In which form native documents are read.
+struct DocumentFormats: Hashable, Sendable {
+    /// For text documents: docx, odt, pdf, txt, html, md.
+    var text = "docx"
+    /// For tables: xlsx, ods, pdf, csv.
+    var spreadsheet = "xlsx"
+    /// For slides: pptx, odp, pdf.
+    var presentation = "pptx"
+    /// For drawings: svg, png, pdf, jpg.
+    var drawing = "svg"
+}

@@ -1,0 +1,176 @@
+import Foundation
+import TOMLKit
+
+/// Reads `config.toml`: every key is known and of its type, or the file is refused with the key's
+/// name.
+struct SettingsFile {
+    /// The file's path, for messages.
+    let path: String
+    private let serviceNames: [String]
+
+    init(path: String, serviceNames: [String]) {
+        self.path = path
+        self.serviceNames = serviceNames
+    }
+
+    /// The settings in the file; the defaults when there is no file.
+    ///
+    /// - Throws: `Failure` naming file and key.
+    func read() throws(Failure) -> Settings {
+        guard FileManager.default.fileExists(atPath: path) else { return Settings() }
+        let text: String
+        do {
+            text = try String(contentsOfFile: path, encoding: .utf8)
+        } catch {
+            throw Failure(
+                "The settings \(path) cannot be read: \(error.localizedDescription)",
+                advice: "Make the file readable, in UTF-8, or move it away to use the defaults."
+            )
+        }
+        return try parse(text)
+    }
+
+    /// The settings in a text.
+    ///
+    /// - Throws: `Failure` naming file and key.
+    func parse(_ text: String) throws(Failure) -> Settings {
+        let table: TOMLTable
+        do {
+            table = try TOMLTable(string: text)
+        } catch let error as TOMLParseError {
+            throw Failure(
+                "\(path), line \(error.source.begin.line): \(error.description)",
+                advice: "The file must be TOML; docs/settings.md shows every key."
+            )
+        } catch {
+            throw Failure("\(path): \(error.localizedDescription)")
+        }
+        var settings = Settings()
+        let root = Section(path: path, name: "", table: table)
+        try root.allow(
+            [
+                "mount_point", "cache_size", "poll_interval", "settle", "ca_file", "documents",
+            ] + serviceNames
+        )
+        settings.mountPoint = try root.path("mount_point")
+        settings.caFile = try root.path("ca_file")
+        if let size = try root.value("cache_size", "a size such as \"20G\"", { ByteSize($0) }) {
+            settings.cacheSize = size
+        }
+        if let settle = try root.value("settle", "a time such as \"1s\"", { TimeSpan($0) }) {
+            settings.settle = settle
+        }
+        settings.pollInterval = try root.value(
+            "poll_interval",
+            "a time such as \"60s\"",
+            { TimeSpan($0) }
+        )
+        if let documents = try root.section("documents") {
+            try documents.allow(["text", "spreadsheet", "presentation", "drawing"])
+            settings.documentFormats = try Self.documentFormats(documents)
+        }
+        for name in serviceNames {
+            guard let section = try root.section(name) else { continue }
+            settings.services[name] = try Self.service(section)
+        }
+        return settings
+    }
+
+    private static func documentFormats(
+        _ section: Section
+    ) throws(Failure) -> DocumentFormats {
+        var formats = DocumentFormats()
+        let fields: [(String, WritableKeyPath<DocumentFormats, String>, [String])] = [
+            ("text", \.text, ["docx", "odt", "rtf", "pdf", "txt", "html", "epub", "md"]),
+            ("spreadsheet", \.spreadsheet, ["xlsx", "ods", "pdf", "csv", "tsv"]),
+            ("presentation", \.presentation, ["pptx", "odp", "pdf", "txt"]),
+            ("drawing", \.drawing, ["svg", "png", "pdf", "jpg"]),
+        ]
+        for (key, field, allowed) in fields {
+            let wish = try section.value(key, "one of \(allowed.joined(separator: ", "))") {
+                allowed.contains($0) ? $0 : nil
+            }
+            if let wish { formats[keyPath: field] = wish }
+        }
+        return formats
+    }
+
+    private static func service(_ section: Section) throws(Failure) -> Settings.Service {
+        try section.allow(["client_id", "client_secret_file", "endpoints"])
+        var service = Settings.Service()
+        service.clientID = try section.value("client_id", "a text that is not empty") {
+            $0.isEmpty ? nil : $0
+        }
+        service.clientSecretFile = try section.path("client_secret_file")
+        if let endpoints = try section.section("endpoints") {
+            for key in endpoints.keys {
+                service.endpoints[key] = try endpoints.value(key, "an http or https address") {
+                    $0.hasPrefix("http://") || $0.hasPrefix("https://") ? $0 : nil
+                }
+            }
+        }
+        return service
+    }
+}
+
+/// One table of the file, asked key by key.
+private struct Section {
+    let path: String
+    let name: String
+    let table: TOMLTable
+
+    var keys: [String] { table.keys.sorted() }
+
+    private func full(_ key: String) -> String { name.isEmpty ? key : "\(name).\(key)" }
+
+    /// Refuses keys that nobody reads: a misspelt one must not be passed over in silence.
+    func allow(_ known: [String]) throws(Failure) {
+        for key in keys where !known.contains(key) {
+            throw Failure(
+                "\(path): the key \"\(full(key))\" is not known.",
+                advice: "Known here: \(known.sorted().joined(separator: ", "))."
+            )
+        }
+    }
+
+    func value<Value>(
+        _ key: String,
+        _ expected: String,
+        _ read: (String) -> Value?
+    ) throws(Failure) -> Value? {
+        guard let entry = table[key] else { return nil }
+        let text = entry.string ?? entry.int.map(String.init)
+        guard let text, let value = read(text) else {
+            throw Failure(
+                "\(path): \"\(full(key))\" is \(Self.shown(entry)), but must be \(expected).",
+                advice: "Correct the line, or take it out to use the default."
+            )
+        }
+        return value
+    }
+
+    /// A path; `~/` is the home folder.
+    func path(_ key: String) throws(Failure) -> String? {
+        try value(key, "an absolute path, or one that begins with ~/") { text in
+            let path = (text as NSString).expandingTildeInPath
+            return path.hasPrefix("/") ? path : nil
+        }
+    }
+
+    func section(_ key: String) throws(Failure) -> Section? {
+        guard let entry = table[key] else { return nil }
+        guard let table = entry.table else {
+            throw Failure(
+                "\(path): \"\(full(key))\" is \(Self.shown(entry)), but must be a table.",
+                advice: "Write [\(full(key))] on a line of its own and its keys below."
+            )
+        }
+        return Section(path: path, name: full(key), table: table)
+    }
+
+    private static func shown(_ entry: any TOMLValueConvertible) -> String {
+        if let text = entry.string { return "\"\(text)\"" }
+        if let number = entry.int { return "\(number)" }
+        return "a value of type \(entry.type.description)"
+    }
+}

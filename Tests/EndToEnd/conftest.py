@@ -1,0 +1,48 @@
+import pathlib
+import tempfile
+
+import pytest
+
+from machine import CLOUDS, Clouds, Machine, remove
+
+
+@pytest.fixture
+def folder():
+    # Short, since a Unix socket's path has at most 107 bytes.
+    path = pathlib.Path(tempfile.mkdtemp(prefix="oort-e2e-", dir="/tmp"))
+    yield path
+    remove(path)
+
+
+@pytest.fixture
+def clouds(folder, request):
+    clouds = Clouds(folder, sample=request.node.get_closest_marker("sample") is not None)
+    yield clouds
+    clouds.stop()
+
+
+@pytest.fixture
+def machine(folder, clouds):
+    machine = Machine(folder, clouds)
+    yield machine
+    log = machine.log()
+    machine.clean()
+    for word in ("Fatal error", "Illegal instruction", "Segmentation fault"):
+        assert word not in log, log[-3000:]
+
+
+@pytest.fixture(params=CLOUDS)
+def cloud(request):
+    return request.param
+
+
+@pytest.fixture
+def drive(machine, cloud):
+    """The folder of one account, mounted, its tree known."""
+    machine.login(cloud)
+    machine.mount()
+    return machine.ready(cloud)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "sample: the clouds hold the sample account")

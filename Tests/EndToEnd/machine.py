@@ -1,0 +1,268 @@
+"""A machine with Oort on it, and the simulated clouds that it uses; each test has its own."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+OORT = pathlib.Path(os.environ.get("OORT", ".build/debug/oort")).resolve()
+SIMULATORS = OORT.with_name("oort-simulate")
+CLOUDS = ["dropbox", "drive", "onedrive"]
+
+
+def eventually(condition, words, timeout=30):
+    """Returns the condition's first true value; fails when there is none within the time."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"not within {timeout} s: {words}"
+        time.sleep(0.05)
+
+
+class Gate:
+    """A loopback port before a simulator that can be shut: then connections are refused."""
+
+    def __init__(self, target):
+        self.target = target
+        self.connections = []
+        self.listener = None
+        self.port = 0
+        self.open()
+
+    def open(self):
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", self.port))
+        listener.listen(128)
+        self.port = listener.getsockname()[1]
+        self.listener = listener
+        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+
+    def shut(self):
+        if self.listener.fileno() < 0:
+            return
+        # A listener that is only closed stays alive inside accept(2) of its thread.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for connection in self.connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self.connections.clear()
+
+    def _accept(self, listener):
+        while True:
+            try:
+                client, _ = listener.accept()
+                server = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                return
+            self.connections += [client, server]
+            for source, sink in ((client, server), (server, client)):
+                threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
+
+    @staticmethod
+    def _pump(source, sink):
+        try:
+            while data := source.recv(1 << 16):
+                sink.sendall(data)
+        except OSError:
+            pass
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+class Clouds:
+    """The three simulators in a process of their own, each behind a gate."""
+
+    def __init__(self, folder, sample=False):
+        places = folder / "simulators.json"
+        arguments = [] if sample else ["--empty"]
+        self.log = open(folder / "simulators.log", "w")
+        self.process = subprocess.Popen(
+            [str(SIMULATORS), "--port-file", str(places), *arguments],
+            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        eventually(lambda: places.exists() or self.process.poll() is not None, "they started")
+        assert places.exists(), (folder / "simulators.log").read_text()
+        self.services = json.loads(places.read_text())
+        self.gates = {cloud: Gate(self.services[cloud]["port"]) for cloud in CLOUDS}
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(timeout=20)
+        self.log.close()
+        for gate in self.gates.values():
+            gate.shut()
+
+    def settings(self):
+        """The settings that lead Oort to the simulators in place of the real hosts."""
+        lines = []
+        for cloud in CLOUDS:
+            lines += [f"[{cloud}]", 'client_id = "test-client"', f"[{cloud}.endpoints]"]
+            for host in self.services[cloud]["hosts"]:
+                port = self.gates[cloud].port
+                lines.append(f'"{host}" = "http://127.0.0.1:{port}/{host}"')
+        return "\n".join(lines) + "\n"
+
+    def control(self, cloud, method, path, body=None):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.services[cloud]['port']}/_oort/{path}", method=method,
+            data=None if body is None else json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.read()
+
+    def tree(self, cloud):
+        """Every item of the account by path."""
+        items = json.loads(self.control(cloud, "GET", "tree?hash=sha256"))
+        return {item["path"]: item for item in items}
+
+    def content(self, cloud, path):
+        return self.control(cloud, "GET", "content?path=" + urllib.parse.quote(path))
+
+    def edit(self, cloud, operation, path, **more):
+        """A change that somebody else makes."""
+        answer = self.control(cloud, "POST", "edit", {"op": operation, "path": path, **more})
+        return json.loads(answer)["id"]
+
+    def tokens(self, cloud):
+        return json.loads(self.control(cloud, "GET", "tokens"))
+
+    def counts(self, cloud):
+        return {k: v["calls"] for k, v in json.loads(self.control(cloud, "GET", "counts")).items()}
+
+    def forget_calls(self, cloud):
+        self.control(cloud, "DELETE", "calls")
+
+    def fault(self, cloud, **rule):
+        self.control(cloud, "POST", "faults", rule)
+
+    def no_faults(self, cloud):
+        self.control(cloud, "DELETE", "faults")
+
+
+class Machine:
+    """One user's settings, state, cache and mount."""
+
+    def __init__(self, folder, clouds, name="one"):
+        self.folder = folder / name
+        self.clouds = clouds
+        self.mount_point = self.folder / "clouds"
+        self.state = self.folder / "state" / "oort"
+        self.cache = self.folder / "cache" / "oort"
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")},
+            "HOME": str(self.folder),
+            "XDG_CONFIG_HOME": str(self.folder / "config"),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+            "XDG_RUNTIME_DIR": str(self.folder / "run"),
+            "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent",
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.com",
+            "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.com",
+            "LC_ALL": "C.UTF-8",
+        }
+        (self.folder / "config" / "oort").mkdir(parents=True)
+        (self.folder / "run").mkdir(mode=0o700)
+        self.write_settings('poll_interval = "1s"\nsettle = "200ms"\n' + clouds.settings())
+
+    def write_settings(self, text):
+        (self.folder / "config" / "oort" / "config.toml").write_text(text)
+
+    def oort(self, *arguments, status=0, timeout=120, **more):
+        """Runs a command of Oort's; its standard output and error together."""
+        result = self.run(str(OORT), *arguments, status=None, timeout=timeout, **more)
+        assert result.returncode == status, (
+            f"oort {' '.join(map(str, arguments))}: {result.returncode}\n{result.stdout}")
+        return result.stdout
+
+    def run(self, *arguments, status=0, timeout=120, **more):
+        """Runs any program; fails on another exit code."""
+        result = subprocess.run(
+            [str(argument) for argument in arguments], env=self.environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout,
+            errors="surrogateescape",
+            **({"stdin": subprocess.DEVNULL} if "input" not in more else {}), **more)
+        if status is not None:
+            assert result.returncode == status, f"{arguments}: {result.returncode}\n{result.stdout}"
+        return result
+
+    def login(self, cloud, name=None):
+        tokens = self.clouds.tokens(cloud)
+        token_file = json.dumps({k: tokens[k] for k in ("access_token", "refresh_token")})
+        arguments = ["--name", name] if name else []
+        return self.oort("login", cloud, "--token-file", "-", *arguments, input=token_file)
+
+    def mount(self, *flags):
+        return self.oort("mount", str(self.mount_point), "--verbose", *flags)
+
+    def unmount(self):
+        return self.oort("unmount")
+
+    def sync(self, path=None):
+        return self.oort("sync", "--timeout", "100s", *([str(path)] if path else []))
+
+    def status(self):
+        return json.loads(self.oort("status", "--json"))
+
+    def account(self, name):
+        return next(a for a in self.status()["accounts"] if a["name"] == name)
+
+    def ready(self, name):
+        """Waits until the account's whole tree is known."""
+        eventually(
+            lambda: self.account(name)["state"] in ("up to date", "syncing"),
+            f"{name} has read its tree", timeout=90)
+        return self.mount_point / name
+
+    @property
+    def process(self):
+        try:
+            return int((self.state / "lock").read_text().split("\n")[0])
+        except (OSError, ValueError):
+            return None
+
+    def kill(self):
+        """kill -9, and the dead mount is taken away by whoever mounts next."""
+        process = self.process
+        os.kill(process, signal.SIGKILL)
+        eventually(lambda: not alive(process), "the killed mount is gone")
+
+    def log(self):
+        return "".join(
+            file.read_text(errors="replace") for file in sorted(self.state.glob("oort.log*")))
+
+    def clean(self):
+        process = self.process
+        if process and alive(process):
+            subprocess.run([str(OORT), "unmount"], env=self.environment, timeout=90,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if alive(process):
+                os.kill(process, signal.SIGKILL)
+        subprocess.run(["fusermount3", "-u", "-z", "-q", str(self.mount_point)],
+                       stderr=subprocess.DEVNULL)
+
+
+def alive(process):
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def remove(folder):
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,194 @@
+"""Wrong input and broken surroundings: a clear message, an exit code, nothing lost, no trap."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from machine import OORT, Machine, eventually
+
+
+def test_usage(machine):
+    for arguments in ([], ["--help"], ["mount", "--help"]):
+        machine.oort(*arguments)
+    for arguments in (["fly"], ["login"], ["mount", "--cache-size", "much"], ["sync", "--what"]):
+        machine.oort(*arguments, status=2)
+
+
+def test_unknown_names(machine):
+    text = machine.oort("login", "floppy", "--token-file", "-", status=2, input="{}")
+    assert "floppy" in text and "dropbox" in text
+    text = machine.oort("logout", "nobody", status=1)
+    assert "nobody" in text
+    assert "No mount" in machine.oort("sync", status=1)
+    assert "Not mounted" in machine.oort("status")
+    assert json.loads(machine.oort("accounts", "--json")) == []
+
+
+def test_wrong_tokens(machine, cloud):
+    for text in ("", "{", "[]", "{}", '{"access_token": 3}', '{"access_token": ""}'):
+        said = machine.oort("login", cloud, "--token-file", "-", status=1, input=text)
+        assert "token" in said
+    said = machine.oort("login", cloud, "--token-file", "-", status=1,
+                        input='{"access_token": "wrong-token-value"}')
+    assert "wrong-token-value" not in said
+    assert cloud in said
+    assert json.loads(machine.oort("accounts", "--json")) == []
+    assert "token file" in machine.oort(
+        "login", cloud, "--token-file", "/nonexistent", status=1).lower()
+
+
+def test_settings(machine):
+    for text, word in (("cache_sice = 1", "cache_sice"), ("poll_interval = true", "poll_interval"),
+                       ("= 1", "line 1")):
+        machine.write_settings(text)
+        said = machine.oort("mount", status=1)
+        assert word in said and "config.toml" in said
+
+
+def test_mount_points(machine, folder):
+    full = folder / "full"
+    full.mkdir()
+    (full / "file").write_text("x")
+    assert "not empty" in machine.oort("mount", full, status=1)
+    assert "not a folder" in machine.oort("mount", full / "file", status=1)
+    assert "in use" in machine.oort("mount", "/proc", status=1)
+    machine.mount()
+    said = machine.oort("mount", folder / "elsewhere", status=1)
+    assert str(machine.process) in said and str(machine.mount_point) in said
+    other = Machine(folder, machine.clouds, "two")
+    assert "in use" in other.oort("mount", machine.mount_point, status=1)
+    assert "not mounted at" in machine.oort("unmount", folder / "elsewhere", status=1)
+    machine.unmount()
+    assert not os.path.ismount(machine.mount_point)
+    machine.oort("unmount", status=1)
+
+
+def test_a_dead_mount_is_replaced(machine, cloud, drive):
+    machine.kill()
+    machine.mount()
+    assert os.path.ismount(machine.mount_point)
+
+
+def test_signals_end_the_mount(machine):
+    for signal in ("TERM", "INT", "HUP"):
+        machine.mount()
+        process = machine.process
+        machine.run("kill", f"-{signal}", process)
+        eventually(lambda: not os.path.exists(f"/proc/{process}"), f"{signal} ends the mount")
+        assert not os.path.ismount(machine.mount_point)
+
+
+def test_a_corrupt_catalog(machine, cloud, drive):
+    (drive / "file.txt").write_text("x")
+    machine.sync()
+    machine.unmount()
+    catalog = machine.state / "catalog.sqlite"
+    for name in ("catalog.sqlite-wal", "catalog.sqlite-shm"):
+        (machine.state / name).unlink(missing_ok=True)
+    catalog.write_bytes(b"this is no database at all" * 1000)
+    said = machine.oort("mount", machine.mount_point, status=1)
+    assert "catalog.sqlite" in said and "damaged" in said
+    catalog.unlink()
+    machine.mount()
+    assert (machine.ready(cloud) / "file.txt").read_text() == "x"
+
+
+def test_answers_that_are_no_json(machine, clouds, cloud, drive):
+    clouds.fault(cloud, route="*", fault="html", status=200, times=None)
+    (drive / "file.txt").write_text("kept")
+    machine.oort("sync", "--timeout", "2s", status=1)
+    assert (drive / "file.txt").read_text() == "kept"
+    assert os.listdir(drive) == ["file.txt"]
+    clouds.no_faults(cloud)
+    machine.sync()
+    assert clouds.content(cloud, "/file.txt") == b"kept"
+
+
+def test_a_full_disk_refuses_and_loses_nothing(machine, clouds, cloud, folder):
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    state = folder / "one" / "state"
+    state.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", state], check=True)
+    try:
+        machine.login(cloud)
+        machine.mount()
+        drive = machine.ready(cloud)
+        (drive / "first.txt").write_text("first")
+        clouds.gates[cloud].shut()
+        with pytest.raises(OSError) as refusal:
+            with open(drive / "huge.bin", "wb") as file:
+                for _ in range(64):
+                    file.write(bytes(1 << 20))
+                    file.flush()
+        assert refusal.value.errno == 28
+        assert (drive / "first.txt").read_text() == "first"
+        (drive / "huge.bin").unlink()
+        clouds.gates[cloud].open()
+        machine.sync()
+        assert clouds.content(cloud, "/first.txt") == b"first"
+    finally:
+        machine.clean()
+        subprocess.run(["umount", "-l", state])
+
+
+def test_signed_out(machine, clouds, cloud, drive):
+    clouds.control(cloud, "POST", "tokens/revoke")
+    (drive / "file.txt").write_text("kept")
+    eventually(lambda: machine.account(cloud)["state"] == "trouble", "the trouble is told")
+    assert "oort login" in machine.account(cloud)["trouble"]
+    assert "oort login" in machine.oort("sync", "--timeout", "30s", status=1)
+    machine.login(cloud, name=cloud)
+    machine.sync()
+    assert clouds.content(cloud, "/file.txt") == b"kept"
+
+
+def test_accounts_come_and_go_while_mounted(machine, clouds):
+    machine.mount()
+    assert os.listdir(machine.mount_point) == []
+    machine.login("drive", name="work")
+    assert os.listdir(machine.mount_point) == ["work"]
+    (machine.ready("work") / "file.txt").write_text("x")
+    machine.sync()
+    machine.oort("logout", "work")
+    assert os.listdir(machine.mount_point) == []
+    assert json.loads(machine.oort("accounts", "--json")) == []
+
+
+def test_no_secret_in_the_log(machine, clouds, cloud, drive):
+    (drive / "file.txt").write_text("x")
+    machine.sync()
+    clouds.control(cloud, "POST", "tokens/expire")
+    (drive / "file2.txt").write_text("x")
+    machine.sync()
+    log = machine.log()
+    assert log and "Bearer " not in log
+    secrets = [
+        word for file in machine.state.rglob("*token*") if file.is_file()
+        for word in file.read_text(errors="replace").replace('"', " ").split() if len(word) > 16]
+    for secret in secrets:
+        assert secret not in log
+
+
+def test_the_demo_leaves_nothing_behind(folder, machine):
+    mount_point = folder / "demo"
+    process = subprocess.Popen(
+        [str(OORT), "demo", str(mount_point)], env=machine.environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        environment = None
+        for line in process.stdout:
+            if line.strip().startswith("source "):
+                environment = line.strip().removeprefix("source ")
+                break
+        assert environment and os.path.exists(environment)
+        assert sorted(os.listdir(mount_point)) == ["drive", "dropbox", "onedrive"]
+        process.send_signal(2)
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+    assert not os.path.exists(os.path.dirname(environment))
+    assert not os.path.ismount(mount_point) and not os.path.exists(mount_point)

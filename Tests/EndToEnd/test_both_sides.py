@@ -1,0 +1,169 @@
+"""Changes on the other side, no network, crashes, two machines."""
+
+import os
+import shutil
+
+import pytest
+
+from machine import Machine, eventually
+
+
+def read(path):
+    try:
+        return path.read_text()
+    except OSError:
+        return None
+
+
+def test_remote_changes_appear(machine, clouds, cloud, drive):
+    clouds.edit(cloud, "write", "/folder/file.txt", text="first\n")
+    path = drive / "folder" / "file.txt"
+    eventually(lambda: read(path) == "first\n", "the new file shows")
+    clouds.edit(cloud, "write", "/folder/file.txt", text="second, and longer\n")
+    eventually(lambda: read(path) == "second, and longer\n", "the new revision shows")
+    assert path.stat().st_size == len("second, and longer\n")
+    clouds.edit(cloud, "move", "/folder/file.txt", to="/folder/renamed.txt")
+    eventually(lambda: os.listdir(drive / "folder") == ["renamed.txt"], "the new name shows")
+    clouds.edit(cloud, "trash", "/folder/renamed.txt")
+    eventually(lambda: os.listdir(drive / "folder") == [], "the file is gone")
+    clouds.edit(cloud, "trash", "/folder")
+    eventually(lambda: not (drive / "folder").exists(), "the folder is gone")
+
+
+def test_edits_on_both_sides_are_both_kept(machine, clouds, cloud, drive):
+    clouds.edit(cloud, "write", "/both.txt", text="base\n")
+    path = drive / "both.txt"
+    eventually(lambda: read(path) == "base\n", "the file shows")
+    clouds.gates[cloud].shut()
+    path.write_text("mine\n")
+    clouds.edit(cloud, "write", "/both.txt", text="theirs\n")
+    clouds.gates[cloud].open()
+    machine.sync()
+    contents = lambda: sorted(read(p) or "" for p in drive.iterdir())
+    eventually(lambda: contents() == ["mine\n", "theirs\n"], "both edits show")
+    assert read(path) == "theirs\n"
+    copy = next(p.name for p in drive.iterdir() if p != path)
+    assert copy.startswith("both (conflicted copy ") and copy.endswith(").txt")
+    assert sorted(item["size"] for item in clouds.tree(cloud).values()) == [5, 7]
+    assert any(copy in shown for shown in machine.account(cloud)["conflicts"])
+
+
+def test_offline(machine, clouds, cloud, drive):
+    clouds.edit(cloud, "write", "/read.txt", text="read before\n")
+    clouds.edit(cloud, "write", "/unread.txt", text="never read\n")
+    eventually(lambda: read(drive / "read.txt") == "read before\n", "the file shows")
+    eventually((drive / "unread.txt").exists, "the other file shows")
+    clouds.gates[cloud].shut()
+    assert sorted(os.listdir(drive)) == ["read.txt", "unread.txt"]
+    assert read(drive / "read.txt") == "read before\n"
+    (drive / "new.txt").write_text("written offline\n")
+    (drive / "folder").mkdir()
+    os.rename(drive / "read.txt", drive / "folder" / "moved.txt")
+    assert read(drive / "new.txt") == "written offline\n"
+    assert "within 1s" in machine.oort("sync", "--timeout", "1s", status=1)
+    assert machine.account(cloud)["pending_count"] > 0
+    clouds.gates[cloud].open()
+    machine.sync()
+    assert clouds.content(cloud, "/new.txt") == b"written offline\n"
+    assert clouds.content(cloud, "/folder/moved.txt") == b"read before\n"
+
+
+def test_the_mount_comes_up_without_a_network(machine, clouds, cloud, drive):
+    (drive / "kept.txt").write_text("kept\n")
+    machine.sync()
+    clouds.gates[cloud].shut()
+    (drive / "later.txt").write_text("later\n")
+    machine.unmount()
+    machine.mount()
+    assert sorted(os.listdir(drive)) == ["kept.txt", "later.txt"]
+    assert read(drive / "later.txt") == "later\n"
+    clouds.gates[cloud].open()
+    machine.sync()
+    assert clouds.content(cloud, "/later.txt") == b"later\n"
+
+
+def test_nothing_is_lost_by_a_kill(machine, clouds, cloud, drive):
+    big = os.urandom(3_000_000)
+    (drive / "small.txt").write_text("small\n")
+    (drive / "folder").mkdir()
+    (drive / "folder" / "big.bin").write_bytes(big)
+    machine.kill()
+    machine.mount()
+    assert (drive / "folder" / "big.bin").read_bytes() == big
+    machine.sync()
+    assert sorted(clouds.tree(cloud)) == ["/folder", "/folder/big.bin", "/small.txt"]
+    assert clouds.content(cloud, "/folder/big.bin") == big
+
+
+def test_faults_of_the_service_are_waited_out(machine, clouds, cloud, drive):
+    for fault in ("status", "no_answer", "html", "done_but_no_answer"):
+        clouds.fault(cloud, route="*", fault=fault, status=503, times=3)
+        clouds.fault(cloud, route="*", fault="status", status=429, retry_after=1, times=1)
+        (drive / f"{fault}.txt").write_text(fault)
+        (drive / f"folder-{fault}").mkdir()
+        machine.sync()
+        clouds.no_faults(cloud)
+    names = ("status", "no_answer", "html", "done_but_no_answer")
+    wanted = sorted([f"/{n}.txt" for n in names] + [f"/folder-{n}" for n in names])
+    assert sorted(clouds.tree(cloud)) == wanted
+
+
+def test_two_machines(machine, clouds, cloud, drive, folder):
+    other = Machine(folder, clouds, "two")
+    try:
+        other.login(cloud)
+        other.mount()
+        there = other.ready(cloud)
+        (drive / "from-one.txt").write_text("one\n")
+        (there / "from-two.txt").write_text("two\n")
+        machine.sync()
+        other.sync()
+        eventually(lambda: read(drive / "from-two.txt") == "two\n", "one sees two's file")
+        eventually(lambda: read(there / "from-one.txt") == "one\n", "two sees one's file")
+    finally:
+        other.clean()
+
+
+@pytest.mark.sample
+def test_the_sample_account_is_visible(machine, clouds, cloud, drive):
+    names = os.listdir(drive)
+    assert len(names) == len(set(names)) and names
+    counted = sum(len(files) for _, _, files in os.walk(drive))
+    remote = [item for item in clouds.tree(cloud).values() if item["kind"] != "folder"]
+    assert counted >= len(remote)
+
+
+@pytest.mark.sample
+def test_a_find_costs_no_listings(machine, clouds, cloud, drive):
+    machine.sync()
+    clouds.forget_calls(cloud)
+    machine.run("find", drive)
+    assert sum(clouds.counts(cloud).values()) <= 3, "a find over a known tree asks nothing"
+    machine.unmount()
+    machine.mount()
+    clouds.forget_calls(cloud)
+    machine.run("find", drive)
+    assert sum(clouds.counts(cloud).values()) <= 6, "nor does one after a restart"
+
+
+def test_idle_it_uses_no_cpu(machine, clouds, cloud, drive):
+    machine.sync()
+    fields = lambda: open(f"/proc/{machine.process}/stat").read().rsplit(")", 1)[1].split()
+    before = sum(map(int, fields()[11:13]))
+    polls = sum(clouds.counts(cloud).values())
+    eventually(lambda: sum(clouds.counts(cloud).values()) >= polls + 3
+               or sum(map(int, fields()[11:13])) > before + 100, "some polls", timeout=60)
+    assert sum(map(int, fields()[11:13])) - before < 50, "less than half a second of CPU"
+
+
+def test_extended_attributes_show_the_schema(machine, clouds, cloud, drive):
+    identity = clouds.edit(cloud, "write", "/x.txt", text="x")
+    path = drive / "x.txt"
+    eventually(path.exists, "the file shows")
+    names = os.listxattr(path)
+    assert "user.oort.id" in names
+    assert identity in os.getxattr(path, "user.oort.id").decode()
+    os.setxattr(path, "user.mine", b"kept")
+    machine.unmount()
+    machine.mount()
+    assert os.getxattr(path, "user.mine") == b"kept"

@@ -1,0 +1,94 @@
+import ArgumentParser
+import Foundation
+import Testing
+
+@testable import oort
+
+@Suite("The command line")
+struct CommandLineTests {
+    @Test(
+        "wrong usage gives 2",
+        arguments: [
+            ["fly"], ["mount", "--nonsense"], ["mount", "--cache-size", "much"],
+            ["sync", "--timeout", "soon"], ["login"], ["logout"], ["mount", "a", "b"],
+        ]
+    )
+    func wrongUsage(arguments: [String]) {
+        let error = #expect(throws: (any Error).self) {
+            try OortCommand.parseAsRoot(arguments)
+        }
+        #expect(error.map(Outcome.exitCode) == 2)
+    }
+
+    @Test("help gives 0 and names every command")
+    func help() {
+        let error = #expect(throws: (any Error).self) {
+            var command = try OortCommand.parseAsRoot(["--help"])
+            try command.run()
+        }
+        #expect(error.map(Outcome.exitCode) == 0)
+        let text = error.map { OortCommand.fullMessage(for: $0) } ?? ""
+        for name in [
+            "login", "logout", "accounts", "mount", "unmount", "status", "sync", "demo",
+        ] {
+            #expect(text.contains(name))
+        }
+    }
+
+    @Test("a failure gives 1 and shows its advice")
+    func failures() {
+        let failure = Failure("It broke.", advice: "Mend it.")
+        #expect(Outcome.exitCode(for: failure) == 1)
+        #expect("\(failure)" == "It broke.\nMend it.")
+    }
+
+    @Test("the flags of mount win over the settings")
+    func flags() throws {
+        let folder = try TemporaryFolder()
+        let folders = try folder.folders()
+        try FileManager.default.createDirectory(
+            atPath: folders.config,
+            withIntermediateDirectories: true
+        )
+        try Data("cache_size = \"1G\"\npoll_interval = \"10s\"\nmount_point = \"/a\"".utf8)
+            .write(to: URL(filePath: folders.settingsFile))
+        let command = try #require(
+            try OortCommand.parseAsRoot([
+                "mount", "/b", "--cache-size", "2G", "--read-only",
+            ]) as? MountCommand
+        )
+        let options = command.flags.options(
+            try Surroundings(folders: folders),
+            mountPoint: command.mountPoint
+        )
+        #expect(options.settings.cacheSize.bytes == 2 << 30)
+        #expect(options.settings.pollInterval?.duration == .seconds(10))
+        #expect(options.mountPoint.path == "/b")
+        #expect(options.isReadOnly)
+        #expect(!options.allowsOtherUsers)
+    }
+
+    @Test("accounts are kept by name and their names are fit for a folder")
+    func accounts() throws {
+        let folder = try TemporaryFolder()
+        let folders = try folder.folders()
+        try folders.make()
+        let registry = AccountRegistry(folders: folders)
+        #expect(try registry.accounts().isEmpty)
+        try registry.put(RegisteredAccount(name: "work", service: "drive", email: "a"))
+        try registry.put(RegisteredAccount(name: "work", service: "drive", email: "b"))
+        try registry.put(RegisteredAccount(name: "home", service: "dropbox"))
+        #expect(try registry.accounts().map(\.name) == ["home", "work"])
+        #expect(try registry.account(named: "work").email == "b")
+        let failure = #expect(throws: Failure.self) { try registry.account(named: "x") }
+        #expect(failure?.advice?.contains("home, work") == true)
+        try registry.remove(named: "home")
+        #expect(try registry.accounts().map(\.name) == ["work"])
+
+        for name in ["", "a/b", ".a", "-a", "a\n"] {
+            #expect(throws: Failure.self) { try AccountName.check(name) }
+        }
+        try AccountName.check("Büro 文字")
+        #expect(AccountName.free(for: "drive", among: ["drive", "drive-2"]) == "drive-3")
+    }
+}

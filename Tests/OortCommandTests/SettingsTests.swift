@@ -1,0 +1,118 @@
+import Foundation
+import Testing
+
+@testable import oort
+
+@Suite("Settings")
+struct SettingsTests {
+    private func read(_ text: String) throws -> Settings {
+        try SettingsFile(path: "/x/config.toml", serviceNames: ["dropbox", "drive"]).parse(text)
+    }
+
+    @Test("every key is read")
+    func everyKey() throws {
+        let settings = try read(
+            """
+            mount_point = "/mnt/clouds"
+            cache_size = "2G"
+            poll_interval = 90
+            settle = "250ms"
+            ca_file = "/etc/ca.pem"
+            [documents]
+            text = "odt"
+            [dropbox]
+            client_id = "abc"
+            client_secret_file = "/etc/secret"
+            [dropbox.endpoints]
+            api = "http://127.0.0.1:1/"
+            """
+        )
+        #expect(settings.mountPoint == "/mnt/clouds")
+        #expect(settings.cacheSize.bytes == 2 << 30)
+        #expect(settings.pollInterval?.duration == .seconds(90))
+        #expect(settings.settle.duration == .milliseconds(250))
+        #expect(settings.caFile == "/etc/ca.pem")
+        #expect(settings.documentFormats.text == "odt")
+        #expect(settings.documentFormats.spreadsheet == "xlsx")
+        #expect(settings.service("dropbox").clientID == "abc")
+        #expect(settings.service("dropbox").clientSecretFile == "/etc/secret")
+        #expect(settings.service("dropbox").endpoints == ["api": "http://127.0.0.1:1/"])
+        #expect(settings.service("drive") == Settings.Service())
+    }
+
+    @Test(
+        "a mistake is told with file and key",
+        arguments: [
+            ("cache_sice = \"2G\"", "cache_sice"),
+            ("cache_size = \"much\"", "cache_size"),
+            ("cache_size = true", "cache_size"),
+            ("poll_interval = \"soon\"", "poll_interval"),
+            ("mount_point = \"clouds\"", "mount_point"),
+            ("dropbox = 3", "dropbox"),
+            ("[dropbox]\nclient = \"x\"", "dropbox.client"),
+            ("[dropbox.endpoints]\napi = \"ftp://x\"", "dropbox.endpoints.api"),
+            ("[documents]\ntext = \"doc\"", "documents.text"),
+            ("[webdav]\nclient_id = \"x\"", "webdav"),
+            ("= 3", "line 1"),
+        ]
+    )
+    func mistakes(text: String, key: String) throws {
+        let failure = try #require(throws: Failure.self) { try read(text) }
+        #expect(failure.message.contains("/x/config.toml"))
+        #expect(failure.message.contains(key))
+    }
+
+    @Test(
+        "sizes are read as people write them",
+        arguments: [
+            ("0", 0), ("4096", 4096), ("1k", 1024), ("20G", 20 << 30), ("1.5 GiB", 3 << 29),
+            ("3MB", 3 << 20), ("2t", 2 << 40),
+        ] as [(String, Int64)]
+    )
+    func sizes(text: String, bytes: Int64) {
+        #expect(ByteSize(text)?.bytes == bytes)
+    }
+
+    @Test(
+        "what is no size is refused",
+        arguments: ["", "G", "-1", "1x", "1.2.3G", "1e3", "ib", "9e99T"]
+    )
+    func noSizes(text: String) {
+        #expect(ByteSize(text) == nil)
+    }
+
+    @Test(
+        "times are read as people write them",
+        arguments: [
+            ("60s", 60), ("5m", 300), ("1h", 3600), ("30", 30), ("1.5s", 1.5), ("500ms", 0.5),
+        ]
+    )
+    func times(text: String, seconds: Double) {
+        #expect(TimeSpan(text)?.seconds == seconds)
+    }
+
+    @Test("what is no time is refused", arguments: ["", "s", "-1s", "1 week", "1e99", "nan"])
+    func noTimes(text: String) {
+        #expect(TimeSpan(text) == nil)
+    }
+
+    @Test("a size is shown in the largest unit that fits")
+    func shownSizes() {
+        #expect(ByteSize(bytes: 1023).description == "1023 B")
+        #expect(ByteSize(bytes: 1536).description == "1.5 KiB")
+        #expect(ByteSize(bytes: 20 << 30).description == "20 GiB")
+    }
+
+    @Test("the folders follow the environment, relative values aside")
+    func folders() throws {
+        let folders = try Folders(environment: [
+            "HOME": "/home/u", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "relative",
+            "XDG_RUNTIME_DIR": "/r",
+        ])
+        #expect(folders.settingsFile == "/c/oort/config.toml")
+        #expect(folders.state == "/home/u/.local/state/oort")
+        #expect(folders.cache == "/home/u/.cache/oort")
+        #expect(folders.socket == "/r/oort/control.sock")
+        #expect(folders.defaultMountPoint == "/home/u/clouds")
+    }
+}
