@@ -272,7 +272,8 @@ struct Merge {
                 return true
             }
             if let local = mine.local, let remote = other.remote,
-                mine.isFolder || !mine.isOpen && local.hasSameContent(as: remote)
+                mine.isFolder
+                    || !mine.isOpen && local.content != nil && local.hasSameContent(as: remote)
             {
                 // Of two newcomers of one name (where that is allowed) the first is adopted.
                 if adopters.insert(mine.inode).inserted {
@@ -299,10 +300,10 @@ struct Merge {
             case .detached: steps.append(.detach(item.inode))
             case .stays: break
             }
-            if keepsBoth[position] { steps.append(.keepBoth(item.inode)) }
             if let entry = want[position], entry.place != item.local?.place {
                 steps.append(.place(item.inode, entry.place))
             }
+            if keepsBoth[position] { steps.append(.keepBoth(item.inode)) }
             if renumbered[position] { steps.append(.renumber(item.inode)) }
             if takesContent[position] { steps.append(.takeContent(item.inode)) }
             if takesAttributes[position] { steps.append(.takeAttributes(item.inode)) }

@@ -1,0 +1,186 @@
+import Foundation
+import GRDB
+import OortModel
+import OortPlanner
+
+/// The synced base and identities of items in motion.
+extension CatalogTransaction {
+    /// Makes what the service said what both sides agree on.
+    mutating func setBase(
+        of inode: Inode, parent: Inode, _ item: StoredItem, content: Bool, keepsNews: Bool
+    ) throws {
+        touch(inode)
+        try database.cachedStatement(
+            sql: """
+                UPDATE motion SET synced_parent = ?, synced_name = ?, synced_modified_s = ?,
+                    synced_modified_ns = ?, synced_description = ?
+                WHERE inode = ?
+                """
+        ).execute(
+            arguments: [
+                parent.column, item.fileName, item.modifiedTime?.seconds,
+                (item.modifiedTime?.nanoseconds).map { Int64($0) }, item.description, inode.column,
+            ])
+        if content {
+            try database.cachedStatement(
+                sql: """
+                    UPDATE motion SET synced_revision = ?, synced_hash = ?, synced_size = ?
+                    WHERE inode = ?
+                    """
+            ).execute(arguments: [item.revision, item.hash, item.size ?? 0, inode.column])
+        }
+        if !keepsNews {
+            try database.cachedStatement(
+                sql: """
+                    UPDATE motion SET remote_state = 0, remote_parent_id = NULL, remote_item = NULL
+                    WHERE inode = ?
+                    """
+            ).execute(arguments: [inode.column])
+        }
+        // Staged content lies over this revision now, as far as a push has to name one.
+        try database.cachedStatement(
+            sql: """
+                UPDATE node SET permissions = ?, details = ?,
+                    revision = CASE WHEN staged IS NOT NULL AND ? THEN ? ELSE revision END
+                WHERE inode = ?
+                """
+        ).execute(
+            arguments: [
+                Int64(item.permissions), try item.json(), content, item.revision, inode.column,
+            ])
+    }
+
+    /// A node that only this side knew is the service's item from now on.
+    mutating func become(_ inode: Inode, _ item: StoredItem, parentID: String?) throws {
+        let node = try node(inode)
+        guard let parentID, let parent = try Catalog.node(parentID, in: node.account, database)
+        else { return }
+        touch(inode)
+        try database.execute(
+            sql: """
+                UPDATE node SET remote_id = ?, enumeration =
+                    (SELECT enumeration FROM account WHERE id = node.account)
+                WHERE inode = ?
+                """,
+            arguments: [item.id, inode.column])
+        if try Catalog.motion(inode, database) == nil { try startMotion(try self.node(inode)) }
+        try setBase(of: inode, parent: parent.inode, item, content: true, keepsNews: false)
+        try takeRevision(inode, item)
+    }
+
+    /// When the service has exactly the content that the node has, the node has its revision.
+    mutating func takeRevision(_ inode: Inode, _ item: StoredItem) throws {
+        let node = try node(inode)
+        guard node.kind == .file || node.kind == .symlink, let revision = item.revision else { return }
+        let stagedHash = try node.staged.flatMap { staged in
+            try String.fetchOne(
+                database, sql: "SELECT hash FROM content WHERE id = ?",
+                arguments: [staged.rawValue])
+        }
+        let hash = node.staged == nil ? node.hash?.description : stagedHash
+        let isEmpty = node.staged == nil && node.revision == nil && node.kind == .file
+        let isSame =
+            (hash != nil && hash == item.hash && node.size == item.size)
+            || isEmpty && item.size == 0 || node.kind == .symlink
+        guard isSame else { return }
+        try database.execute(
+            sql: """
+                UPDATE node SET staged = NULL, content_item = NULL, revision = ?, hash = ?
+                WHERE inode = ?
+                """,
+            arguments: [revision, item.hash, inode.column])
+    }
+
+    /// Everything that lies in the second folder at the service lies in the first from now on.
+    mutating func reparent(_ old: Inode, to new: Inode, in account: AccountID) throws {
+        try database.execute(
+            sql: "UPDATE motion SET synced_parent = ? WHERE synced_parent = ?",
+            arguments: [new.column, old.column])
+        try database.execute(
+            sql: "UPDATE OR IGNORE node SET parent = ? WHERE parent = ?",
+            arguments: [new.column, old.column])
+        effects.touchesAll = true
+    }
+
+    /// Two files exchange their identities at the service, with what both sides agreed on.
+    mutating func swapIdentities(_ one: Inode, _ other: Inode) throws {
+        let first = try node(one)
+        let second = try node(other)
+        if try Catalog.motion(other, database) == nil { try startMotion(second) }
+        touch(one)
+        touch(other)
+        try keepBytes(of: second)
+        // Out of the way, since ids are unique.
+        try database.execute(
+            sql: "UPDATE node SET remote_id = NULL WHERE inode IN (?, ?)",
+            arguments: [one.column, other.column])
+        for (inode, id) in [(one, second.remoteID), (other, first.remoteID)] {
+            try database.execute(
+                sql: "UPDATE node SET remote_id = ? WHERE inode = ?",
+                arguments: [id?.rawValue, inode.column])
+        }
+        let columns = """
+            synced_parent, synced_name, synced_revision, synced_hash, synced_size, \
+            synced_modified_s, synced_modified_ns, synced_description, remote_state, \
+            remote_parent_id, remote_item
+            """
+        for source in [one.column, other.column] {
+            // Through two rows that no inode has.
+            try database.execute(
+                sql: """
+                    INSERT INTO motion (inode, account, changed_ms, \(columns))
+                    SELECT ?, account, changed_ms, \(columns) FROM motion WHERE inode = ?
+                    """,
+                arguments: [-source, source])
+        }
+        for (inode, source) in [(one, -other.column), (other, -one.column)] {
+            try database.execute(
+                sql: """
+                    UPDATE motion SET (\(columns)) =
+                        (SELECT \(columns) FROM motion WHERE inode = ?)
+                    WHERE inode = ?
+                    """,
+                arguments: [source, inode.column])
+        }
+        try database.execute(
+            sql: "DELETE FROM motion WHERE inode IN (?, ?)",
+            arguments: [-one.column, -other.column])
+        try database.execute(
+            sql: """
+                UPDATE node SET revision =
+                    (SELECT synced_revision FROM motion WHERE inode = node.inode)
+                WHERE inode = ? AND staged IS NOT NULL
+                """,
+            arguments: [other.column])
+        if second.remoteID == nil, first.parent == nil { try forget(one) }
+    }
+
+    /// A file that gives its identity away keeps its bytes as content of the other item's.
+    private mutating func keepBytes(of node: Node) throws {
+        guard node.staged == nil, node.contentItem == nil, let id = node.remoteID,
+            node.revision != nil
+        else { return }
+        try database.execute(
+            sql: "UPDATE node SET content_item = ? WHERE inode = ?",
+            arguments: [id.rawValue, node.inode.column])
+    }
+
+    /// Takes an item out of motion when nothing of it differs any longer.
+    ///
+    /// - Parameter keepsAttributes: whether times and description that differ stay as they are, as
+    ///   the service does not take them.
+    mutating func restIfClean(_ inode: Inode, keepsAttributes: Bool = false) throws {
+        guard let motion = try Catalog.motion(inode, database), motion.intent == nil,
+            motion.remoteState == .asSynced, let node = try Catalog.fetch(inode, database),
+            let parent = node.parent, node.remoteID != nil, node.staged == nil,
+            node.contentItem == nil, motion.syncedParent == parent,
+            motion.syncedName.isSameText(as: node.serviceName), node.revision == motion.syncedRevision,
+            keepsAttributes
+                || (node.kind == .folder || motion.syncedModified.map { $0 == node.modified } ?? true)
+                    && node.itemDescription ?? "" == motion.syncedDescription ?? ""
+        else { return }
+        touch(inode)
+        try database.cachedStatement(sql: "DELETE FROM motion WHERE inode = ?")
+            .execute(arguments: [inode.column])
+    }
+}

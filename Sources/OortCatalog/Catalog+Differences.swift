@@ -1,0 +1,329 @@
+import GRDB
+public import OortModel
+public import OortPlanner
+
+/// What decides, beside the rows, whether an item may be pushed now.
+public struct PlanningConditions: Sendable {
+    /// The moment, milliseconds since 1970.
+    public var now: Int64
+    /// How long an item must have rested, in milliseconds; 0 pushes at once.
+    public var settle: Int64
+    /// Items below this folder need not rest; nil for none.
+    public var urgent: Inode?
+    /// Whether a program has a file open for writing.
+    public var isOpen: @Sendable (Inode) -> Bool
+    /// The hash of a small content, as of a link's target.
+    public var hash: @Sendable ([UInt8]) -> ContentHash
+
+    /// Conditions with all of their parts.
+    public init(
+        now: Int64, settle: Int64, isOpen: @escaping @Sendable (Inode) -> Bool,
+        hash: @escaping @Sendable ([UInt8]) -> ContentHash
+    ) {
+        self.now = now
+        self.settle = settle
+        self.isOpen = isOpen
+        self.hash = hash
+    }
+}
+
+/// What is to be done at the service, and when to plan again.
+public struct PlannedWork: Sendable {
+    /// Operations that can be begun.
+    public var operations: [RemoteOperation] = []
+    /// Staged contents whose hash must be known before their files can be planned for.
+    public var unhashed: [ContentID] = []
+    /// How many items differ from the service.
+    public var pending = 0
+    /// When an item that rests or waits for its next try may be planned for, milliseconds since
+    /// 1970; nil when there is none.
+    public var nextMoment: Int64?
+}
+
+extension Catalog {
+    /// Merges all news into the local tree and plans what is to be done at the service. Reading,
+    /// planning and merging are one transaction, so that no program comes between.
+    public func plan(
+        _ account: AccountID, with planner: Planner, under conditions: PlanningConditions
+    ) async throws(CatalogError) -> PlannedWork {
+        let rules = nameRules(of: account)
+        return try await mutateAsync { transaction in
+            var work = PlannedWork()
+            // Each round merges what the one before made possible; a tree's depth bounds them.
+            for _ in 0..<1000 {
+                var reader = TreesReader(transaction.database, account, conditions)
+                let items = try reader.read()
+                work = reader.work
+                let plan = planner.plan(items)
+                if plan.local.isEmpty {
+                    work.operations = plan.remote
+                    try transaction.restAll(items, but: Set(plan.remote.map(\.inode)))
+                    break
+                }
+                var merger = Merger(transaction, rules: rules)
+                try merger.apply(plan.local)
+                transaction = merger.transaction
+            }
+            return work
+        }
+    }
+}
+
+extension CatalogTransaction {
+    /// Lets those items rest that the planner has nothing left to do for.
+    mutating func restAll(_ items: [ItemState], but operated: Set<Inode>) throws {
+        for item in items where !operated.contains(item.inode) {
+            guard item.isSettled, item.isPushable, !item.isBusy, !item.isOpen,
+                item.remote == item.synced, let local = item.local, let remote = item.remote,
+                local.place == remote.place
+            else { continue }
+            if let mine = local.content {
+                guard let theirs = remote.content, mine.isSame(as: theirs) else { continue }
+                if mine.revision != theirs.revision {
+                    try database.execute(
+                        sql: """
+                            UPDATE node SET staged = NULL, content_item = NULL,
+                                revision = (SELECT synced_revision FROM motion
+                                    WHERE inode = node.inode),
+                                hash = (SELECT synced_hash FROM motion WHERE inode = node.inode)
+                            WHERE inode = ?
+                            """,
+                        arguments: [item.inode.column])
+                    touch(item.inode)
+                }
+            }
+            try restIfClean(item.inode, keepsAttributes: true)
+        }
+    }
+}
+
+/// Reads the planner's input: all items in motion, and what they touch.
+struct TreesReader {
+    private let database: Database
+    private let account: AccountID
+    private let conditions: PlanningConditions
+    private(set) var work = PlannedWork()
+    private var states: [Inode: ItemState] = [:]
+    private var nodes: [Inode: Node] = [:]
+    private var inodesByID: [String: Inode] = [:]
+    private let comparison: NameRules.Comparison
+
+    init(_ database: Database, _ account: AccountID, _ conditions: PlanningConditions) {
+        self.database = database
+        self.account = account
+        self.conditions = conditions
+        let name = try? String.fetchOne(
+            database, sql: "SELECT comparison FROM account WHERE id = ?",
+            arguments: [account.rawValue])
+        comparison = NameRules.Comparison(column: name ?? "exact")
+    }
+
+    mutating func read() throws -> [ItemState] {
+        let rows = try Row.fetchAll(
+            database,
+            sql: """
+                SELECT \(Node.columns.split(separator: ",").map { "node." + $0.drop { $0 == " " } }
+                    .joined(separator: ", ")), \(MotionRow.columns), content.hash, content.is_open
+                FROM motion JOIN node ON node.inode = motion.inode
+                    LEFT JOIN content ON content.id = node.staged
+                WHERE motion.account = ?
+                """,
+            arguments: [account.rawValue])
+        let start = 29
+        var motions: [(Node, MotionRow, ContentHash?)] = []
+        for row in rows {
+            let node = Node(row: row)
+            let motion = try MotionRow(row: row, from: start)
+            let hash = (row[start + 17] as String?).flatMap { ContentHash(description: $0) }
+            nodes[node.inode] = node
+            motions.append((node, motion, hash))
+        }
+        let lastDeletion = motions.filter { $0.0.parent == nil && $0.1.changed > 0 }
+            .map(\.1.changed).max() ?? 0
+        for (node, motion, hash) in motions {
+            if let state = try state(node, motion, hash, lastDeletion) {
+                states[node.inode] = state
+                if state.local != state.remote || state.isOpen { work.pending += 1 }
+            }
+        }
+        let heirs = motions.compactMap { $0.1.intent?.heir.map { Inode($0) } }
+        for heir in heirs { states[heir]?.isBusy = true }
+        try readContext()
+        return states.values.sorted { $0.inode < $1.inode }
+    }
+
+    // MARK: Items in motion
+
+    private mutating func state(
+        _ node: Node, _ motion: MotionRow, _ hash: ContentHash?, _ lastDeletion: Int64
+    ) throws -> ItemState? {
+        let synced = motion.syncedParent.map { parent in
+            Entry(
+                place: Place(parent: parent, name: motion.syncedName),
+                content: isContentKind(node.kind)
+                    ? ContentIdentity(
+                        revision: motion.syncedRevision, hash: motion.syncedHash,
+                        size: motion.syncedSize) : nil,
+                modified: motion.syncedModified, description: motion.syncedDescription)
+        }
+        var isHeld = false
+        let remote: Entry?
+        switch motion.remoteState {
+        case .asSynced, .perhapsGone: remote = synced
+        case .gone: remote = nil
+        case .present:
+            if let item = motion.remoteItem, let parent = try inode(ofID: motion.remoteParentID) {
+                remote = entry(item, in: parent)
+            } else {
+                // Its folder is not known yet.
+                guard synced != nil || node.parent != nil else { return nil }
+                isHeld = true
+                remote = synced
+            }
+        }
+        var state = ItemState(
+            inode: node.inode, isFolder: node.kind == .folder,
+            local: node.parent.map { local(node, in: $0, stagedHash: hash) }, synced: synced,
+            remote: remote)
+        state.isOpen = node.kind == .file && conditions.isOpen(node.inode)
+        state.isBusy = motion.intent != nil || isHeld
+        state.expected = motion.intent?.expected
+        state.isPushable = isPushable(node, state) && motion.nextTry <= conditions.now
+        if motion.nextTry > conditions.now { note(moment: motion.nextTry) }
+        let changed = node.parent == nil ? lastDeletion : motion.changed
+        let isUrgent = try conditions.settle == 0 || isBelowUrgent(node, motion)
+        if !isUrgent, changed + conditions.settle > conditions.now {
+            state.isSettled = false
+            note(moment: changed + conditions.settle)
+        }
+        if let staged = node.staged, node.parent != nil, hash == nil {
+            if state.isSettled && !state.isOpen { work.unhashed.append(staged) }
+            state.isSettled = false
+        }
+        state.isRecent = try isRecent(node)
+        return state
+    }
+
+    private mutating func note(moment: Int64) {
+        work.nextMoment = min(work.nextMoment ?? .max, moment)
+    }
+
+    private func isContentKind(_ kind: NodeKind) -> Bool { kind == .file || kind == .symlink }
+
+    private func isPushable(_ node: Node, _ state: ItemState) -> Bool {
+        if node.kind.isLocalOnly { return false }
+        if state.remote == nil { return node.kind != .shortcut && node.kind != .nativeDocument }
+        return node.permissions.contains(state.local == nil ? .delete : .write)
+    }
+
+    private func isBelowUrgent(_ node: Node, _ motion: MotionRow) throws -> Bool {
+        guard let urgent = conditions.urgent else { return false }
+        var next: Inode? = node.parent ?? motion.syncedParent
+        if node.inode == urgent { return true }
+        while let inode = next, inode != .root {
+            if inode == urgent { return true }
+            let above = try Catalog.fetch(inode, database)
+            next = try above?.parent ?? Catalog.motion(inode, database)?.syncedParent
+        }
+        return false
+    }
+
+    /// Whether we made it at the service in the last ten minutes and have all of its content.
+    private func isRecent(_ node: Node) throws -> Bool {
+        guard let born = node.born, node.remoteID != nil, node.kind == .file,
+            born.milliseconds + 600_000 > conditions.now
+        else { return false }
+        if node.staged != nil { return true }
+        guard let id = node.remoteID, let revision = node.revision else { return false }
+        return try Row.fetchOne(
+            database,
+            sql: """
+                SELECT 1 FROM content
+                WHERE account = ? AND item = ? AND revision = ? AND is_complete = 1
+                """,
+            arguments: [account.rawValue, id.rawValue, revision.rawValue]) != nil
+    }
+
+    private func local(_ node: Node, in parent: Inode, stagedHash: ContentHash?) -> Entry {
+        Entry(
+            place: Place(parent: parent, name: node.serviceName),
+            content: content(of: node, stagedHash: stagedHash), modified: node.modified,
+            description: node.itemDescription)
+    }
+
+    private func content(of node: Node, stagedHash: ContentHash?) -> ContentIdentity? {
+        guard isContentKind(node.kind) else { return nil }
+        if let staged = node.staged {
+            return ContentIdentity(staged: staged.rawValue, hash: stagedHash, size: node.size)
+        }
+        if node.contentItem == nil, let revision = node.revision {
+            return ContentIdentity(revision: revision, hash: node.hash, size: node.size)
+        }
+        if node.contentItem != nil {
+            return ContentIdentity(
+                staged: -node.inode.column, hash: node.hash, size: node.size)
+        }
+        // A link's target, or a file that was never written: nothing is staged for it.
+        let bytes = [UInt8]((node.target ?? "").utf8)
+        return ContentIdentity(
+            staged: -node.inode.column, hash: conditions.hash(bytes), size: Int64(bytes.count))
+    }
+
+    private func entry(_ item: StoredItem, in parent: Inode) -> Entry {
+        Entry(
+            place: Place(parent: parent, name: item.fileName),
+            content: isContentKind(item.nodeKind)
+                ? ContentIdentity(
+                    revision: item.revision.map { Revision($0) },
+                    hash: item.hash.flatMap { ContentHash(description: $0) },
+                    size: item.size ?? 0) : nil,
+            modified: item.modifiedTime, description: item.description)
+    }
+
+    private mutating func inode(ofID id: String?) throws -> Inode? {
+        guard let id else { return nil }
+        if let known = inodesByID[id] { return known }
+        let inode = try Catalog.node(id, in: account, database)?.inode
+        inodesByID[id] = inode
+        return inode
+    }
+
+    // MARK: What they touch
+
+    /// Folders above in each tree, and who has the names that news bring.
+    private mutating func readContext() throws {
+        var queue: [Inode] = []
+        for state in states.values {
+            for entry in [state.local, state.synced, state.remote] {
+                if let entry { queue.append(entry.place.parent) }
+            }
+            if let remote = state.remote, remote.place != state.local?.place {
+                let shown = ShownName.escaped(remote.place.name)
+                if let other = try Catalog.fetch(
+                    key: comparison.key(shown), in: remote.place.parent, database),
+                    states[other.inode] == nil
+                {
+                    states[other.inode] = clean(other)
+                }
+            }
+        }
+        while let inode = queue.popLast() {
+            guard states[inode] == nil, inode != .root,
+                let node = try Catalog.fetch(inode, database), !node.isAccountRoot,
+                let parent = node.parent
+            else { continue }
+            states[inode] = clean(node)
+            queue.append(parent)
+        }
+    }
+
+    private func clean(_ node: Node) -> ItemState {
+        let entry = node.parent.map { local(node, in: $0, stagedHash: nil) }
+        let isThere = !node.kind.isLocalOnly
+        var state = ItemState(
+            inode: node.inode, isFolder: node.kind == .folder, local: entry,
+            synced: isThere ? entry : nil, remote: isThere ? entry : nil)
+        state.isPushable = false
+        return state
+    }
+}

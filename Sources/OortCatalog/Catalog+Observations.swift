@@ -1,0 +1,399 @@
+import GRDB
+public import OortModel
+import OortPlanner
+
+/// What the service told, to be applied in one transaction.
+public struct Observations: Sendable {
+    /// The entries, in the service's order.
+    public var changes: [Change]
+    /// Where the change feed goes on; nil when this is not of the feed.
+    public var cursor: OortModel.Cursor?
+    /// Whether an enumeration of the whole account begins with these.
+    public var beginsEnumeration = false
+    /// Whether an enumeration ends with these: what it did not name is gone.
+    public var endsEnumeration = false
+    /// Whether the feed's run is over, so that removals by path are meant.
+    public var endsRun = true
+    /// Items that operations of ours touched after these were asked for: what is said of them may
+    /// be of before, and they must be asked for by themselves.
+    public var suspects: Set<ItemID> = []
+    /// The folder whose whole content these are; what is not among them is gone from it.
+    public var folder: Inode?
+
+    /// Observations of single items.
+    public init(changes: [Change]) { self.changes = changes }
+}
+
+extension Catalog {
+    /// Applies what the service told: to clean items at once, to items in motion as the newest
+    /// observation, for the planner to merge. The cursor is stored with it.
+    ///
+    /// - Returns: items whose state must be asked for by themselves.
+    public func apply(
+        _ observations: Observations, to account: AccountID
+    ) async throws(CatalogError) -> Set<ItemID> {
+        let rules = nameRules(of: account)
+        return try await mutateAsync { transaction in
+            var observer = Observer(transaction, account: account, rules: rules)
+            let unsure = try observer.apply(observations)
+            transaction = observer.transaction
+            return unsure
+        }
+    }
+}
+
+/// Applies observations inside a transaction.
+struct Observer {
+    var transaction: CatalogTransaction
+    let account: AccountID
+    let rules: AccountNameRules
+    private var suspects: Set<ItemID> = []
+    private var unsure: Set<ItemID> = []
+    private var enumeration: Int64 = 0
+    private var hasIntents = false
+    /// Folders by path, within one application.
+    private var folders: [RemotePath: Node] = [:]
+
+    private var database: Database { transaction.database }
+
+    init(_ transaction: CatalogTransaction, account: AccountID, rules: AccountNameRules) {
+        self.transaction = transaction
+        self.account = account
+        self.rules = rules
+    }
+
+    mutating func apply(_ observations: Observations) throws -> Set<ItemID> {
+        suspects = observations.suspects
+        if observations.beginsEnumeration {
+            try database.execute(
+                sql: "UPDATE account SET enumeration = enumeration + 1 WHERE id = ?",
+                arguments: [account.rawValue])
+        }
+        enumeration =
+            try Int64.fetchOne(
+                database, sql: "SELECT enumeration FROM account WHERE id = ?",
+                arguments: [account.rawValue]) ?? 0
+        hasIntents =
+            try Row.fetchOne(
+                database,
+                sql: "SELECT 1 FROM motion WHERE account = ? AND intent IS NOT NULL LIMIT 1",
+                arguments: [account.rawValue]) != nil
+        for change in observations.changes {
+            switch change {
+            case .changed(let item):
+                if item.isTrashed { try removed(item.id) } else { try changed(item) }
+            case .removed(let id): try removed(id)
+            case .removedPath(let path): try removed(path)
+            }
+        }
+        if let folder = observations.folder { try listed(folder, observations.changes) }
+        if observations.endsRun { try endRun() }
+        if observations.endsEnumeration { try endEnumeration() }
+        if let cursor = observations.cursor {
+            try database.execute(
+                sql: "UPDATE account SET cursor = ? WHERE id = ?",
+                arguments: [cursor.rawValue, account.rawValue])
+        }
+        return unsure
+    }
+
+    // MARK: Something is there
+
+    private mutating func changed(_ item: Item) throws {
+        let known = try Catalog.node(item.id.rawValue, in: account, database)
+        if let known, known.isAccountRoot { return }
+        let parent = try self.parent(of: item)
+        guard let known else {
+            if suspects.contains(item.id) {
+                unsure.insert(item.id)
+            } else {
+                try appeared(item, in: parent)
+            }
+            return
+        }
+        try database.cachedStatement(sql: "UPDATE node SET enumeration = ? WHERE inode = ?")
+            .execute(arguments: [enumeration, known.inode.column])
+        if item.kind == .folder { folders = [:] }
+        let motion = try Catalog.motion(known.inode, database)
+        if suspects.contains(item.id) || motion?.intent != nil {
+            if try !isKnown(item, of: known, motion, parent) { unsure.insert(item.id) }
+            return
+        }
+        if motion == nil, let parent, try updateClean(known, item, parent) { return }
+        try observe(item, of: known, motion, parent)
+    }
+
+    /// Whether the item is as the service had it when it was last heard of.
+    private func isKnown(
+        _ item: Item, of node: Node, _ motion: MotionRow?, _ parent: Node?
+    ) throws -> Bool {
+        let place = try Catalog.remotePlace(of: node, database)
+        let revision: Revision? =
+            switch motion?.remoteState {
+            case nil: node.revision
+            case .present: motion?.remoteItem?.revision.map { Revision($0) }
+            default: motion?.syncedRevision
+            }
+        return place?.parent == parent?.inode && place?.name.isSameText(as: item.fileName) == true
+            && revision == item.rev
+    }
+
+    /// The folder that an item lies in; nil while the catalog does not know it.
+    private mutating func parent(of item: Item) throws -> Node? {
+        if let id = item.parentID { return try Catalog.node(id.rawValue, in: account, database) }
+        guard let path = item.path?.parent else { return nil }
+        return try folder(at: path)
+    }
+
+    private mutating func folder(at path: RemotePath) throws -> Node? {
+        if let known = folders[path] { return known }
+        let node: Node?
+        if let name = path.name, let above = path.parent {
+            node = try folder(at: above).flatMap {
+                try Catalog.remoteChild(name, of: $0, rules.comparison, database)
+            }
+        } else {
+            let root = try Int64.fetchOne(
+                database, sql: "SELECT root FROM account WHERE id = ?",
+                arguments: [account.rawValue])
+            node = try root.flatMap { try Catalog.fetch(Inode(column: $0), database) }
+        }
+        if let node { folders[path] = node }
+        return node
+    }
+
+    /// An item that the catalog did not know.
+    private mutating func appeared(_ item: Item, in parent: Node?) throws {
+        let stored = StoredItem(item)
+        let shown = stored.shownName
+        let kind = NodeKind(item)
+        var place: (parent: Node, name: String)?
+        if let parent, parent.parent != nil, !hasIntents {
+            if try Catalog.fetch(key: rules.comparison.key(shown), in: parent.inode, database) == nil {
+                place = (parent, shown)
+            } else if rules.allowsDuplicates,
+                let other = try Catalog.fetch(
+                    key: rules.comparison.key(shown), in: parent.inode, database),
+                other.remoteID != nil, try Catalog.motion(other.inode, database) == nil
+            {
+                place = (parent, try transaction.freeName(shown, in: parent.inode, rules))
+            }
+        }
+        let name = place?.name ?? shown
+        let modified = stored.modifiedTime ?? Timestamp.now
+        let created = stored.createdTime
+        try database.cachedStatement(
+            sql: """
+                INSERT INTO node (account, parent, name, name_key, service_name, kind, size,
+                    modified_s, modified_ns, changed_s, changed_ns, created_s, created_ns,
+                    remote_id, revision, hash, target, permissions, description, mime_type,
+                    details, enumeration)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """
+        ).execute(
+            arguments: [
+                account.rawValue, place?.parent.inode.column, name, rules.comparison.key(name),
+                name.isSameText(as: item.fileName) ? nil : item.fileName, kind.rawValue,
+                item.size ?? 0, modified.seconds, Int64(modified.nanoseconds), modified.seconds,
+                Int64(modified.nanoseconds), created?.seconds,
+                created.map { Int64($0.nanoseconds) }, item.id.rawValue, item.rev?.rawValue,
+                item.contentHash?.description, item.shortcutTarget?.rawValue,
+                Int64(item.permissions.rawValue), item.description, item.mimeType,
+                try stored.json(), enumeration,
+            ])
+        let inode = Inode(column: database.lastInsertedRowID)
+        transaction.touch(inode)
+        if let place {
+            transaction.effects.news.append(
+                .entryAdded(parent: place.parent.inode, name: place.name))
+        } else {
+            try database.cachedStatement(
+                sql: """
+                    INSERT INTO motion (inode, account, changed_ms, remote_state,
+                        remote_parent_id, remote_item)
+                    VALUES (?, ?, 0, 1, ?, ?)
+                    """
+            ).execute(
+                arguments: [
+                    inode.column, account.rawValue,
+                    parent?.remoteID?.rawValue ?? item.parentID?.rawValue, try stored.json(),
+                ])
+        }
+    }
+
+    /// News of a clean item, applied at once; false when its new name is somebody else's.
+    private mutating func updateClean(_ node: Node, _ item: Item, _ parent: Node) throws -> Bool {
+        guard let oldParent = node.parent else { return false }
+        let stored = StoredItem(item)
+        let isSamePlace =
+            parent.inode == oldParent && node.serviceName.isSameText(as: item.fileName)
+        if !isSamePlace {
+            let shown = stored.shownName
+            guard parent.parent != nil, !hasIntents,
+                try Catalog.fetch(key: rules.comparison.key(shown), in: parent.inode, database)
+                    .map({ $0.inode == node.inode }) ?? true,
+                node.kind != .folder || oldParent == parent.inode
+            else { return false }
+            try transaction.put(node, at: parent.inode, name: shown, serviceName: item.fileName, rules)
+        }
+        try transaction.takeOver(stored, of: node)
+        return true
+    }
+
+    /// Keeps what was said of an item in motion, or puts it in motion.
+    private mutating func observe(
+        _ item: Item, of node: Node, _ motion: MotionRow?, _ parent: Node?
+    ) throws {
+        try transaction.startMotion(node)
+        try database.cachedStatement(
+            sql: """
+                UPDATE motion SET remote_state = 1, remote_parent_id = ?, remote_item = ?
+                WHERE inode = ?
+                """
+        ).execute(
+            arguments: [
+                parent?.remoteID?.rawValue ?? item.parentID?.rawValue,
+                try StoredItem(item).json(), node.inode.column,
+            ])
+    }
+
+    // MARK: Something is gone
+
+    private mutating func removed(_ id: ItemID) throws {
+        guard let node = try Catalog.node(id.rawValue, in: account, database),
+            !node.isAccountRoot
+        else { return }
+        if try suspects.contains(id) || Catalog.motion(node.inode, database)?.intent != nil {
+            unsure.insert(id)
+            return
+        }
+        try gone(node)
+    }
+
+    /// A removal by path may be half of a move: only when the run is over is it meant.
+    private mutating func removed(_ path: RemotePath) throws {
+        guard let name = path.name, let above = path.parent,
+            let folder = try folder(at: above),
+            let node = try Catalog.remoteChild(name, of: folder, rules.comparison, database),
+            let id = node.remoteID
+        else { return }
+        folders = [:]
+        if try suspects.contains(id) || Catalog.motion(node.inode, database)?.intent != nil {
+            unsure.insert(id)
+            return
+        }
+        try transaction.startMotion(node)
+        try database.cachedStatement(
+            sql: "UPDATE motion SET remote_state = 3 WHERE inode = ?"
+        ).execute(arguments: [node.inode.column])
+    }
+
+    private mutating func endRun() throws {
+        let rows = try Row.fetchAll(
+            database,
+            sql: """
+                SELECT \(Node.columns) FROM node WHERE inode IN
+                    (SELECT inode FROM motion WHERE account = ? AND remote_state = 3)
+                """,
+            arguments: [account.rawValue])
+        for node in rows.map(Node.init(row:)) { try gone(node) }
+    }
+
+    /// What an enumeration did not name is gone; what was made here meanwhile is not.
+    private mutating func endEnumeration() throws {
+        let rows = try Row.fetchAll(
+            database,
+            sql: """
+                SELECT \(Node.columns) FROM node
+                WHERE account = ? AND remote_id IS NOT NULL AND enumeration < ? AND parent IS NOT 1
+                """,
+            arguments: [account.rawValue, enumeration])
+        for node in rows.map(Node.init(row:)) {
+            guard let still = try Catalog.fetch(node.inode, database), let id = still.remoteID
+            else { continue }
+            let motion = try Catalog.motion(still.inode, database)
+            if motion?.remoteState == .gone { continue }
+            if suspects.contains(id) || motion?.intent != nil {
+                unsure.insert(id)
+            } else {
+                try gone(still)
+            }
+        }
+        try database.execute(
+            sql: "UPDATE account SET enumerated = 1 WHERE id = ?", arguments: [account.rawValue])
+    }
+
+    /// What a complete listing of a folder did not name is gone from it.
+    private mutating func listed(_ folder: Inode, _ changes: [Change]) throws {
+        guard let node = try Catalog.fetch(folder, database) else { return }
+        var named: Set<ItemID> = []
+        for case .changed(let item) in changes { named.insert(item.id) }
+        for child in try Catalog.remoteChildren(of: node, database) {
+            guard let id = child.remoteID, !named.contains(id) else { continue }
+            // It may have moved elsewhere: only asking tells.
+            unsure.insert(id)
+        }
+        try database.cachedStatement(sql: "UPDATE node SET listed = 1 WHERE inode = ?")
+            .execute(arguments: [folder.column])
+        transaction.touch(folder)
+    }
+
+    /// Gone with all below it. A tree that is clean vanishes at once; the rest is the planner's.
+    private mutating func gone(_ node: Node) throws {
+        folders = [:]
+        var subtree: [Node] = []
+        var queue = [node]
+        while let next = queue.popLast() {
+            subtree.append(next)
+            if next.kind == .folder {
+                queue += try Catalog.remoteChildren(of: next, database)
+            }
+        }
+        var isClean = true
+        for item in subtree {
+            let motion = try Catalog.motion(item.inode, database)
+            if let motion, !(item.inode == node.inode && motion.isOnlyRemovedByPath) {
+                isClean = false
+                break
+            }
+            // A pipe, or what was made here, may lie in a folder.
+            if item.kind == .folder, try hasLocalOnlyChildren(item.inode) {
+                isClean = false
+                break
+            }
+        }
+        if isClean {
+            for item in subtree.reversed() {
+                if let parent = item.parent {
+                    transaction.effects.news.append(
+                        .entryRemoved(parent: parent, name: item.name, child: item.inode))
+                }
+                try transaction.forget(item.inode)
+            }
+            return
+        }
+        for item in subtree {
+            try transaction.startMotion(item)
+            try database.cachedStatement(
+                sql: """
+                    UPDATE motion SET remote_state = 2, remote_item = NULL, remote_parent_id = NULL
+                    WHERE inode = ?
+                    """
+            ).execute(arguments: [item.inode.column])
+        }
+    }
+
+    private func hasLocalOnlyChildren(_ folder: Inode) throws -> Bool {
+        try database.cachedStatement(
+            sql: """
+                SELECT 1 FROM node WHERE parent = ? AND
+                    (remote_id IS NULL OR inode IN (SELECT inode FROM motion)) LIMIT 1
+                """
+        ).row([folder.column]) != nil
+    }
+}
+
+extension MotionRow {
+    /// Whether the item was clean until a removal by path put it in motion.
+    var isOnlyRemovedByPath: Bool { remoteState == .perhapsGone && changed == 0 }
+}

@@ -1,0 +1,395 @@
+import GRDB
+public import OortModel
+public import OortPlanner
+
+/// What is needed to send one operation.
+public struct OperationStart: Sendable {
+    /// The node as it is now.
+    public var node: Node
+    /// The item, where the service has it.
+    public var item: ItemReference?
+    /// The revision that the service has, as last heard.
+    public var revision: Revision?
+    /// The folder that it leaves.
+    public var oldParent: ItemReference?
+    /// The folder that it goes to.
+    public var parent: ItemReference?
+    /// The session that an earlier try of the same upload left.
+    public var session: UploadSession?
+    /// The id that an earlier try chose.
+    public var reservedID: ItemID?
+    /// What has been stored as asked.
+    public var intent: Intent
+}
+
+/// What went wrong with the push of an item, and when it is tried again.
+public struct PushTrouble: Sendable {
+    /// The error's kind, for code.
+    public var kind: String
+    /// In words, for people; holds no secret.
+    public var detail: String
+    /// When it is tried again, milliseconds since 1970.
+    public var nextTry: Int64
+
+    /// Trouble with all of its parts.
+    public init(kind: String, detail: String, nextTry: Int64) {
+        self.kind = kind
+        self.detail = detail
+        self.nextTry = nextTry
+    }
+}
+
+/// The push, step by step: each is a transaction, so that the process may die between any two.
+extension Catalog {
+    /// Stores what is about to be asked of the service; nil when the plan is no longer true.
+    public func begin(
+        _ operation: RemoteOperation, account: AccountID, reservedID: ItemID?
+    ) async throws(CatalogError) -> OperationStart? {
+        try await mutateAsync { transaction in
+            let database = transaction.database
+            guard let node = try Self.fetch(operation.inode, database),
+                let motion = try Self.motion(operation.inode, database), motion.intent == nil
+            else { return nil }
+            var intent = Intent(operation.action)
+            var start = OperationStart(node: node, intent: intent)
+            start.item = try Self.reference(node.inode, database)
+            start.revision = motion.syncedRevision
+            if let place = try Self.remotePlace(of: node, database) {
+                start.oldParent = try Self.reference(place.parent, database)
+            }
+            switch operation.action {
+            case .createFolder(let place), .upload(let place, _):
+                guard node.remoteID == nil, node.parent != nil else { return nil }
+                start.parent = try Self.reference(place.parent, database)
+            case .duplicate(let place, let heir):
+                guard node.remoteID != nil, node.parent != nil,
+                    let other = try Self.fetch(heir, database), other.remoteID == nil,
+                    other.parent != nil
+                else { return nil }
+                start.parent = try Self.reference(place.parent, database)
+            case .move(let place, _):
+                guard node.parent != nil, start.item != nil else { return nil }
+                start.parent = try Self.reference(place.parent, database)
+            case .replace:
+                guard node.parent != nil, start.item != nil else { return nil }
+            case .delete:
+                guard node.parent == nil, start.item != nil else { return nil }
+            case .setAttributes:
+                guard node.parent != nil, start.item != nil else { return nil }
+            }
+            if let staged = Self.staged(operation.action), staged > 0,
+                node.staged?.rawValue != staged
+            {
+                return nil
+            }
+            if intent.parent != nil {
+                guard let parent = start.parent else { return nil }
+                intent.folderID = parent.id.rawValue
+                intent.folderPath = parent.path.parts
+            }
+            let row = try Row.fetchOne(
+                database,
+                sql: """
+                    SELECT session_state, session_bytes, session_expires_s, session_content,
+                        reserved_id
+                    FROM motion WHERE inode = ?
+                    """,
+                arguments: [node.inode.column])
+            if let row, let state = row[0] as String?, row[3] as Int64? == intent.content {
+                start.session = UploadSession(
+                    state: state, confirmedBytes: row[1] ?? 0,
+                    expires: (row[2] as Int64?).map { Timestamp(seconds: $0) })
+            }
+            if intent.expected != nil {
+                start.reservedID = (row?[4] as String?).map { ItemID($0) } ?? reservedID
+                intent.reservedID = start.reservedID?.rawValue
+            }
+            start.intent = intent
+            try database.execute(
+                sql: "UPDATE motion SET intent = ?, reserved_id = ? WHERE inode = ?",
+                arguments: [
+                    try intent.json(), start.reservedID?.rawValue, node.inode.column,
+                ])
+            return start
+        }
+    }
+
+    private static func staged(_ action: RemoteOperation.Action) -> Int64? {
+        switch action {
+        case .upload(_, let content), .replace(_, let content): content.staged
+        default: nil
+        }
+    }
+
+    /// Keeps how far an upload's session is; nil when it is over.
+    public func setSession(
+        _ session: UploadSession?, content: Int64?, of inode: Inode
+    ) async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            try transaction.database.execute(
+                sql: """
+                    UPDATE motion SET session_state = ?, session_bytes = ?, session_expires_s = ?,
+                        session_content = ?
+                    WHERE inode = ?
+                    """,
+                arguments: [
+                    session?.state, session?.confirmedBytes, session?.expires?.seconds,
+                    session == nil ? nil : content, inode.column,
+                ])
+        }
+    }
+
+    /// The service did what was asked; `item` is its answer, nil after a deletion.
+    ///
+    /// - Returns: whether the answer leaves open how the item is now.
+    public func succeeded(
+        _ intent: Intent, of inode: Inode, item: Item?, sentModified: Timestamp?
+    ) async throws(CatalogError) -> Bool {
+        try await mutateAsync { transaction in
+            try transaction.database.execute(
+                sql: """
+                    UPDATE motion SET intent = NULL, attempts = 0, error_kind = NULL,
+                        error_detail = NULL, next_try_ms = 0, session_state = NULL,
+                        session_content = NULL, reserved_id = NULL
+                    WHERE inode = ?
+                    """,
+                arguments: [inode.column])
+            guard let item else {
+                try transaction.deleted(inode)
+                return false
+            }
+            return try transaction.recordAnswer(
+                intent, of: inode, StoredItem(item), item.parentID, sentModified)
+        }
+    }
+
+    /// It was not done, or whether it was done is not known (`isUnknown`: the intent stays).
+    public func failed(
+        _ inode: Inode, _ trouble: PushTrouble?, isUnknown: Bool
+    ) async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            transaction.touch(inode)
+            if !isUnknown {
+                try transaction.database.execute(
+                    sql: "UPDATE motion SET intent = NULL WHERE inode = ?",
+                    arguments: [inode.column])
+            }
+            guard let trouble else { return }
+            try transaction.database.execute(
+                sql: """
+                    UPDATE motion SET attempts = attempts + 1, error_kind = ?, error_detail = ?,
+                        next_try_ms = ?
+                    WHERE inode = ?
+                    """,
+                arguments: [trouble.kind, trouble.detail, trouble.nextTry, inode.column])
+        }
+    }
+
+    /// What was asked and never answered.
+    public func intents(
+        of account: AccountID
+    ) async throws(CatalogError) -> [(inode: Inode, intent: Intent, item: ItemReference?)] {
+        try await readAsync { database in
+            try Row.fetchAll(
+                database,
+                sql: "SELECT inode, intent FROM motion WHERE account = ? AND intent IS NOT NULL",
+                arguments: [account.rawValue]
+            ).map { row in
+                let inode = Inode(column: row[0])
+                return (inode, try Intent(json: row[1]), try Self.reference(inode, database))
+            }
+        }
+    }
+
+    /// How the service is asked for an item, as last heard.
+    public func reference(to inode: Inode) async throws(CatalogError) -> ItemReference? {
+        try await readAsync { try Self.reference(inode, $0) }
+    }
+
+    /// How the service is asked for an item of this id; nil when the catalog has none.
+    public func reference(
+        to id: ItemID, in account: AccountID
+    ) async throws(CatalogError) -> ItemReference? {
+        try await readAsync { database in
+            guard let node = try Self.node(id.rawValue, in: account, database) else { return nil }
+            return try Self.reference(node.inode, database)
+        }
+    }
+
+    /// A file at the service that has just this content and is itself at rest.
+    public func twin(
+        of hash: ContentHash, size: Int64, in account: AccountID
+    ) async throws(CatalogError) -> (ItemReference, Revision?)? {
+        try await readAsync { database in
+            let row = try Row.fetchOne(
+                database,
+                sql: """
+                    SELECT inode FROM node WHERE account = ? AND hash = ? AND size = ? AND kind = 1
+                        AND remote_id IS NOT NULL AND parent IS NOT NULL AND staged IS NULL
+                        AND inode NOT IN (SELECT inode FROM motion) LIMIT 1
+                    """,
+                arguments: [account.rawValue, hash.description, size])
+            guard let row, let node = try Self.fetch(Inode(column: row[0]), database),
+                let reference = try Self.reference(node.inode, database)
+            else { return nil }
+            return (reference, node.revision)
+        }
+    }
+
+    /// Makes everything that waits for its next try due, since the cause may be gone.
+    public func retryNow(
+        _ account: AccountID, kinds: [String]? = nil
+    ) async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            let marks = kinds.map { " AND error_kind IN (\($0.map { _ in "?" }.joined(separator: ",")))" }
+            try transaction.database.execute(
+                sql: """
+                    UPDATE motion SET next_try_ms = 0 WHERE account = ? AND next_try_ms > 0\
+                    \(marks ?? "")
+                    """,
+                arguments: StatementArguments([account.rawValue]) + StatementArguments(kinds ?? []))
+        }
+    }
+}
+
+extension CatalogTransaction {
+    /// A deletion went through: the item and all that lay below it at the service is gone there.
+    fileprivate mutating func deleted(_ inode: Inode) throws {
+        guard let node = try Catalog.fetch(inode, database) else { return }
+        for child in try Catalog.remoteChildren(of: node, database) { try deleted(child.inode) }
+        if node.parent == nil {
+            try forget(inode)
+        } else {
+            try startMotion(node)
+            try database.execute(
+                sql: "UPDATE motion SET remote_state = 2 WHERE inode = ?",
+                arguments: [inode.column])
+        }
+    }
+
+    fileprivate mutating func recordAnswer(
+        _ intent: Intent, of inode: Inode, _ item: StoredItem, _ parentID: ItemID?,
+        _ sentModified: Timestamp?
+    ) throws -> Bool {
+        guard let node = try Catalog.fetch(inode, database) else { return true }
+        var isOpen = false
+        // The feed may have been faster than the answer, and may know more.
+        if let twin = try Catalog.node(item.id, in: node.account, database), twin.inode != inode,
+            intent.expected != nil
+        {
+            let known = try Catalog.motion(twin.inode, database)
+            isOpen = known?.remoteItem?.revision != item.revision
+                || known?.remoteItem?.fileName != item.fileName
+            if let parent = twin.parent {
+                effects.news.append(
+                    .entryRemoved(parent: parent, name: twin.name, child: twin.inode))
+            }
+            try forget(twin.inode)
+            try reparent(twin.inode, to: inode, in: node.account)
+        }
+        // Path services do not name the parent: it is where it was sent to.
+        let folder = parentID?.rawValue ?? intent.folderID
+        switch intent.kind {
+        case .createFolder, .upload:
+            try become(inode, item, parentID: folder)
+        case .duplicate:
+            try recordBackup(node, heir: intent.heir.map { Inode($0) }, item, folder)
+        case .move:
+            guard let folder, let parent = try Catalog.node(folder, in: node.account, database)
+            else { return true }
+            try database.execute(
+                sql: "UPDATE motion SET synced_parent = ?, synced_name = ? WHERE inode = ?",
+                arguments: [parent.inode.column, item.fileName, inode.column])
+            try keepRevision(inode, item, replacing: node.revision)
+        case .replace:
+            try database.execute(
+                sql: """
+                    UPDATE motion SET synced_revision = ?, synced_hash = ?, synced_size = ?
+                    WHERE inode = ?
+                    """,
+                arguments: [item.revision, item.hash, item.size ?? 0, inode.column])
+            if node.staged != nil {
+                try database.execute(
+                    sql: "UPDATE node SET revision = ? WHERE inode = ?",
+                    arguments: [item.revision, inode.column])
+            }
+            try takeRevision(inode, item)
+        case .setAttributes:
+            try database.execute(
+                sql: "UPDATE motion SET synced_description = ? WHERE inode = ?",
+                arguments: [item.description, inode.column])
+            try keepRevision(inode, item, replacing: node.revision)
+        case .delete: break
+        }
+        if let sentModified {
+            try database.execute(
+                sql: """
+                    UPDATE motion SET synced_modified_s = ?, synced_modified_ns = ? WHERE inode = ?
+                    """,
+                arguments: [sentModified.seconds, sentModified.nanoseconds, inode.column])
+        }
+        try database.execute(
+            sql: "UPDATE node SET details = ? WHERE inode = ?",
+            arguments: [try item.json(), inode.column])
+        touch(inode)
+        try restIfClean(inode)
+        return isOpen
+    }
+
+    /// A move may give a new revision to the same content.
+    private mutating func keepRevision(
+        _ inode: Inode, _ item: StoredItem, replacing old: Revision?
+    ) throws {
+        guard let motion = try Catalog.motion(inode, database), item.revision != nil,
+            item.hash != nil, motion.syncedHash?.description == item.hash
+        else { return }
+        try database.execute(
+            sql: "UPDATE motion SET synced_revision = ? WHERE inode = ?",
+            arguments: [item.revision, inode.column])
+        try database.execute(
+            sql: "UPDATE node SET revision = ? WHERE inode = ? AND revision IS ?",
+            arguments: [item.revision, inode.column, motion.syncedRevision?.rawValue])
+    }
+
+    /// A backup's copy is there: the file with the old name takes over the old identity.
+    private mutating func recordBackup(
+        _ original: Node, heir: Inode?, _ copy: StoredItem, _ folder: String?
+    ) throws {
+        if let heir, let node = try Catalog.fetch(heir, database), node.remoteID == nil,
+            node.parent != nil
+        {
+            try swapIdentities(original.inode, heir)
+        } else {
+            // The heir is gone: the old identity is nobody's, and is deleted or comes back.
+            try leaveIdentity(of: original)
+        }
+        try become(original.inode, copy, parentID: folder)
+        try restIfClean(original.inode)
+    }
+
+    private mutating func leaveIdentity(of node: Node) throws {
+        try database.execute(
+            sql: "UPDATE node SET remote_id = NULL WHERE inode = ?", arguments: [node.inode.column])
+        try database.execute(
+            sql: """
+                INSERT INTO node (account, name, name_key, service_name, kind, size, modified_s,
+                    modified_ns, changed_s, changed_ns, remote_id, revision, hash, permissions)
+                SELECT account, name, name_key, service_name, kind, size, modified_s, modified_ns,
+                    changed_s, changed_ns, ?, revision, hash, permissions
+                FROM node WHERE inode = ?
+                """,
+            arguments: [node.remoteID?.rawValue, node.inode.column])
+        let orphan = Inode(column: database.lastInsertedRowID)
+        try database.execute(
+            sql: """
+                INSERT INTO motion (inode, account, changed_ms, synced_parent, synced_name,
+                    synced_revision, synced_hash, synced_size, synced_modified_s,
+                    synced_modified_ns, synced_description)
+                SELECT ?, account, changed_ms, synced_parent, synced_name, synced_revision,
+                    synced_hash, synced_size, synced_modified_s, synced_modified_ns,
+                    synced_description
+                FROM motion WHERE inode = ?
+                """,
+            arguments: [orphan.column, node.inode.column])
+    }
+}

@@ -1,0 +1,118 @@
+import GRDB
+import OortModel
+import OortPlanner
+
+/// Changes of the local tree that come from the service.
+extension CatalogTransaction {
+    /// Puts an item in motion without a local change: its present state becomes the base.
+    mutating func startMotion(_ node: Node) throws {
+        touch(node.inode)
+        guard try Catalog.motion(node.inode, database) == nil else { return }
+        try database.cachedStatement(
+            sql: """
+                INSERT INTO motion (inode, account, changed_ms, synced_parent, synced_name,
+                    synced_revision, synced_hash, synced_size, synced_modified_s,
+                    synced_modified_ns, synced_description)
+                VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?)
+                """
+        ).execute(
+            arguments: [
+                node.inode.column, node.account.rawValue, node.parent?.column, node.serviceName,
+                node.revision?.rawValue, node.hash?.description, node.size, node.modified.seconds,
+                Int64(node.modified.nanoseconds), node.itemDescription,
+            ])
+    }
+
+    /// A name that nothing has in a folder: the name itself, or with the first free number.
+    func freeName(_ name: String, in parent: Inode, _ rules: AccountNameRules) throws -> String {
+        var candidate = name
+        var number = 2
+        while try isTaken(candidate, in: parent, rules) {
+            candidate = ShownName.numbered(name, number)
+            number += 1
+        }
+        return candidate
+    }
+
+    /// Whether something has or had the name, here or at the service.
+    private func isTaken(_ name: String, in parent: Inode, _ rules: AccountNameRules) throws -> Bool {
+        let key = rules.comparison.key(name)
+        if try Catalog.fetch(key: key, in: parent, database) != nil { return true }
+        guard let folder = try Catalog.fetch(parent, database), folder.remoteID != nil else {
+            return false
+        }
+        let names = try String.fetchAll(
+            database,
+            sql: """
+                SELECT synced_name FROM motion WHERE synced_parent = ? AND remote_state IN (0, 3)
+                """,
+            arguments: [parent.column])
+        if names.contains(where: { rules.comparison.key($0) == key }) { return true }
+        let items = try String.fetchAll(
+            database,
+            sql: """
+                SELECT remote_item FROM motion
+                WHERE account = ? AND remote_parent_id = ? AND remote_state = 1
+                """,
+            arguments: [folder.account.rawValue, folder.remoteID?.rawValue])
+        return try items.contains {
+            rules.comparison.key(try StoredItem(json: $0).shownName) == key
+        }
+    }
+
+    /// Puts a node at a place of the local tree and tells the kernel.
+    mutating func put(
+        _ node: Node, at parent: Inode, name: String, serviceName: String,
+        _ rules: AccountNameRules
+    ) throws {
+        touch(node.inode)
+        if let old = node.parent {
+            effects.news.append(.entryRemoved(parent: old, name: node.name, child: node.inode))
+        }
+        effects.news.append(.entryAdded(parent: parent, name: name))
+        try database.cachedStatement(
+            sql: """
+                UPDATE node SET parent = ?, name = ?, name_key = ?, service_name = ?
+                WHERE inode = ?
+                """
+        ).execute(
+            arguments: [
+                parent.column, name, rules.comparison.key(name),
+                serviceName.isSameText(as: name) ? nil : serviceName, node.inode.column,
+            ])
+    }
+
+    /// Gives a node the content and attributes that the service has.
+    mutating func takeOver(_ item: StoredItem, of node: Node) throws {
+        touch(node.inode)
+        let isNewContent = node.revision?.rawValue != item.revision
+        // What the service only keeps more coarsely is no other time.
+        var modified = item.modifiedTime ?? node.modified
+        if modified == node.modified.truncated(to: .seconds)
+            || modified == node.modified.truncated(to: .milliseconds)
+        {
+            modified = node.modified
+        }
+        let size = item.size ?? (node.kind == .nativeDocument ? node.size : 0)
+        try database.cachedStatement(
+            sql: """
+                UPDATE node SET kind = ?, size = ?, modified_s = ?, modified_ns = ?, revision = ?,
+                    content_item = NULL, hash = ?, staged = NULL,
+                    target = CASE WHEN kind = 2 AND revision IS ? THEN target ELSE ? END,
+                    permissions = ?, description = ?, mime_type = ?, details = ?
+                WHERE inode = ?
+                """
+        ).execute(
+            arguments: [
+                item.kind, size,
+                modified.seconds, Int64(modified.nanoseconds), item.revision, item.hash,
+                item.revision, item.target, Int64(item.permissions), item.description,
+                item.mimeType, try item.json(), node.inode.column,
+            ])
+        if isNewContent || node.staged != nil {
+            effects.news.append(.content(node.inode))
+        } else {
+            effects.news.append(.attributes(node.inode))
+        }
+    }
+}

@@ -1,0 +1,155 @@
+import GRDB
+import OortModel
+import OortPlanner
+
+/// One row of `motion`, as far as the trees need it.
+struct MotionRow {
+    /// What the service said last, against the base.
+    enum RemoteState: Int64 {
+        case asSynced = 0
+        case present = 1
+        case gone = 2
+        case perhapsGone = 3
+    }
+
+    static let columns = """
+        motion.changed_ms, motion.synced_parent, motion.synced_name, motion.synced_revision, \
+        motion.synced_hash, motion.synced_size, motion.synced_modified_s, \
+        motion.synced_modified_ns, motion.synced_description, motion.remote_state, \
+        motion.remote_parent_id, motion.remote_item, motion.next_try_ms, motion.intent, \
+        motion.attempts, motion.error_kind, motion.error_detail
+        """
+
+    var changed: Int64
+    var syncedParent: Inode?
+    var syncedName: String
+    var syncedRevision: Revision?
+    var syncedHash: ContentHash?
+    var syncedSize: Int64
+    var syncedModified: Timestamp?
+    var syncedDescription: String?
+    var remoteState: RemoteState
+    var remoteParentID: String?
+    var remoteItem: StoredItem?
+    var nextTry: Int64
+    var intent: Intent?
+    var attempts: Int64
+    var errorKind: String?
+    var errorDetail: String?
+
+    /// Reads a row of `columns` that begin at `start`.
+    init(row: Row, from start: Int) throws {
+        changed = row[start]
+        syncedParent = (row[start + 1] as Int64?).map { Inode(column: $0) }
+        syncedName = row[start + 2] ?? ""
+        syncedRevision = (row[start + 3] as String?).map { Revision($0) }
+        syncedHash = (row[start + 4] as String?).flatMap { ContentHash(description: $0) }
+        syncedSize = row[start + 5] ?? 0
+        syncedModified = Timestamp(seconds: row[start + 6], nanoseconds: row[start + 7])
+        syncedDescription = row[start + 8]
+        remoteState = RemoteState(rawValue: row[start + 9]) ?? .asSynced
+        remoteParentID = row[start + 10]
+        remoteItem = try (row[start + 11] as String?).map { try StoredItem(json: $0) }
+        nextTry = row[start + 12]
+        intent = try (row[start + 13] as String?).map { try Intent(json: $0) }
+        attempts = row[start + 14]
+        errorKind = row[start + 15]
+        errorDetail = row[start + 16]
+    }
+}
+
+/// The remote tree, which is the local one but for what is in motion.
+extension Catalog {
+    static func motion(_ inode: Inode, _ database: Database) throws -> MotionRow? {
+        try database.cachedStatement(
+            sql: "SELECT \(MotionRow.columns) FROM motion WHERE inode = ?"
+        ).row([inode.column]).map { try MotionRow(row: $0, from: 0) }
+    }
+
+    static func node(
+        _ id: String, in account: AccountID, _ database: Database
+    ) throws -> Node? {
+        try database.cachedStatement(
+            sql: "SELECT \(Node.columns) FROM node WHERE account = ? AND remote_id = ?"
+        ).row([account.rawValue, id]).map(Node.init(row:))
+    }
+
+    /// Where the service has an item, as last heard; nil when it does not have it.
+    static func remotePlace(of node: Node, _ database: Database) throws -> Place? {
+        guard let motion = try motion(node.inode, database) else {
+            return node.parent.map { Place(parent: $0, name: node.serviceName) }
+        }
+        switch motion.remoteState {
+        case .gone: return nil
+        case .asSynced, .perhapsGone:
+            return motion.syncedParent.map { Place(parent: $0, name: motion.syncedName) }
+        case .present:
+            guard let item = motion.remoteItem, let id = motion.remoteParentID,
+                let parent = try self.node(id, in: node.account, database)
+            else { return nil }
+            return Place(parent: parent.inode, name: item.fileName)
+        }
+    }
+
+    /// How the service is to be asked for an item: by id, and by the path as last heard.
+    static func reference(_ inode: Inode, _ database: Database) throws -> ItemReference? {
+        guard let node = try fetch(inode, database), let id = node.remoteID else { return nil }
+        var names: [String] = []
+        var next = node
+        while !next.isAccountRoot {
+            guard let place = try remotePlace(of: next, database),
+                let parent = try fetch(place.parent, database), names.count < 10_000
+            else { return nil }
+            names.append(place.name)
+            next = parent
+        }
+        return ItemReference(id: id, path: RemotePath(names.reversed()))
+    }
+
+    /// The items that lie in a folder at the service, as last heard.
+    static func remoteChildren(of folder: Node, _ database: Database) throws -> [Node] {
+        var found: [Node] = []
+        let clean = try database.cachedStatement(
+            sql: """
+                SELECT \(Node.columns) FROM node WHERE parent = ?
+                    AND remote_id IS NOT NULL AND inode NOT IN (SELECT inode FROM motion)
+                """)
+        found += try Row.fetchAll(clean, arguments: [folder.inode.column]).map(Node.init(row:))
+        let asSynced = try database.cachedStatement(
+            sql: """
+                SELECT \(Node.columns) FROM node WHERE inode IN
+                    (SELECT inode FROM motion WHERE synced_parent = ? AND remote_state IN (0, 3))
+                """)
+        found += try Row.fetchAll(asSynced, arguments: [folder.inode.column]).map(Node.init(row:))
+        if let id = folder.remoteID {
+            let moved = try database.cachedStatement(
+                sql: """
+                    SELECT \(Node.columns) FROM node WHERE inode IN
+                        (SELECT inode FROM motion WHERE account = ? AND remote_parent_id = ?
+                            AND remote_state = 1)
+                    """)
+            found += try Row.fetchAll(
+                moved, arguments: [folder.account.rawValue, id.rawValue]
+            ).map(Node.init(row:))
+        }
+        return found
+    }
+
+    /// The item that has a name in a folder at the service, as last heard.
+    static func remoteChild(
+        _ name: String, of folder: Node, _ comparison: NameRules.Comparison, _ database: Database
+    ) throws -> Node? {
+        let key = comparison.key(name)
+        // Nearly always it is clean and shown under the same name.
+        if let node = try fetch(key: comparison.key(ShownName.escaped(name)), in: folder.inode, database),
+            node.remoteID != nil, let place = try remotePlace(of: node, database),
+            place.parent == folder.inode, comparison.key(place.name) == key
+        {
+            return node
+        }
+        return try remoteChildren(of: folder, database).first { node in
+            guard let place = try remotePlace(of: node, database) else { return false }
+            return comparison.key(place.name) == key
+        }
+    }
+}

@@ -1,0 +1,91 @@
+import Foundation
+public import OortModel
+public import OortPlanner
+
+/// What was asked of the service and is not answered yet, stored before the request goes out: after
+/// a lost answer or a restart the service is asked whether it happened.
+public struct Intent: Codable, Hashable, Sendable {
+    /// What was asked.
+    public enum Kind: String, Codable, Sendable {
+        /// A folder, a file, or a backup's copy: something new.
+        case createFolder, upload, duplicate
+        /// A change of what is there.
+        case replace, move, delete, setAttributes
+    }
+
+    /// What was asked.
+    public var kind: Kind
+    /// Where the item is to be: the folder's inode, and the name.
+    public var parent: UInt64?
+    /// The name that it is to have.
+    public var name: String?
+    /// The folder's path at that moment, in the service's names.
+    public var folderPath: [String]?
+    /// The folder's id at that moment.
+    public var folderID: String?
+    /// The hash of what was sent.
+    public var hash: String?
+    /// Bytes of what was sent.
+    public var size: Int64?
+    /// The staged content that was sent.
+    public var content: Int64?
+    /// The id that the client chose.
+    public var reservedID: String?
+    /// Who takes over a backup's identity.
+    public var heir: UInt64?
+
+    /// The intent of an operation.
+    public init(_ action: RemoteOperation.Action) {
+        func place(_ place: Place) {
+            parent = place.parent.rawValue
+            name = place.name
+        }
+        func bytes(_ identity: ContentIdentity) {
+            hash = identity.hash?.description
+            size = identity.size
+            content = identity.staged
+        }
+        switch action {
+        case .createFolder(let at):
+            kind = .createFolder
+            place(at)
+        case .upload(let at, let identity):
+            kind = .upload
+            place(at)
+            bytes(identity)
+        case .duplicate(let at, let inode):
+            kind = .duplicate
+            place(at)
+            heir = inode.rawValue
+        case .replace(_, let identity):
+            kind = .replace
+            bytes(identity)
+        case .move(let to, _):
+            kind = .move
+            place(to)
+        case .delete: kind = .delete
+        case .setAttributes: kind = .setAttributes
+        }
+    }
+
+    /// Where what is new is to appear.
+    public var expected: Place? {
+        guard let parent, let name else { return nil }
+        switch kind {
+        case .createFolder, .upload, .duplicate: return Place(parent: Inode(parent), name: name)
+        case .replace, .move, .delete, .setAttributes: return nil
+        }
+    }
+
+    /// The folder as it was addressed.
+    public var folder: ItemReference? {
+        guard let folderID, let folderPath else { return nil }
+        return ItemReference(id: ItemID(folderID), path: RemotePath(folderPath))
+    }
+
+    init(json: String) throws { self = try JSONDecoder().decode(Self.self, from: Data(json.utf8)) }
+
+    func json() throws -> String {
+        String(decoding: try JSONEncoder().encode(self), as: UTF8.self)
+    }
+}

@@ -1,0 +1,294 @@
+import Foundation
+import GRDB
+import OortModel
+import OortPlanner
+
+/// Applies the planner's local steps inside a transaction.
+struct Merger {
+    var transaction: CatalogTransaction
+    private let rules: AccountNameRules
+    private var database: Database { transaction.database }
+
+    init(_ transaction: CatalogTransaction, rules: AccountNameRules) {
+        self.transaction = transaction
+        self.rules = rules
+    }
+
+    mutating func apply(_ steps: [LocalStep]) throws {
+        try clearTheWay(steps)
+        for step in steps {
+            switch step {
+            case .forget(let inode): try forget(inode)
+            case .detach(let inode): try detach(inode)
+            case .place(let inode, let target): try place(inode, at: target)
+            case .takeContent(let inode): try takeContent(inode)
+            case .takeAttributes(let inode): try takeAttributes(inode)
+            case .keepBoth(let inode): try keepBoth(inode)
+            case .renumber: continue
+            case .adopt(let inode, let other): try adopt(inode, other)
+            case .handOver(let original, let heir): try handOver(original, heir)
+            case .agree(let inode, let content): try agree(inode, content: content)
+            }
+        }
+        // Last, since a number is given among all that the others brought.
+        for case .renumber(let inode) in steps { try renumber(inode) }
+        for step in steps { try settle(step) }
+    }
+
+    /// Takes out of their folders all that will lie elsewhere, since names are unique in between,
+    /// too; the kernel hears of it here.
+    private mutating func clearTheWay(_ steps: [LocalStep]) throws {
+        for step in steps {
+            let inode: Inode
+            switch step {
+            case .place(let placed, _): inode = placed
+            case .renumber(let renumbered): inode = renumbered
+            default: continue
+            }
+            guard let node = try Catalog.fetch(inode, database), let parent = node.parent else {
+                continue
+            }
+            transaction.effects.news.append(
+                .entryRemoved(parent: parent, name: node.name, child: inode))
+            waiting[inode] = parent
+            try setParent(nil, of: inode)
+        }
+    }
+
+    /// Where those lay that were taken out for a moment.
+    private var waiting: [Inode: Inode] = [:]
+
+    private func setParent(_ parent: Inode?, of inode: Inode) throws {
+        try database.cachedStatement(sql: "UPDATE node SET parent = ? WHERE inode = ?")
+            .execute(arguments: [parent?.column, inode.column])
+    }
+
+    private mutating func forget(_ inode: Inode) throws {
+        if let node = try Catalog.fetch(inode, database), let parent = node.parent {
+            transaction.effects.news.append(
+                .entryRemoved(parent: parent, name: node.name, child: inode))
+        }
+        try transaction.forget(inode)
+    }
+
+    private mutating func detach(_ inode: Inode) throws {
+        transaction.touch(inode)
+        try database.execute(
+            sql: """
+                UPDATE motion SET synced_parent = NULL, synced_name = NULL, synced_revision = NULL,
+                    synced_hash = NULL, synced_size = NULL, remote_state = 0,
+                    remote_parent_id = NULL, remote_item = NULL, reserved_id = NULL
+                WHERE inode = ?
+                """,
+            arguments: [inode.column])
+        try database.execute(
+            sql: """
+                UPDATE node SET remote_id = NULL,
+                    revision = CASE WHEN staged IS NULL THEN revision ELSE NULL END,
+                    permissions = 15
+                WHERE inode = ?
+                """,
+            arguments: [inode.column])
+    }
+
+    /// The item as the service had it last; nil when that is the synced base.
+    private func news(of inode: Inode) throws -> StoredItem? {
+        guard let motion = try Catalog.motion(inode, database), motion.remoteState == .present
+        else { return nil }
+        return motion.remoteItem
+    }
+
+    private mutating func place(_ inode: Inode, at place: Place) throws {
+        guard let node = try Catalog.fetch(inode, database) else { return }
+        let wasHere = waiting.removeValue(forKey: inode) != nil
+        let item = try news(of: inode)
+        if !wasHere {
+            // It enters the tree as the service has it.
+            if let item {
+                try transaction.takeOver(item, of: node)
+            } else {
+                try restoreBase(node)
+            }
+        }
+        let shown: String
+        if let item, item.fileName.isSameText(as: place.name) {
+            shown = item.shownName
+        } else if node.serviceName.isSameText(as: place.name) {
+            shown = node.name
+        } else {
+            var renamed = item ?? StoredItem(Item(id: ItemID(""), kind: .file, fileName: ""))
+            renamed.fileName = place.name
+            if item == nil { renamed.kind = node.kind.rawValue }
+            shown = renamed.shownName
+        }
+        let name = try freeLocalName(shown, in: place.parent)
+        try transaction.put(node.withoutParent, at: place.parent, name: name,
+            serviceName: place.name, rules)
+    }
+
+    /// A deleted item comes back as it was when both sides last agreed.
+    private mutating func restoreBase(_ node: Node) throws {
+        try database.execute(
+            sql: """
+                UPDATE node SET staged = NULL, content_item = NULL,
+                    revision = (SELECT synced_revision FROM motion WHERE inode = node.inode),
+                    hash = (SELECT synced_hash FROM motion WHERE inode = node.inode),
+                    size = coalesce(
+                        (SELECT synced_size FROM motion WHERE inode = node.inode), size)
+                WHERE inode = ?
+                """,
+            arguments: [node.inode.column])
+    }
+
+    /// A name that is free in the local tree; what the service holds does not matter here.
+    private func freeLocalName(_ name: String, in parent: Inode) throws -> String {
+        var candidate = name
+        var number = 2
+        while try Catalog.fetch(key: rules.comparison.key(candidate), in: parent, database) != nil {
+            candidate = ShownName.numbered(name, number)
+            number += 1
+        }
+        return candidate
+    }
+
+    private mutating func takeContent(_ inode: Inode) throws {
+        guard let node = try Catalog.fetch(inode, database), let item = try news(of: inode) else {
+            return
+        }
+        let attributes = node
+        try transaction.takeOver(item, of: node)
+        guard node.hash?.description == item.hash, node.size == item.size else { return }
+        // Only the revision is another: the times stay the user's.
+        var same = try transaction.node(inode)
+        same.modified = attributes.modified
+        same.itemDescription = attributes.itemDescription
+        try transaction.writeAttributes(of: same)
+    }
+
+    private mutating func takeAttributes(_ inode: Inode) throws {
+        guard var node = try Catalog.fetch(inode, database), let item = try news(of: inode) else {
+            return
+        }
+        node.modified = item.modifiedTime ?? node.modified
+        node.itemDescription = item.description
+        try transaction.writeAttributes(of: node)
+        transaction.touch(inode)
+        transaction.effects.news.append(.attributes(inode))
+    }
+
+    /// The local content becomes a new file beside; the item takes the service's content.
+    private mutating func keepBoth(_ inode: Inode) throws {
+        guard let node = try Catalog.fetch(inode, database), let item = try news(of: inode),
+            let parent = node.parent ?? waiting[inode]
+        else { return }
+        let now = Timestamp.now
+        let date = String(now.date.formatted(.iso8601.year().month().day()))
+        let name = try transaction.freeName(
+            ShownName.conflictCopy(
+                node.name, date: date, host: ProcessInfo.processInfo.hostName), in: parent, rules)
+        let service = ShownName.service(
+            shown: name, kind: node.kind, exportExtension: nil, rules: rules)
+        try database.execute(
+            sql: """
+                INSERT INTO node (account, parent, name, name_key, service_name, kind, size,
+                    modified_s, modified_ns, changed_s, changed_ns, created_s, created_ns, mode,
+                    owner, grp, staged, revision, content_item, hash, target, listed, born_s)
+                SELECT account, ?, ?, ?, ?, kind, size, modified_s, modified_ns, ?, ?, ?, ?, mode,
+                    owner, grp, staged, CASE WHEN staged IS NULL THEN revision END, content_item,
+                    hash, target, 1, ?
+                FROM node WHERE inode = ?
+                """,
+            arguments: [
+                parent.column, name, rules.comparison.key(name),
+                service.isSameText(as: name) ? nil : service, now.seconds, now.nanoseconds,
+                now.seconds, now.nanoseconds, now.seconds, inode.column,
+            ])
+        let copy = Inode(column: database.lastInsertedRowID)
+        try transaction.setInMotion(try transaction.node(copy), at: now)
+        try database.execute(
+            sql: """
+                INSERT OR REPLACE INTO conflict (inode, account, original, made_ms)
+                VALUES (?, ?, ?, ?)
+                """,
+            arguments: [copy.column, node.account.rawValue, inode.column, now.milliseconds])
+        transaction.effects.news.append(.entryAdded(parent: parent, name: name))
+        try database.execute(
+            sql: "UPDATE node SET staged = NULL WHERE inode = ?", arguments: [inode.column])
+        try transaction.takeOver(item, of: node)
+    }
+
+    private mutating func renumber(_ inode: Inode) throws {
+        guard let node = try Catalog.fetch(inode, database),
+            let parent = node.parent ?? waiting.removeValue(forKey: inode)
+        else { return }
+        try setParent(nil, of: inode)
+        let name = try transaction.freeName(
+            ShownName.numbered(node.name, 2), in: parent, rules)
+        let number = try firstNumber(node.name, in: parent, orElse: name)
+        let service = ShownName.service(
+            shown: number, kind: node.kind, exportExtension: nil, rules: rules)
+        try transaction.put(
+            node.withoutParent, at: parent, name: number, serviceName: service, rules)
+    }
+
+    /// `name (2)`, `name (3)` and so on: the first that nobody has.
+    private func firstNumber(_ name: String, in parent: Inode, orElse other: String) throws -> String {
+        for number in 2..<1000 {
+            let candidate = ShownName.numbered(name, number)
+            if try transaction.freeName(candidate, in: parent, rules) == candidate {
+                return candidate
+            }
+        }
+        return other
+    }
+
+    // MARK: Identities
+
+    /// The first becomes the service's item that the second is; the second vanishes.
+    private mutating func adopt(_ inode: Inode, _ other: Inode) throws {
+        guard let newcomer = try Catalog.fetch(other, database), let item = try news(of: other)
+        else { return }
+        let motion = try Catalog.motion(other, database)
+        try transaction.forget(other)
+        try transaction.become(inode, item, parentID: motion?.remoteParentID)
+        try transaction.reparent(other, to: inode, in: newcomer.account)
+    }
+
+    /// The heir takes over the original's identity, the original the heir's.
+    private mutating func handOver(_ original: Inode, _ heir: Inode) throws {
+        try transaction.swapIdentities(original, heir)
+    }
+
+    private mutating func agree(_ inode: Inode, content: Bool) throws {
+        guard let motion = try Catalog.motion(inode, database), motion.remoteState == .present,
+            let item = motion.remoteItem, let id = motion.remoteParentID,
+            let node = try Catalog.fetch(inode, database),
+            let parent = try Catalog.node(id, in: node.account, database)
+        else { return }
+        try transaction.setBase(
+            of: inode, parent: parent.inode, item, content: content,
+            keepsNews: !content)
+    }
+
+    // MARK: The end
+
+    /// Lets an item that has no difference left come to rest.
+    private mutating func settle(_ step: LocalStep) throws {
+        switch step {
+        case .place(let inode, _), .takeContent(let inode), .takeAttributes(let inode),
+            .agree(let inode, _), .adopt(let inode, _), .handOver(_, let inode), .keepBoth(let inode),
+            .renumber(let inode):
+            try transaction.restIfClean(inode)
+        case .forget, .detach: break
+        }
+    }
+}
+
+extension Node {
+    /// The node as one that lies in no folder: its leaving was told before.
+    var withoutParent: Node {
+        var node = self
+        node.parent = nil
+        return node
+    }
+}

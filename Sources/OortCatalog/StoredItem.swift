@@ -1,0 +1,103 @@
+import Foundation
+import OortModel
+
+/// The canonical item as the catalog stores it: what the service said last of an item in motion,
+/// and the remainder that `user.oort.*` shows.
+struct StoredItem: Codable {
+    var id: String
+    var kind: Int64
+    var fileName: String
+    var path: [String]?
+    var originalFileName: String?
+    var description: String?
+    var modified: [Int64]?
+    var serverModified: [Int64]?
+    var created: [Int64]?
+    var size: Int64?
+    var mimeType: String?
+    var parentID: String?
+    var thumbnail: Bool?
+    var tag: String?
+    var revision: String?
+    var version: String?
+    var hash: String?
+    var permissions: UInt8
+    var target: String?
+    var exports: [[String]]?
+
+    init(_ item: Item) {
+        id = item.id.rawValue
+        kind = NodeKind(item).rawValue
+        fileName = item.fileName
+        path = item.path?.parts
+        originalFileName = item.originalFileName
+        description = item.description
+        modified = item.clientModifiedTime.map { [$0.seconds, Int64($0.nanoseconds)] }
+        serverModified = item.serverModifiedTime.map { [$0.seconds, Int64($0.nanoseconds)] }
+        created = item.createdTime.map { [$0.seconds, Int64($0.nanoseconds)] }
+        size = item.size
+        mimeType = item.mimeType
+        parentID = item.parentID?.rawValue
+        thumbnail = item.thumbnail
+        tag = item.tag
+        revision = item.rev?.rawValue
+        version = item.version
+        hash = item.contentHash?.description
+        permissions = item.permissions.rawValue
+        target = item.shortcutTarget?.rawValue
+        if !item.exports.isEmpty { exports = item.exports.map { [$0.mimeType, $0.fileExtension] } }
+    }
+
+    init(json: String) throws { self = try JSONDecoder().decode(Self.self, from: Data(json.utf8)) }
+
+    func json() throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return String(decoding: try encoder.encode(self), as: UTF8.self)
+    }
+
+    /// What it is to the file system.
+    var nodeKind: NodeKind { NodeKind(rawValue: kind) ?? .file }
+
+    /// The name under which it is shown, before duplicates are numbered.
+    var shownName: String {
+        var item = Item(id: ItemID(id), kind: .file, fileName: fileName)
+        switch nodeKind {
+        case .nativeDocument:
+            item.kind = .nativeDocument
+            item.exports = (exports ?? []).compactMap {
+                $0.count == 2 ? ExportFormat(mimeType: $0[0], fileExtension: $0[1]) : nil
+            }
+        case .folder: item.kind = .folder
+        case .shortcut: item.kind = .shortcut
+        case .file, .symlink, .fifo, .socket: break
+        }
+        return ShownName.shown(item)
+    }
+
+    /// The modified time, where the service told one.
+    var modifiedTime: Timestamp? { Self.time(modified) ?? Self.time(serverModified) }
+
+    var createdTime: Timestamp? { Self.time(created) }
+
+    private static func time(_ parts: [Int64]?) -> Timestamp? {
+        guard let parts, parts.count == 2 else { return nil }
+        return Timestamp(seconds: parts[0], nanoseconds: Int32(truncatingIfNeeded: parts[1]))
+    }
+}
+
+extension NodeKind {
+    /// What an item of the service is to the file system.
+    init(_ item: Item) {
+        switch item.kind {
+        case .folder: self = .folder
+        case .file:
+            let isLink =
+                item.fileName.hasSuffix(ShownName.linkEnding)
+                && item.fileName.utf8.count > ShownName.linkEnding.utf8.count
+            self = isLink ? .symlink : .file
+        case .shortcut: self = .shortcut
+        case .nativeDocument: self = .nativeDocument
+        }
+    }
+}
