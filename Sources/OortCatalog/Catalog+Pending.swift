@@ -1,0 +1,97 @@
+import GRDB
+public import OortModel
+
+/// An item that the service does not have as it is here.
+public struct PendingItem: Hashable, Sendable {
+    /// The item.
+    public var inode: Inode
+    /// Its names from the account's root down; where it was, for a deleted one.
+    public var path: [String]
+    /// What it is.
+    public var kind: NodeKind
+    /// Bytes of content that have to travel; 0 when none have.
+    public var size: Int64
+    /// Whether it is deleted here.
+    public var isDeleted: Bool
+    /// Whether it was sent and no answer came yet.
+    public var isUnderWay: Bool
+    /// How often it was tried in vain.
+    public var attempts: Int
+    /// The last error's kind.
+    public var errorKind: String?
+    /// The last error in words.
+    public var errorDetail: String?
+    /// When it is tried again, milliseconds since 1970; 0 for as soon as possible.
+    public var nextTry: Int64
+}
+
+/// A conflict copy that nobody has put away yet.
+public struct Conflict: Hashable, Sendable {
+    /// The copy.
+    public var inode: Inode
+    /// Its names from the account's root down.
+    public var path: [String]
+    /// When it was made, milliseconds since 1970.
+    public var made: Int64
+}
+
+extension Catalog {
+    /// What is in motion, oldest change first; below a folder when one is given.
+    public func pending(
+        _ account: AccountID, below folder: Inode? = nil, limit: Int = .max
+    ) async throws(CatalogError) -> [PendingItem] {
+        try await readAsync { database in
+            let rows = try Row.fetchCursor(
+                database,
+                sql: """
+                    SELECT node.inode, node.kind, node.size, node.staged, node.parent, node.name,
+                        motion.synced_parent, motion.attempts, motion.error_kind,
+                        motion.error_detail, motion.next_try_ms, motion.intent IS NOT NULL
+                    FROM motion JOIN node ON node.inode = motion.inode
+                    WHERE motion.account = ? AND NOT
+                        (motion.changed_ms = 0 AND node.parent IS NULL AND motion.synced_parent IS NULL)
+                    ORDER BY motion.changed_ms
+                    """,
+                arguments: [account.rawValue])
+            var items: [PendingItem] = []
+            while items.count < limit, let row = try rows.next() {
+                let inode = Inode(column: row[0])
+                let parent = (row[4] as Int64? ?? row[6] as Int64?).map { Inode(column: $0) }
+                var path = [row[5] as String]
+                var isBelow = folder == nil || folder == inode
+                var next = parent
+                while let above = next, above != .root, let node = try Self.fetch(above, database) {
+                    if above == folder { isBelow = true }
+                    if node.isAccountRoot { break }
+                    path.append(node.name)
+                    next = try node.parent ?? Self.motion(above, database)?.syncedParent
+                    guard path.count < 10_000 else { break }
+                }
+                guard isBelow else { continue }
+                items.append(
+                    PendingItem(
+                        inode: inode, path: path.reversed(),
+                        kind: NodeKind(rawValue: row[1]) ?? .file,
+                        size: row[3] as Int64? == nil ? 0 : row[2], isDeleted: row[4] as Int64? == nil,
+                        isUnderWay: row[11], attempts: row[7], errorKind: row[8],
+                        errorDetail: row[9], nextTry: row[10]))
+            }
+            return items
+        }
+    }
+
+    /// The conflict copies that are still there.
+    public func conflicts(_ account: AccountID) async throws(CatalogError) -> [Conflict] {
+        try await readAsync { database in
+            try Row.fetchAll(
+                database,
+                sql: "SELECT inode, made_ms FROM conflict WHERE account = ? ORDER BY made_ms",
+                arguments: [account.rawValue]
+            ).compactMap { row in
+                let inode = Inode(column: row[0])
+                guard let path = try Self.path(of: inode, database)?.map(\.name) else { return nil }
+                return Conflict(inode: inode, path: path, made: row[1])
+            }
+        }
+    }
+}

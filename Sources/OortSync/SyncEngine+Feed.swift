@@ -1,0 +1,234 @@
+import Logging
+import OortCatalog
+public import OortModel
+
+/// News from the service.
+extension SyncEngine {
+    /// Reads the feed for as long as the engine lives.
+    func feedLoop() async {
+        var tries = 0
+        while !Task.isCancelled {
+            do throws(ProviderError) {
+                try await identify()
+                try await readFeed()
+                tries = 0
+                try await waitForNews()
+            } catch {
+                guard !Task.isCancelled else { return }
+                if error.kind == .cursorLost {
+                    logger.notice("the change feed's place is lost: enumerating again")
+                    isMidRun = false
+                    lostCursor = true
+                    continue
+                }
+                tries += 1
+                note(error)
+                if case .signedOut = error.kind { return }
+                let backoff = backoff(after: tries, error)
+                guard (try? await clock.sleep(for: backoff)) != nil else { return }
+            }
+        }
+    }
+
+    private func identify() async throws(ProviderError) {
+        guard !isIdentified else { return }
+        let known = try stored { () throws(CatalogError) in try catalog.account(account) }
+        if known?.rootID == nil {
+            let identity = try await provider.identity()
+            try stored { () throws(CatalogError) in try catalog.setIdentity(identity, of: account) }
+        }
+        isIdentified = true
+        planSoon()
+    }
+
+    /// Applies pages until the feed has no more.
+    private func readFeed() async throws(ProviderError) {
+        while true {
+            let known = try stored { () throws(CatalogError) in try catalog.account(account) }
+            let cursor = lostCursor ? nil : known?.cursor
+            let began = nextOrdinal()
+            let page = try await provider.changes(since: cursor)
+            var observations = Observations(changes: page.changes)
+            observations.cursor = page.cursor
+            observations.beginsEnumeration = cursor == nil
+            observations.endsEnumeration = page.isEnumeration && !page.hasMore
+            observations.endsRun = !page.hasMore
+            observations.suspects = suspects(since: began)
+            let unsure = try await storedAsync { [observations] () throws(CatalogError) in
+                try await self.catalog.apply(observations, to: self.account)
+            }
+            lostCursor = false
+            isMidRun = page.hasMore && !page.isEnumeration
+            isReachable()
+            try await look(at: unsure)
+            guard page.hasMore else { break }
+        }
+        planSoon()
+        if let quota = try? await provider.quota() {
+            let old = try? catalog.account(account)?.quota
+            try? catalog.setQuota(quota, of: account)
+            if let old, old.used > quota.used || old.total != quota.total {
+                try? await catalog.retryNow(
+                    account, kinds: ["\(ProviderError.Kind.quotaExceeded)"])
+                planSoon()
+            }
+        }
+    }
+
+    private func waitForNews() async throws(ProviderError) {
+        let interval = settings.pollInterval ?? provider.traits.pollInterval
+        while !Task.isCancelled {
+            guard let cursor = try stored({ () throws(CatalogError) in
+                try catalog.account(account)?.cursor
+            }) else { return }
+            switch try await provider.waitForChanges(since: cursor, atMost: interval) {
+            case .changed: return
+            case .quiet(let backoff):
+                isReachable()
+                if let backoff, (try? await clock.sleep(for: backoff)) == nil { return }
+            }
+        }
+    }
+
+    /// The items that we changed after a request began.
+    func suspects(since began: UInt64) -> Set<ItemID> {
+        var found: Set<ItemID> = []
+        for (id, when) in touched where when >= began { found.insert(id) }
+        // What is older than any request in flight can be forgotten.
+        if touched.count > 10_000 { touched = touched.filter { $0.value + 1000 > began } }
+        return found
+    }
+
+    /// Asks for items by themselves, and applies what the service says.
+    func look(at items: Set<ItemID>) async throws(ProviderError) {
+        for id in items.sorted(by: { $0.rawValue < $1.rawValue }) {
+            let known = try await storedAsync { () throws(CatalogError) in
+                try await self.catalog.reference(to: id, in: self.account)
+            }
+            guard let known else { continue }
+            try await look(at: known)
+        }
+    }
+
+    /// Asks for one item; only a positive answer is "gone".
+    func look(at reference: ItemReference) async throws(ProviderError) {
+        for _ in 0..<3 {
+            let began = nextOrdinal()
+            let change: Change
+            do throws(ProviderError) {
+                change = .changed(try await provider.item(reference))
+            } catch {
+                guard error.kind == .notFound else { throw error }
+                change = .removed(reference.id)
+            }
+            var observations = Observations(changes: [change])
+            observations.suspects = suspects(since: began)
+            let unsure = try await storedAsync { [observations] () throws(CatalogError) in
+                try await self.catalog.apply(observations, to: self.account)
+            }
+            if unsure.isEmpty { return }
+            // An operation of ours is under way on it: its answer tells.
+            if let inode = try? catalog.node(remoteID: reference.id, account: account)?.inode,
+                running[inode] != nil
+            {
+                return
+            }
+        }
+    }
+
+    /// Lists a folder that is opened before the enumeration got there; callers for one folder share
+    /// one listing.
+    ///
+    /// - Throws: `ProviderError` when the service did not tell; the folder is as it was.
+    public func list(_ folder: Inode) async throws(ProviderError) {
+        if let known = listings[folder] { return try await known.value.get() }
+        // Owned by `listings`; it ends by itself, and one waiter's leaving does not end it.
+        let task = Task { () -> Result<Void, ProviderError> in
+            do throws(ProviderError) {
+                try await self.readListing(folder)
+                return .success(())
+            } catch { return .failure(error) }
+        }
+        listings[folder] = task
+        let result = await task.value
+        listings[folder] = nil
+        try result.get()
+    }
+
+    private func readListing(_ folder: Inode) async throws(ProviderError) {
+        try await identify()
+        let reference = try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.reference(to: folder)
+        }
+        guard let reference else { return }
+        let began = nextOrdinal()
+        var items: [Item] = []
+        var token: PageToken?
+        repeat {
+            let page = try await provider.children(of: reference, page: token)
+            items += page.items
+            token = page.next
+        } while token != nil
+        var observations = Observations(changes: items.map { .changed($0) })
+        observations.folder = folder
+        observations.endsRun = false
+        observations.suspects = suspects(since: began)
+        let unsure = try await storedAsync { [observations] () throws(CatalogError) in
+            try await self.catalog.apply(observations, to: self.account)
+        }
+        isReachable()
+        try await look(at: unsure)
+        planSoon()
+    }
+
+    // MARK: Trouble
+
+    func isReachable() {
+        offlineTries = 0
+        pausedUntil = 0
+        guard trouble != nil else { return }
+        trouble = nil
+        try? catalog.setTrouble(nil, of: account)
+        planSoon()
+    }
+
+    /// What an error says of the account as a whole.
+    func note(_ error: ProviderError) {
+        switch error.kind {
+        case .signedOut:
+            trouble = .signedOut(error.detail)
+            try? catalog.setTrouble(
+                "signed out: sign in again (\(error.detail))", of: account)
+        case .offline:
+            trouble = .offline
+            offlineTries += 1
+            pausedUntil = now + backoff(after: offlineTries, error).inMilliseconds
+            wake(at: pausedUntil)
+        default: break
+        }
+        logger.notice("the service did not answer as wished", metadata: ["error": "\(error)"])
+    }
+
+    /// How long to wait after so many failures: doubled each time, never the same for all.
+    func backoff(after tries: Int, _ error: ProviderError) -> Duration {
+        if let asked = error.retryAfter { return asked }
+        let longest = min(
+            settings.longestBackoff, .seconds(1) * (1 << min(max(tries - 1, 0), 12)))
+        return longest * Double.random(in: 0.5...1)
+    }
+
+    /// Translates the catalog's errors once: a fault of the local disk.
+    func stored<T>(_ body: () throws(CatalogError) -> T) throws(ProviderError) -> T {
+        do throws(CatalogError) { return try body() } catch {
+            throw ProviderError(.localContent, detail: "catalog: \(error)")
+        }
+    }
+
+    func storedAsync<T: Sendable>(
+        _ body: () async throws(CatalogError) -> T
+    ) async throws(ProviderError) -> T {
+        do throws(CatalogError) { return try await body() } catch {
+            throw ProviderError(.localContent, detail: "catalog: \(error)")
+        }
+    }
+}

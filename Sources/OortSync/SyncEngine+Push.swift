@@ -1,0 +1,215 @@
+import Logging
+import OortCatalog
+import OortContentStore
+import OortModel
+import OortPlanner
+
+/// Work for the service: planned, and carried out as far as may be under way at once.
+extension SyncEngine {
+    /// Plans and sends for as long as the engine lives.
+    func pushLoop() async {
+        await withTaskGroup { group in
+            waker.yield()
+            for await _ in wakeups {
+                if Task.isCancelled { break }
+                guard isIdentified, !settings.isReadOnly || needsPlan else { continue }
+                if case .signedOut = trouble { continue }
+                await resolveIntents()
+                await planIfNeeded()
+                for content in contentsToHash() {
+                    group.addTask { await self.hash(content) }
+                }
+                while let batch = nextBatch() {
+                    group.addTask { await self.perform(batch) }
+                }
+            }
+            group.cancelAll()
+        }
+    }
+
+    private func planIfNeeded() async {
+        let isExhausted = inFlight == 0 && !operations.isEmpty
+        guard needsPlan || isExhausted, !isMidRun else { return }
+        needsPlan = false
+        let provider = provider
+        let store = store
+        var conditions = PlanningConditions(
+            now: now, settle: urgentCallers > 0 ? 0 : settings.settle.inMilliseconds,
+            isOpen: { store.writers.isOpen($0) },
+            hash: { bytes in
+                var hasher = provider.makeHasher()
+                hasher.update(bytes[...])
+                return hasher.finalize()
+            })
+        conditions.now = now
+        do throws(CatalogError) {
+            let work = try await catalog.plan(account, with: planner, under: conditions)
+            planNumber += 1
+            operations = settings.isReadOnly ? [] : work.operations
+            isStarted = Array(repeating: false, count: operations.count)
+            isDone = isStarted
+            unhashed = settings.isReadOnly ? [] : work.unhashed
+            if let moment = work.nextMoment, !settings.isReadOnly { wake(at: moment) }
+        } catch {
+            logger.error("the plan could not be made", metadata: ["error": "\(error)"])
+            wake(at: now + 1000)
+        }
+    }
+
+    // MARK: Hashes
+
+    private func contentsToHash() -> [ContentID] {
+        let new = unhashed.filter { !hashing.contains($0) }.prefix(max(0, 4 - hashing.count))
+        for content in new { hashing.insert(content) }
+        return Array(new)
+    }
+
+    /// Computes a staged content's hash, for which all of its bytes must be here.
+    private func hash(_ content: ContentID) async {
+        do throws(ProviderError) {
+            let frozen = try await store.freeze(content)
+            store.release(frozen)
+            hashing.remove(content)
+            planSoon()
+        } catch {
+            hashing.remove(content)
+            logger.warning(
+                "a content could not be read", metadata: ["content": "\(content.rawValue)", "error": "\(error)"])
+            wake(at: now + backoff(after: 3, error).inMilliseconds)
+        }
+    }
+
+    // MARK: Choosing
+
+    /// One operation, or several of a kind that the service takes in one call.
+    struct Batch: Sendable {
+        var plan: UInt64
+        var members: [(index: Int, operation: RemoteOperation)]
+    }
+
+    private func nextBatch() -> Batch? {
+        guard inFlight < max(1, provider.traits.maximumWritesInFlight), pausedUntil <= now else {
+            return nil
+        }
+        var members: [(index: Int, operation: RemoteOperation)] = []
+        var room = 1
+        for index in operations.indices where !isStarted[index] {
+            let operation = operations[index]
+            guard operation.after.allSatisfy({ isDone[$0] }), running[operation.inode] == nil else {
+                continue
+            }
+            if let first = members.first {
+                guard isAlike(first.operation, operation) else { continue }
+            } else {
+                room = batchSize(of: operation)
+            }
+            members.append((index, operation))
+            if members.count >= room { break }
+        }
+        guard !members.isEmpty else { return nil }
+        for member in members {
+            isStarted[member.index] = true
+            running[member.operation.inode] = SyncStatus.Transfer(
+                inode: member.operation.inode, sent: 0, size: bytes(of: member.operation))
+        }
+        inFlight += 1
+        return Batch(plan: planNumber, members: members)
+    }
+
+    private func bytes(of operation: RemoteOperation) -> Int64 {
+        switch operation.action {
+        case .upload(_, let content), .replace(_, let content): content.size
+        case .createFolder, .move, .delete, .setAttributes, .duplicate: 0
+        }
+    }
+
+    private func isAlike(_ one: RemoteOperation, _ other: RemoteOperation) -> Bool {
+        switch (one.action, other.action) {
+        case (.createFolder, .createFolder), (.move, .move), (.delete, .delete): true
+        case (.upload, .upload), (.upload, .replace), (.replace, .upload), (.replace, .replace):
+            bytes(of: other) <= smallUpload
+        default: false
+        }
+    }
+
+    /// What goes up in one call with others: larger contents use the connection alone.
+    private var smallUpload: Int64 { min(provider.traits.largestSimpleUpload, 1 << 20) }
+
+    private func batchSize(of operation: RemoteOperation) -> Int {
+        let sizes = provider.traits.batchSizes
+        switch operation.action {
+        case .createFolder: return sizes.createFolder
+        case .upload, .replace: return bytes(of: operation) <= smallUpload ? min(sizes.upload, 64) : 1
+        case .move: return sizes.move
+        case .delete: return sizes.delete
+        case .setAttributes, .duplicate: return 1
+        }
+    }
+
+    // MARK: Carrying out
+
+    private func perform(_ batch: Batch) async {
+        var requests: [OperationRequest] = []
+        for (index, operation) in batch.members {
+            switch await prepare(operation, index: index) {
+            case .ready(let request): requests.append(request)
+            case .stale:
+                running[operation.inode] = nil
+                needsPlan = true
+            case .failed(let start, let error):
+                await conclude(start, of: operation.inode, error)
+                running[operation.inode] = nil
+                needsPlan = true
+            }
+        }
+        let results = await send(requests)
+        for (request, result) in zip(requests, results) {
+            let isDone = await finish(request, result)
+            running[request.inode] = nil
+            if isDone, batch.plan == planNumber {
+                self.isDone[request.index] = true
+            } else if !isDone {
+                needsPlan = true
+            }
+        }
+        inFlight -= 1
+        waker.yield()
+    }
+
+    private func send(
+        _ requests: [OperationRequest]
+    ) async -> [Result<Item?, ProviderError>] {
+        guard requests.count > 1 else {
+            guard let request = requests.first else { return [] }
+            do throws(ProviderError) { return [.success(try await send(request))] } catch {
+                return [.failure(error)]
+            }
+        }
+        var folders: [NewFolder] = []
+        var uploads: [Upload] = []
+        var moves: [Move] = []
+        var deletions: [Deletion] = []
+        for request in requests {
+            switch request.call {
+            case .createFolder(let folder): folders.append(folder)
+            case .upload(let upload): uploads.append(upload)
+            case .move(let move): moves.append(move)
+            case .delete(let deletion): deletions.append(deletion)
+            case .copy, .setAttributes: break
+            }
+        }
+        func some(_ results: [Result<Item, ProviderError>]) -> [Result<Item?, ProviderError>] {
+            results.map { $0.map { $0 } }
+        }
+        if folders.count == requests.count { return some(await provider.createFolders(folders)) }
+        if uploads.count == requests.count { return some(await provider.upload(uploads)) }
+        if moves.count == requests.count { return some(await provider.move(moves)) }
+        if deletions.count == requests.count {
+            return await provider.delete(deletions).map { $0.map { nil } }
+        }
+        // Copies among uploads: one by one.
+        var results: [Result<Item?, ProviderError>] = []
+        for request in requests { results += await send([request]) }
+        return results
+    }
+}

@@ -1,0 +1,175 @@
+public import Logging
+public import OortCatalog
+public import OortContentStore
+public import OortModel
+import OortPlanner
+
+/// Makes one account's service and the local tree agree: reads the change feed, and carries out
+/// what the planner says.
+///
+/// All that must survive lies in the catalog; this actor holds only what is under way. `run` is the
+/// engine's life; it ends when its task is cancelled.
+public actor SyncEngine {
+    /// Our number of the account.
+    public nonisolated let account: AccountID
+    nonisolated let provider: any Provider
+    nonisolated let catalog: Catalog
+    nonisolated let store: ContentStore
+    nonisolated let settings: SyncSettings
+    nonisolated let logger: Logger
+    nonisolated let clock: any Clock<Duration>
+    nonisolated let planner: Planner
+    nonisolated let wakeups: AsyncStream<Void>
+    nonisolated let waker: AsyncStream<Void>.Continuation
+
+    // MARK: The feed
+
+    /// Counts requests and own changes, to tell what a page may not have seen yet.
+    var ordinal: UInt64 = 0
+    /// When we last changed an item at the service.
+    var touched: [ItemID: UInt64] = [:]
+    /// Whether a run of the feed is applied in part only.
+    var isMidRun = false
+    /// Whether the feed has to be read from its beginning.
+    var lostCursor = false
+    var isIdentified = false
+    var trouble: SyncStatus.Trouble?
+    var listings: [Inode: Task<Result<Void, ProviderError>, Never>] = [:]
+
+    // MARK: The push
+
+    /// The plan that is being carried out, by index.
+    var operations: [RemoteOperation] = []
+    var isStarted: [Bool] = []
+    var isDone: [Bool] = []
+    /// Counts plans, so that an answer to an older plan's operation is not taken for this one's.
+    var planNumber: UInt64 = 0
+    var needsPlan = true
+    var running: [Inode: SyncStatus.Transfer] = [:]
+    var inFlight = 0
+    /// Staged contents whose hash the plan needs.
+    var unhashed: [ContentID] = []
+    var hashing: Set<ContentID> = []
+    var failures: [Inode: Int] = [:]
+    /// When to ask again about what was never answered.
+    var nextLooks: [Inode: Int64] = [:]
+    /// Files whose uploaded content the store has taken over.
+    var keptContents: Set<Inode> = []
+    var pausedUntil: Int64 = 0
+    var offlineTries = 0
+    var reservedIDs: [ItemID] = []
+    var timer: Task<Void, Never>?
+    /// How many callers want everything pushed at once.
+    var urgentCallers = 0
+
+    /// An engine for an account of the catalog.
+    public init(
+        account: AccountID, provider: any Provider, catalog: Catalog, store: ContentStore,
+        settings: SyncSettings = SyncSettings(),
+        clock: any Clock<Duration> = ContinuousClock(), logger: Logger
+    ) {
+        self.account = account
+        self.provider = provider
+        self.catalog = catalog
+        self.store = store
+        self.settings = settings
+        self.clock = clock
+        self.logger = logger
+        planner = Planner(traits: PlannerTraits(provider.traits))
+        (wakeups, waker) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Something changed here (`CatalogListeners.localChange`, a file was closed): it will be looked
+    /// at. Returns at once, from any thread.
+    public nonisolated func localChange() {
+        Task { await self.planSoon() }
+    }
+
+    func planSoon() {
+        needsPlan = true
+        waker.yield()
+    }
+
+    /// The engine's life: returns when its task is cancelled. What is under way then is asked for at
+    /// the next start.
+    public func run() async {
+        await RequestPriority.$current.withValue(.background) {
+            await withTaskGroup { group in
+                group.addTask { await self.feedLoop() }
+                group.addTask { await self.pushLoop() }
+                await group.waitForAll()
+            }
+        }
+        timer?.cancel()
+    }
+
+    /// How the account is doing.
+    public func status() async -> SyncStatus {
+        var status = SyncStatus()
+        status.trouble = trouble
+        status.transfers = running.values.filter { $0.size > 0 }.sorted { $0.inode < $1.inode }
+        status.pending = (try? await catalog.pending(account, limit: 1000)) ?? []
+        status.conflicts = (try? await catalog.conflicts(account)) ?? []
+        if let account = try? catalog.account(account) {
+            status.isEnumerated = account.isEnumerated
+            status.quota = account.quota
+        }
+        return status
+    }
+
+    /// Pushes everything (below a folder, where one is given) at once and waits until the service
+    /// has it, as its answers' hashes say, or the time is over.
+    public func sync(_ scope: Inode? = nil, timeout: Duration) async -> SyncOutcome {
+        urgentCallers += 1
+        defer { urgentCallers -= 1 }
+        try? await catalog.retryNow(account)
+        planSoon()
+        let steps = max(1, Int(timeout / .milliseconds(25)))
+        var missing: [PendingItem] = []
+        for _ in 0..<steps {
+            missing = (try? await catalog.pending(account, below: scope)) ?? missing
+            if missing.isEmpty { return SyncOutcome(missing: [], trouble: nil) }
+            if case .signedOut = trouble { break }
+            guard (try? await clock.sleep(for: .milliseconds(25))) != nil else { break }
+        }
+        return SyncOutcome(missing: missing, trouble: trouble)
+    }
+
+    /// The account's room has more space, or a setting changed: what was refused is tried again.
+    public func retryRefused() async {
+        try? await catalog.retryNow(account)
+        planSoon()
+    }
+
+    // MARK: Small things
+
+    func nextOrdinal() -> UInt64 {
+        ordinal += 1
+        return ordinal
+    }
+
+    nonisolated var now: Int64 { Timestamp.now.inMilliseconds }
+
+    /// Wakes the push at a moment, milliseconds since 1970.
+    func wake(at moment: Int64) {
+        timer?.cancel()
+        let delay = max(1, moment - now)
+        // Owned by the engine: replaced by the next one, cancelled at the end of `run`.
+        timer = Task {
+            guard (try? await clock.sleep(for: .milliseconds(delay))) != nil else { return }
+            self.planSoon()
+        }
+    }
+}
+
+extension Timestamp {
+    /// Milliseconds since 1970.
+    var inMilliseconds: Int64 { seconds * 1000 + Int64(nanoseconds) / 1_000_000 }
+}
+
+extension Duration {
+    /// Whole milliseconds.
+    var inMilliseconds: Int64 {
+        components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
+    }
+}

@@ -1,0 +1,47 @@
+public import OortCatalog
+public import OortModel
+
+/// How an account is doing.
+public struct SyncStatus: Sendable {
+    /// What keeps the account from working at all.
+    public enum Trouble: Hashable, Sendable {
+        /// The service cannot be reached; it is tried again.
+        case offline
+        /// The person must sign in again.
+        case signedOut(String)
+    }
+
+    /// A content on its way up.
+    public struct Transfer: Hashable, Sendable {
+        /// The file.
+        public var inode: Inode
+        /// Bytes sent so far.
+        public var sent: Int64
+        /// Bytes in all.
+        public var size: Int64
+    }
+
+    /// What keeps the account from working; nil when nothing does.
+    public var trouble: Trouble?
+    /// Whether the whole tree is known.
+    public var isEnumerated = false
+    /// What the service does not have as it is here, oldest first; at most the first thousand.
+    public var pending: [PendingItem] = []
+    /// Contents on their way up.
+    public var transfers: [Transfer] = []
+    /// Conflict copies that nobody has put away yet.
+    public var conflicts: [Conflict] = []
+    /// The account's room as last heard.
+    public var quota: Quota?
+}
+
+/// What waiting for the service brought.
+public struct SyncOutcome: Sendable {
+    /// What the service does not have; empty when it has everything, as its hashes say.
+    public var missing: [PendingItem]
+    /// Why the service could not be asked; nil when it could.
+    public var trouble: SyncStatus.Trouble?
+
+    /// Whether the service has everything.
+    public var isComplete: Bool { missing.isEmpty && trouble == nil }
+}
