@@ -61,6 +61,8 @@ extension GoogleDriveProvider {
                 fruitless += 1
                 if fruitless > 4 { throw error }
                 state = try await status(of: session, size: upload.size)
+                // The question has been repeated patiently already.
+                if case .broken(let error) = state { throw error }
             case .confirmed(let count):
                 // What is kept may lie behind what was sent, and even behind what was kept before.
                 fruitless = count > confirmed ? 0 : fruitless + 1

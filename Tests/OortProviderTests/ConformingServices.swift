@@ -3,7 +3,7 @@ import OortSimulators
 import OortTesting
 
 /// The services that the conformance suite runs: one line each.
-let conformingServices: [ConformingService] = [.dropbox]
+let conformingServices: [ConformingService] = [.dropbox, .googleDrive]
 
 extension ConformingService {
     static let dropbox = ConformingService("dropbox", rules: .dropbox) { content in

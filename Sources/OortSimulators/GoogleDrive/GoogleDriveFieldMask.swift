@@ -158,7 +158,7 @@ struct GoogleDriveSchema: Sendable {
         folderColorRgb originalFilename fullFileExtension fileExtension md5Checksum sha1Checksum \
         sha256Checksum size quotaBytesUsed headRevisionId isAppAuthorized resourceKey \
         inheritedPermissionsDisabled imageMediaMetadata videoMediaMetadata contentHints \
-        contentRestrictions linkShareMetadata labelInfo downloadRestrictions
+        contentRestrictions linkShareMetadata labelInfo downloadRestrictions exportLinks
         """,
         [
             "owners": user, "lastModifyingUser": user, "sharingUser": user, "trashingUser": user,
