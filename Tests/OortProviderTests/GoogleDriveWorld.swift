@@ -22,20 +22,20 @@ enum GoogleDriveWorld {
     }
 
     static func make(
-        _ service: GoogleDriveSimulator, partSize: Int64 = 256 << 10
+        _ service: GoogleDriveSimulator, patience: Duration = .seconds(60)
     ) async throws -> ProviderWorld {
         let simulator = try await Simulator.start(service)
         let wire = try CurlClient()
         var policy = RetryPolicy()
         policy.firstDelay = .milliseconds(1)
         policy.longestDelay = .milliseconds(10)
-        policy.interactivePatience = .seconds(2)
+        policy.interactivePatience = patience
         let client = AccountClient.make(
             wire: wire, tokens: FixedToken(service.account.tokens.issue().access),
             rules: .googleDrive, requestsInFlight: 8, policy: policy,
             logger: Logger(label: "drive") { _ in SwiftLogNoOpLogHandler() })
         let provider = GoogleDriveProvider(
-            client: client, endpoints: endpoints(of: simulator), partSize: partSize)
+            client: client, endpoints: endpoints(of: simulator), partSize: 256 << 10)
         return try await ProviderWorld(provider: provider, simulator: simulator) {
             await wire.shutdown()
         }
@@ -43,10 +43,10 @@ enum GoogleDriveWorld {
 
     /// Runs a test in a world of its own, which is stopped afterwards.
     static func with(
-        _ service: GoogleDriveSimulator = .empty(), partSize: Int64 = 256 << 10,
+        _ service: GoogleDriveSimulator = .empty(), patience: Duration = .seconds(60),
         _ body: (ProviderWorld, GoogleDriveSimulator) async throws -> Void
     ) async throws {
-        let world = try await make(service, partSize: partSize)
+        let world = try await make(service, patience: patience)
         do {
             try await body(world, service)
         } catch {
