@@ -37,9 +37,8 @@ extension GoogleDriveSimulator {
     private func download(
         _ id: String, _ request: SimulatorRequest
     ) throws(Failure) -> SimulatorAnswer {
-        let item = try account.withTree { tree throws(Failure) in
-            try self.visible(id, in: tree, request)
-        }
+        // rclone downloads from shared drives without supportsAllDrives, and has for years.
+        guard let item = account.withTree({ $0.item(id) }) else { throw .notFound(id) }
         guard item.kind == .file else {
             throw Failure(
                 403, "fileNotDownloadable",
