@@ -265,7 +265,7 @@ struct GoogleDriveTests {
 
     @Test("an interrupted upload goes on where it stopped")
     func resumedUpload() async throws {
-        try await GoogleDriveWorld.with(patience: .zero) { world, _ in
+        try await GoogleDriveWorld.with { world, _ in
             let size = 6_000_000
             let content = SimulatedContent(seed: 9, size: Int64(size)).bytes
             var upload = upload(
