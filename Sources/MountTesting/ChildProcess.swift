@@ -88,5 +88,6 @@ public struct TemporaryFolder: Sendable {
     }
 }
 
-/// Whether this machine can mount.
-public let canMount = unsafe access("/dev/fuse", R_OK | W_OK) == 0
+/// Whether this process can mount: by itself, or by the helper for plain users.
+public let canMount =
+    unsafe access("/dev/fuse", R_OK | W_OK) == 0 || access("/usr/bin/fusermount3", X_OK) == 0

@@ -66,7 +66,7 @@ extension KernelFileSystem {
         }
     }
 
-    /// Adds what of `.` and `..` comes after an offset. Both are only shown: no lookup count rises.
+    /// Adds what of `.` and `..` comes after an offset; no lookup count rises.
     private func addDots(
         of folder: InodeNumber,
         from offset: Int64,

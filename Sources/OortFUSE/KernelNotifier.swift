@@ -20,7 +20,9 @@ public final class KernelNotifier: Sendable {
 
     init(_ notifier: Notifier) { self.notifier = notifier }
 
-    /// Tells of changes that are committed. From any thread; never waits.
+    /// Tells of changes that are committed.
+    ///
+    /// From any thread; never waits.
     public func hear(_ changes: [CatalogChange]) {
         let startsDraining = backlog.withLock { backlog in
             for news in changes.flatMap({ Self.news(of: $0) }) {

@@ -13,7 +13,10 @@ public final class Mount: Sendable {
         /// How long programs may keep their open files after `unmount`; nil until it is called.
         var stopLimit: Duration?
         var end: Result<Void, MountError>?
+        /// Who waits for the end.
         var waiting: [CheckedContinuation<Result<Void, MountError>, Never>] = []
+        /// Who has asked for it, and hears if the system refuses.
+        var unmounting: [CheckedContinuation<Result<Void, MountError>, Never>] = []
     }
 
     /// Where the file system is mounted, without symbolic links.
@@ -79,10 +82,17 @@ public final class Mount: Sendable {
     ///   it is called again), or `.stillBusy` if a thread does not come back from the file system within
     ///   another `limit` (at least a second).
     public func unmount(within limit: Duration = .seconds(5)) async throws(MountError) {
-        state.update { state in
-            if state.stopLimit == nil { state.stopLimit = limit }
+        let result = await withCheckedContinuation { continuation in
+            let result = state.update { state -> Result<Void, MountError>? in
+                if state.end == nil {
+                    state.unmounting.append(continuation)
+                    if state.stopLimit == nil { state.stopLimit = limit }
+                }
+                return state.end
+            }
+            if let result { continuation.resume(returning: result) }
         }
-        try await end()
+        try result.get()
     }
 
     // MARK: - The mount's threads
@@ -189,12 +199,12 @@ public final class Mount: Sendable {
         return false
     }
 
-    /// Tells those who wait that unmounting failed; the file system is served on.
+    /// Tells those who asked that unmounting failed; the file system is served on.
     private func refuse(_ error: MountError) {
         let waiting = state.update { state in
             state.stopLimit = nil
-            defer { state.waiting = [] }
-            return state.waiting
+            defer { state.unmounting = [] }
+            return state.unmounting
         }
         for continuation in waiting { continuation.resume(returning: .failure(error)) }
     }
@@ -202,8 +212,11 @@ public final class Mount: Sendable {
     private func finish(_ result: Result<Void, MountError>) {
         let waiting = state.update { state in
             state.end = result
-            defer { state.waiting = [] }
-            return state.waiting
+            defer {
+                state.waiting = []
+                state.unmounting = []
+            }
+            return state.waiting + state.unmounting
         }
         for continuation in waiting { continuation.resume(returning: result) }
     }
