@@ -18,7 +18,7 @@ enum ToolRun {
     }
 
     /// What the program said, at most what a pipe holds (64 KiB); nil when it could not be started
-    /// or did not end in time: it is then terminated.
+    /// or did not end in time: it is then killed.
     static func run(
         _ path: String,
         _ arguments: [String],
@@ -41,7 +41,7 @@ enum ToolRun {
         try? standardInput.fileHandleForWriting.close()
         let identifier = process.processIdentifier
         let alarm = Task {
-            if (try? await Task.sleep(for: timeLimit)) != nil { _ = kill(identifier, SIGTERM) }
+            if (try? await Task.sleep(for: timeLimit)) != nil { _ = kill(identifier, SIGKILL) }
         }
         let hasExited = await ended.value()
         alarm.cancel()

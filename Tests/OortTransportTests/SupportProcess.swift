@@ -38,7 +38,8 @@ final class SupportProcess: Sendable {
     func stop() {
         guard process.isRunning else { return }
         try? input.fileHandleForWriting.close()
-        process.terminate()
+        // A child may have inherited that SIGTERM is blocked.
+        kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
 

@@ -1,0 +1,152 @@
+import Foundation
+import OortModel
+import Testing
+
+@testable import OortSignIn
+
+@Suite("token stores")
+struct TokenStoreTests {
+    private static let credentials = Credentials(
+        client: OAuthClient(id: "id", secret: Secret("secret \"ü\" +&=")),
+        tokens: Tokens(
+            accessToken: Secret(String(repeating: "long", count: 2000)),
+            refreshToken: Secret("refresh"), expires: Timestamp(seconds: 1_800_000_000),
+            grantedScopes: ["a", "b"]))
+
+    private func withFolder(_ body: (String) async throws -> Void) async throws {
+        let folder = NSTemporaryDirectory() + "oort-store-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await body(folder)
+    }
+
+    private func check(_ store: some TokenStore) async throws {
+        #expect(try await store.credentials(of: "Work, ü/../x") == nil)
+        try await store.forget("Work, ü/../x")
+        try await store.keep(Self.credentials, of: "Work, ü/../x")
+        #expect(try await store.credentials(of: "Work, ü/../x") == Self.credentials)
+        #expect(try await store.credentials(of: "Work") == nil)
+        let bare = Credentials(client: nil, tokens: Tokens(accessToken: Secret("a")))
+        try await store.keep(bare, of: "Work, ü/../x")
+        #expect(try await store.credentials(of: "Work, ü/../x") == bare)
+        try await store.forget("Work, ü/../x")
+        #expect(try await store.credentials(of: "Work, ü/../x") == nil)
+    }
+
+    @Test("files keep, replace and forget")
+    func files() async throws {
+        try await withFolder { try await check(FileTokenStore(directory: $0)) }
+    }
+
+    @Test("files are their owner's alone, also when replaced, and no other file stays behind")
+    func modes() async throws {
+        try await withFolder { folder in
+            let store = FileTokenStore(directory: folder)
+            for _ in 0..<2 { try await store.keep(Self.credentials, of: "Work") }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["Work.json"])
+            for (path, mode) in [(folder, 0o700), (folder + "/Work.json", 0o600)] {
+                let attributes = try FileManager.default.attributesOfItem(atPath: path)
+                #expect(attributes[.posixPermissions] as? Int == mode)
+            }
+        }
+    }
+
+    @Test("a file that is damaged is an error, and not shown")
+    func damaged() async throws {
+        try await withFolder { folder in
+            let store = FileTokenStore(directory: folder)
+            try await store.keep(Self.credentials, of: "Work")
+            try "hush".write(toFile: folder + "/Work.json", atomically: true, encoding: .utf8)
+            await #expect {
+                try await store.credentials(of: "Work")
+            } throws: { error in
+                guard case SignInError.store(let text)? = error as? SignInError else {
+                    return false
+                }
+                return !text.contains("hush")
+            }
+        }
+    }
+
+    @Test("credentials stay where they are; new ones go to the desktop's store")
+    func automatic() async throws {
+        try await withFolder { folder in
+            let desktop = FileTokenStore(directory: folder + "/desktop")
+            let files = FileTokenStore(directory: folder + "/files")
+            let both = AutomaticTokenStore(desktop: desktop, files: files)
+            try await check(both)
+            try await both.keep(Self.credentials, of: "new")
+            #expect(try await files.credentials(of: "new") == nil)
+            #expect(try await desktop.credentials(of: "new") == Self.credentials)
+            try await files.keep(Self.credentials, of: "old")
+            try await both.keep(Self.credentials, of: "old")
+            #expect(try await desktop.credentials(of: "old") == nil)
+        }
+    }
+
+    @Test("without a session bus there is no Secret Service")
+    func noBus() async {
+        #expect(await SecretServiceTokenStore(environment: ["PATH": "/usr/bin:/bin"]) == nil)
+    }
+
+    private static let isKeyringInstalled = ["dbus-daemon", "gnome-keyring-daemon", "secret-tool"]
+        .allSatisfy { FileManager.default.isExecutableFile(atPath: "/usr/bin/\($0)") }
+
+    @Test(
+        "a real GNOME Keyring keeps, replaces and forgets",
+        .enabled(
+            if: isKeyringInstalled, "dbus-daemon, gnome-keyring or secret-tool is not installed"))
+    func secretService() async throws {
+        try await withFolder { folder in
+            try FileManager.default.createDirectory(
+                atPath: folder, withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
+            var environment = [
+                "PATH": "/usr/bin:/bin", "HOME": folder, "XDG_RUNTIME_DIR": folder,
+                "XDG_DATA_HOME": folder + "/data", "LANG": "C.UTF-8",
+            ]
+            let bus = Process()
+            bus.executableURL = URL(filePath: "/usr/bin/dbus-daemon")
+            bus.arguments = [
+                "--session", "--nofork", "--print-address", "--address=unix:path=\(folder)/bus",
+            ]
+            bus.environment = environment
+            let address = Pipe()
+            bus.standardOutput = address
+            try bus.run()
+            defer {
+                kill(bus.processIdentifier, SIGKILL)
+                bus.waitUntilExit()
+            }
+            var line: [UInt8] = []
+            while let byte = try address.fileHandleForReading.read(upToCount: 1)?.first,
+                byte != 10
+            {
+                line.append(byte)
+            }
+            environment["DBUS_SESSION_BUS_ADDRESS"] = String(decoding: line, as: UTF8.self)
+
+            let keyring = Process()
+            keyring.executableURL = URL(filePath: "/usr/bin/gnome-keyring-daemon")
+            keyring.arguments = ["--foreground", "--unlock", "--components=secrets"]
+            keyring.environment = environment
+            let password = Pipe()
+            keyring.standardInput = password
+            keyring.standardOutput = FileHandle.nullDevice
+            keyring.standardError = FileHandle.nullDevice
+            try keyring.run()
+            defer {
+                kill(keyring.processIdentifier, SIGKILL)
+                keyring.waitUntilExit()
+            }
+            try password.fileHandleForWriting.write(contentsOf: Data("password".utf8))
+            try password.fileHandleForWriting.close()
+            // It answers once it is unlocked.
+            var answering: SecretServiceTokenStore?
+            for _ in 0..<200 where answering == nil {
+                answering = await SecretServiceTokenStore(environment: environment)
+            }
+            let store = try #require(answering)
+            try await check(store)
+        }
+    }
+}
