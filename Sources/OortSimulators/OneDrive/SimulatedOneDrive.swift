@@ -62,6 +62,8 @@ public final class SimulatedOneDrive: SimulatedService {
     static let accountNumber = "F0978A1B2C3D4E5"
     static let otherAccountNumber = "77AA88BB99CC0011"
     static let rootID = accountNumber + "!sea8cc6beffdb43d7976fbc7da445c639"
+    /// The root of the other person's drive.
+    public static let otherRoot = otherRootID
     static let otherRootID = otherAccountNumber + "!sea8cc6beffdb43d7976fbc7da445c639"
     /// A hidden library, the first in the list of drives.
     static let hiddenDriveID = "b!RkVHaWRkZW4tYWxidW1zLWxpYnJhcnk"

@@ -1,0 +1,598 @@
+import Foundation
+import OortModel
+import OortSimulators
+import OortTesting
+import Synchronization
+import Testing
+
+@testable import OortOneDrive
+
+@Suite("OneDrive provider")
+struct OneDriveProviderTests {
+    private let time = Timestamp(seconds: 1_700_000_000)
+
+    // MARK: Feed
+
+    @Test("the sample account is enumerated whole, a shared folder of another drive with it")
+    func enumeration() async throws {
+        try await OneDriveWorld.with(.sample()) { world in
+            let (changes, cursor) = try await world.changes(since: nil)
+            let items = changes.compactMap { if case .changed(let item) = $0 { item } else { nil } }
+            #expect(items.count > 2400)
+            let root = try await world.root
+            #expect(!items.contains { $0.id == root.id })
+            let choir = try #require(items.first { $0.fileName == "Choir (Grace)" })
+            #expect(choir.kind == .folder && choir.parentID == root.id)
+            let programme = try #require(items.first { $0.fileName == "Programme.txt" })
+            #expect(programme.parentID == choir.id)
+            #expect(try await world.text(programme).hasPrefix("1. Kyrie"))
+            let notebook = try #require(items.first { $0.fileName == "Workshop notebook" })
+            #expect(notebook.kind == .folder && notebook.permissions == [.read, .share])
+            let listed = try await world.provider.children(of: world.reference(choir), page: nil)
+            #expect(Set(listed.items.map(\.id)).isSuperset(of: [programme.id]))
+            #expect(listed.items.allSatisfy { $0.parentID == choir.id })
+
+            // Each item's parent is the root or an item.
+            let ids = Set(items.map(\.id)).union([root.id])
+            #expect(items.allSatisfy { $0.parentID.map(ids.contains) ?? false })
+
+            let quiet = try await world.changes(since: cursor)
+            #expect(quiet.changes.isEmpty)
+        }
+    }
+
+    @Test("work in a shared folder goes to its drive, and deleting it deletes the shortcut only")
+    func sharedFolder() async throws {
+        try await OneDriveWorld.with(.sample()) { world in
+            let (changes, cursor) = try await world.changes(since: nil)
+            let choir = try #require(
+                changes.lazy.compactMap { if case .changed(let item) = $0 { item } else { nil } }
+                    .first { $0.fileName == "Choir (Grace)" })
+            let parent = world.reference(choir)
+            let file = try await world.upload(
+                Array("la".utf8), to: .create(parent: parent, name: "Notes.txt", reservedID: nil))
+            #expect(file.parentID == choir.id)
+            let folder = try await world.provider.createFolder(
+                NewFolder(parent: parent, name: "Scores"))
+            #expect(folder.parentID == choir.id)
+            let moved = try await world.provider.move(
+                Move(
+                    item: world.reference(file, at: choir.fileName, file.fileName),
+                    oldParent: parent, parent: world.reference(folder, at: choir.fileName, "Scores"),
+                    name: "n.txt", modifiedTime: nil))
+            #expect(moved.parentID == folder.id)
+            let news = try await world.changes(since: cursor)
+            #expect(news.changes.contains(.changed(moved)) || news.changes.count >= 2)
+
+            let renamed = try await world.provider.move(
+                Move(
+                    item: parent, oldParent: try await world.root, parent: try await world.root,
+                    name: "Singing", modifiedTime: nil))
+            #expect(renamed.id == choir.id && renamed.fileName == "Singing")
+            try await world.provider.delete(Deletion(item: parent))
+            let end = try await world.changes(since: news.cursor)
+            #expect(end.changes.contains(.removed(choir.id)))
+            #expect(
+                world.service.account.withTree { tree in
+                    tree.item(at: ["Choir", "Programme.txt"], from: SimulatedOneDrive.otherRoot)
+                        != nil
+                })
+        }
+    }
+
+    @Test("changes of others come by the feed: new, moved, changed, deleted with all below")
+    func changes() async throws {
+        try await OneDriveWorld.with { world in
+            func edit(_ edit: SimulatorEdit) -> String? { edit.apply(to: world.service) }
+            _ = edit(.write(path: ["a", "b", "c.txt"], SimulatedContent("one"), modifiedTime: nil))
+            let (_, start) = try await world.changes(since: nil)
+            _ = edit(.write(path: ["a", "b", "c.txt"], SimulatedContent("two!"), modifiedTime: nil))
+            var (changes, cursor) = try await world.changes(since: start)
+            #expect(changes.count == 1)
+            guard case .changed(let file) = changes[0] else { return }
+            #expect(file.size == 4)
+
+            _ = edit(.move(from: ["a", "b"], to: ["d"]))
+            (changes, cursor) = try await world.changes(since: cursor)
+            #expect(changes.count == 1)
+            _ = edit(.trash(path: ["d"]))
+            (changes, cursor) = try await world.changes(since: cursor)
+            #expect(Set(changes).contains(.removed(file.id)))
+            #expect(changes.count == 2)
+        }
+    }
+
+    @Test(
+        "a delta link that is too old is a lost cursor",
+        arguments: ["resyncChangesApplyDifferences", "resyncChangesUploadDifferences"])
+    func lostCursor(code: String) async throws {
+        try await OneDriveWorld.with { world in
+            _ = try await world.create("a.txt", "a")
+            let (_, cursor) = try await world.changes(since: nil)
+            world.service.expireDeltaLinks(code: code)
+            let lost = await kind { _ = try await world.provider.changes(since: cursor) }
+            #expect(lost == .cursorLost)
+            let (changes, _) = try await world.changes(since: nil)
+            #expect(changes.count == 1)
+            let foreign = await kind { _ = try await world.provider.changes(since: Cursor("x")) }
+            #expect(foreign == .cursorLost)
+        }
+    }
+
+    // MARK: Reading
+
+    @Test("ranges of a large file are what they should be")
+    func ranges() async throws {
+        try await OneDriveWorld.with { world in
+            let content = SimulatedContent(seed: 5, size: 3_000_000)
+            _ = SimulatorEdit.write(path: ["big.bin"], content, modifiedTime: nil)
+                .apply(to: world.service)
+            let item = try #require(
+                try await world.provider.items(named: "BIG.bin", in: world.root).first)
+            for range in [0..<10, 1_000_000..<1_600_000, 2_999_990..<4_000_000, 3_000_000..<3_000_001]
+                as [Range<Int64>]
+            {
+                let stream = try await world.provider.read(
+                    world.reference(item), revision: item.rev, range: range)
+                let bytes = try await stream.collect(atMost: 1 << 22)
+                #expect(bytes == content.bytes(in: range), "\(range)")
+            }
+            // One look for the address, then ranges only.
+            #expect(world.simulator.counts["item/get"]?.calls == nil)
+        }
+    }
+
+    @Test("an address that ran out is asked for again", arguments: [true, false])
+    func expiredAddress(tagsContent: Bool) async throws {
+        try await OneDriveWorld.with { world in
+            world.service.habits.tagsContent = tagsContent
+            let item = try await world.create("a.txt", "hello")
+            #expect(try await world.text(item) == "hello")
+            world.service.expireDownloads()
+            #expect(try await world.text(item) == "hello")
+        }
+    }
+
+    @Test("a revision that is no longer current is refused", arguments: [true, false])
+    func staleRead(tagsContent: Bool) async throws {
+        try await OneDriveWorld.with { world in
+            world.service.habits.tagsContent = tagsContent
+            let item = try await world.create("a.txt", "hello")
+            #expect(try await world.text(item) == "hello")
+            // Same length, so that only the tag tells.
+            _ = SimulatorEdit.write(path: ["a.txt"], SimulatedContent("HELLO"), modifiedTime: nil)
+                .apply(to: world.service)
+            #expect(await kind { _ = try await world.text(item) } == .preconditionFailed)
+            // A rename changes the tag and not the content.
+            let current = try await world.provider.item(world.reference(item))
+            _ = SimulatorEdit.move(from: ["a.txt"], to: ["b.txt"]).apply(to: world.service)
+            #expect(try await world.text(current) == "HELLO")
+        }
+    }
+
+    @Test("reading what is gone, or is no file, is said as it is")
+    func badReads() async throws {
+        try await OneDriveWorld.with { world in
+            let item = try await world.create("a.txt", "hello")
+            try await world.provider.delete(Deletion(item: world.reference(item)))
+            #expect(await kind { _ = try await world.text(item) } == .notFound)
+            let folder = try await world.provider.createFolder(
+                NewFolder(parent: world.root, name: "f"))
+            let read = await kind {
+                _ = try await world.provider.read(
+                    world.reference(folder), revision: nil, range: 0..<1)
+            }
+            #expect(read == .notAFile)
+            let file = try await world.create("b.txt", "b")
+            let list = await kind {
+                _ = try await world.provider.children(of: world.reference(file), page: nil)
+            }
+            #expect(list == .notAFolder)
+            world.service.account.withTree { tree in
+                _ = tree.update(tree.item(at: ["b.txt"])?.id ?? "") { $0.extra["malware"] = true }
+            }
+            world.service.expireDownloads()
+            #expect(await kind { _ = try await world.text(file) } == .contentBlocked)
+        }
+    }
+
+    @Test("pictures have thumbnails, texts have none")
+    func thumbnails() async throws {
+        try await OneDriveWorld.with(.sample()) { world in
+            let photos = try #require(
+                try await world.provider.items(named: "Photos", in: world.root).first)
+            let album = try #require(
+                try await world.provider.items(
+                    named: "2026 Iceland", in: world.reference(photos)
+                ).first)
+            let picture = try #require(
+                try await world.provider.items(named: "map.png", in: world.reference(album)).first)
+            let bytes = try await world.provider.thumbnail(of: world.reference(picture), edge: 128)
+                .collect(atMost: 1 << 20)
+            #expect(bytes.starts(with: [0x89, 0x50, 0x4E, 0x47]))
+            let text = try #require(
+                try await world.provider.items(named: "Welcome.txt", in: world.root).first)
+            let none = await kind {
+                _ = try await world.provider.thumbnail(of: world.reference(text), edge: 128)
+            }
+            #expect(none == .unsupported)
+        }
+    }
+
+    // MARK: Uploads
+
+    @Test("a file has its time and one version after its upload", arguments: [0, 5, 1_000_000])
+    func upload(size: Int) async throws {
+        try await OneDriveWorld.with { world in
+            let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 * 7) }
+            let item = try await world.upload(
+                bytes, to: .create(parent: world.root, name: "#1 100%+'é'.bin", reservedID: nil),
+                time: time)
+            #expect(item.size == Int64(size) && item.clientModifiedTime == time)
+            #expect(item.fileName == "#1 100%+'é'.bin")
+            let kept = world.service.account.withTree { $0.item(at: ["#1 100%+'é'.bin"]) }
+            #expect(kept?.head?.content.bytes == bytes)
+            if size > 0 { #expect(kept?.revisions.count == 1) }
+            #expect(world.service.openUploadSessions == 0)
+            #expect(await kind { _ = try await world.upload(
+                bytes, to: .create(parent: world.root, name: "#1 100%+'É'.bin", reservedID: nil))
+            } == .nameTaken)
+            #expect(world.service.openUploadSessions == 0)
+        }
+    }
+
+    @Test("replacing gives a new revision of the same item, and refuses a stale one",
+        arguments: [0, 3])
+    func replace(falsePreconditions: Int) async throws {
+        try await OneDriveWorld.with { world in
+            let item = try await world.create("a.txt", "one")
+            world.service.habits.falsePreconditions = falsePreconditions
+            let new = try await world.upload(
+                Array("two".utf8), to: .replace(world.reference(item), revision: item.rev),
+                time: time)
+            #expect(new.id == item.id && new.rev != item.rev && new.clientModifiedTime == time)
+            world.service.habits.falsePreconditions = 0
+            for bytes in [[UInt8]("three".utf8), []] {
+                let stale = await kind {
+                    _ = try await world.upload(
+                        bytes, to: .replace(world.reference(item), revision: item.rev))
+                }
+                #expect(stale == .preconditionFailed)
+            }
+            #expect(try await world.text(new) == "two")
+            let emptied = try await world.upload(
+                [], to: .replace(world.reference(item), revision: new.rev))
+            #expect(emptied.id == item.id && emptied.size == 0)
+            // Only its name changed meanwhile: no conflict.
+            _ = SimulatorEdit.move(from: ["a.txt"], to: ["b.txt"]).apply(to: world.service)
+            let after = try await world.upload(
+                Array("four".utf8), to: .replace(world.reference(item), revision: emptied.rev))
+            #expect(after.fileName == "b.txt")
+            world.service.account.withTree { $0.trash(item.id.rawValue.components(separatedBy: "/")[1]) }
+            let gone = await kind {
+                _ = try await world.upload(
+                    Array("five".utf8), to: .replace(world.reference(item), revision: after.rev))
+            }
+            #expect(gone == .notFound)
+        }
+    }
+
+    @Test("an interrupted upload goes on where it stopped")
+    func resume() async throws {
+        try await OneDriveWorld.with { world in
+            let bytes = (0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 / 3) }
+            let observer = RecordingObserver()
+            // The third part and everything after it fails.
+            world.simulator.add(
+                FaultRule(.noAnswer, at: "upload/*", skipping: 2, times: nil))
+            let target = UploadTarget.create(
+                parent: try await world.root, name: "big", reservedID: nil)
+            let first = Task {
+                try await world.upload(bytes, to: target, time: time, observer: observer)
+            }
+            await observer.waitForSession(confirming: 2 * OneDriveProvider.partMultiple)
+            first.cancel()
+            _ = await first.result
+            world.simulator.clearFaults()
+            world.simulator.clearCalls()
+            let session = try #require(observer.last)
+            let item = try await world.upload(
+                bytes, to: target, time: time, session: session, observer: observer)
+            #expect(item.size == 1_500_000 && item.clientModifiedTime == time)
+            #expect(
+                world.simulator.counts["upload/put"]?.bytesIn
+                    == 1_500_000 - 2 * OneDriveProvider.partMultiple)
+            #expect(observer.last == nil)
+        }
+    }
+
+    @Test(
+        "whatever happens to a part, the file arrives once",
+        arguments: [
+            Fault.status(500, retryAfterSeconds: nil), .status(429, retryAfterSeconds: 0),
+            .status(503, retryAfterSeconds: 0), .doneButNoAnswer, .noAnswer, .doneButStatus(500),
+            .cutUpload(afterBytes: 100_000), .truncatedAnswer(bytes: 10), .html(status: 502),
+            .status(416, retryAfterSeconds: nil),
+        ], [0, 1, 2])
+    func partFaults(fault: Fault, part: Int) async throws {
+        try await OneDriveWorld.with { world in
+            let bytes = (0..<800_000).map { UInt8(truncatingIfNeeded: $0 / 5) }
+            world.simulator.add(FaultRule(fault, at: "upload/put", skipping: part))
+            let item = try await world.upload(
+                bytes, to: .create(parent: world.root, name: "f", reservedID: nil), time: time)
+            let kept = world.service.account.withTree { tree in
+                (tree.children(of: tree.rootID).count, tree.item(at: ["f"])?.revisions.count)
+            }
+            #expect(kept.0 == 1 && kept.1 == 1)
+            #expect(item.size == 800_000)
+        }
+    }
+
+    @Test("a session that is gone is begun anew, or found to have done its work")
+    func lostSession() async throws {
+        try await OneDriveWorld.with { world in
+            let gone = UploadSession(
+                state: "{\"url\":\"\(world.simulator.url(host: "my.microsoftpersonalcontent.com"))"
+                    + "/x/uploadSession?tempauth=v1e.999\",\"size\":5}",
+                confirmedBytes: 0, expires: nil)
+            let root = try await world.root
+            let target = UploadTarget.create(parent: root, name: "a.txt", reservedID: nil)
+            let item = try await world.upload(Array("hello".utf8), to: target, session: gone)
+            #expect(try await world.text(item) == "hello")
+            let again = try await world.upload(Array("hello".utf8), to: target, session: gone)
+            #expect(again.id == item.id && again.rev == item.rev)
+            let other = await kind {
+                _ = try await world.upload(Array("other".utf8), to: target, session: gone)
+            }
+            #expect(other == .nameTaken)
+        }
+    }
+
+    @Test("a full drive says so")
+    func quota() async throws {
+        try await OneDriveWorld.with(SimulatedOneDrive(totalBytes: 1000)) { world in
+            #expect(try await world.provider.quota() == Quota(used: 0, total: 1000))
+            let target = UploadTarget.create(
+                parent: try await world.root, name: "a", reservedID: nil)
+            let full = await kind {
+                _ = try await world.upload([UInt8](repeating: 1, count: 2000), to: target)
+            }
+            #expect(full == .quotaExceeded)
+        }
+    }
+
+    // MARK: Changing
+
+    @Test("a move keeps id, time and content; a taken name is refused; case may change alone")
+    func move() async throws {
+        try await OneDriveWorld.with { world in
+            let root = try await world.root
+            let file = try await world.create("a.txt", "a", time: time)
+            _ = try await world.create("b.txt", "b")
+            let folder = try await world.provider.createFolder(
+                NewFolder(parent: root, name: "f", modifiedTime: time))
+            #expect(folder.clientModifiedTime == time)
+            func move(_ item: Item, from: ItemReference, to: ItemReference, _ name: String)
+                async throws -> Item
+            {
+                try await world.provider.move(
+                    Move(
+                        item: world.reference(item), oldParent: from, parent: to, name: name,
+                        modifiedTime: nil))
+            }
+            #expect(await kind { _ = try await move(file, from: root, to: root, "B.TXT") } == .nameTaken)
+            let upper = try await move(file, from: root, to: root, "A.txt")
+            #expect(upper.fileName == "A.txt" && upper.id == file.id)
+            let moved = try await move(upper, from: root, to: world.reference(folder), "c.txt")
+            #expect(moved.id == file.id && moved.clientModifiedTime == time && moved.rev == file.rev)
+            #expect(moved.parentID == folder.id)
+            let inner = try await world.provider.createFolder(
+                NewFolder(parent: world.reference(folder), name: "inner"))
+            let loop = await kind {
+                _ = try await move(
+                    folder, from: root, to: world.reference(inner, at: "f", "inner"), "f")
+            }
+            #expect(loop == .moveIntoItself)
+            try await world.provider.delete(Deletion(item: world.reference(inner)))
+            let gone = await kind {
+                _ = try await move(moved, from: world.reference(folder), to: world.reference(inner), "x")
+            }
+            #expect(gone == .parentNotFound)
+            #expect(await kind { _ = try await move(moved, from: root, to: root, "x:y") } == .nameRefused)
+        }
+    }
+
+    @Test("a PATCH that lies is found out and done another way", arguments: [true, false])
+    func lyingPatch(paddedIDsHelp: Bool) async throws {
+        try await OneDriveWorld.with { world in
+            let root = try await world.root
+            let file = try await world.create("a.txt", "a", time: time)
+            let folder = try await world.provider.createFolder(NewFolder(parent: root, name: "f"))
+            world.service.habits.patchLies = true
+            world.service.habits.paddedIDsHelp = paddedIDsHelp
+            let moved = try await world.provider.move(
+                Move(
+                    item: world.reference(file), oldParent: root, parent: world.reference(folder),
+                    name: "b.txt", modifiedTime: nil))
+            #expect(moved.fileName == "b.txt" && moved.parentID == folder.id && moved.id == file.id)
+            let results = await world.provider.move([
+                Move(
+                    item: world.reference(moved, at: "f", "b.txt"), oldParent: world.reference(folder),
+                    parent: root, name: "c.txt", modifiedTime: time)
+            ])
+            #expect(try results.first?.get().fileName == "c.txt")
+            // By a path that leads elsewhere nothing may be changed.
+            if !paddedIDsHelp {
+                let lost = await kind {
+                    _ = try await world.provider.move(
+                        Move(
+                            item: world.reference(moved, at: "f"), oldParent: root, parent: root,
+                            name: "d.txt", modifiedTime: time))
+                }
+                #expect(lost == .malformedAnswer)
+                #expect(world.service.account.withTree { $0.item(at: ["f"]) != nil })
+            }
+        }
+    }
+
+    @Test("a delete of a revision spares a newer one; what is gone is a success")
+    func delete() async throws {
+        try await OneDriveWorld.with { world in
+            let item = try await world.create("a.txt", "one")
+            _ = SimulatorEdit.write(path: ["a.txt"], SimulatedContent("two"), modifiedTime: nil)
+                .apply(to: world.service)
+            let stale = await kind {
+                try await world.provider.delete(
+                    Deletion(item: world.reference(item), revision: item.rev))
+            }
+            #expect(stale == .preconditionFailed)
+            let current = try await world.provider.item(world.reference(item))
+            world.service.habits.falsePreconditions = 1
+            try await world.provider.delete(
+                Deletion(item: world.reference(item), revision: current.rev))
+            #expect(await kind { _ = try await world.provider.item(world.reference(item)) } == .notFound)
+            try await world.provider.delete(Deletion(item: world.reference(item), revision: item.rev))
+            try await world.provider.delete(Deletion(item: world.reference(item)))
+        }
+    }
+
+    @Test("a copy is made at the service, with its time; a taken name is refused")
+    func copy() async throws {
+        try await OneDriveWorld.with { world in
+            let root = try await world.root
+            let item = try await world.create("a.txt", "one", time: time)
+            let copy = try await world.provider.copy(
+                Copy(item: world.reference(item), parent: root, name: "b.txt", modifiedTime: time))
+            #expect(copy.id != item.id && copy.clientModifiedTime == time)
+            #expect(copy.contentHash == item.contentHash)
+            #expect(try await world.text(copy) == "one")
+            let taken = await kind {
+                _ = try await world.provider.copy(
+                    Copy(item: world.reference(item), parent: root, name: "B.txt"))
+            }
+            #expect(taken == .nameTaken)
+        }
+    }
+
+    @Test("time and description are set")
+    func attributes() async throws {
+        try await OneDriveWorld.with { world in
+            let item = try await world.create("a.txt", "one")
+            let changed = try await world.provider.setAttributes(
+                of: world.reference(item),
+                to: AttributeChange(modifiedTime: time, description: "mine"))
+            #expect(changed.clientModifiedTime == time && changed.description == "mine")
+            #expect(changed.rev == item.rev)
+            let cleared = try await world.provider.setAttributes(
+                of: world.reference(item), to: AttributeChange(description: ""))
+            #expect(cleared.description == nil)
+        }
+    }
+
+    @Test("fifty folders, moves and deletes are a few batches, each part with its own result")
+    func batches() async throws {
+        try await OneDriveWorld.with { world in
+            let root = try await world.root
+            let names = (0..<50).map { "folder \($0)" }
+            let made = await world.provider.createFolders(
+                (names + ["folder 7", "a:b"]).map { NewFolder(parent: root, name: $0) })
+            let folders = try made.prefix(50).map { try $0.get() }
+            #expect(folders.map(\.fileName) == names)
+            #expect(throws: ProviderError.self) { try made[50].get() }
+            #expect(throws: ProviderError.self) { try made[51].get() }
+            #expect(world.simulator.counts["batch"]?.calls == 3)
+            world.service.habits.throttledBatchParts = 1
+            let moves = await world.provider.move(
+                folders.prefix(20).map {
+                    Move(
+                        item: world.reference($0), oldParent: root, parent: root,
+                        name: $0.fileName + "!", modifiedTime: time)
+                })
+            #expect(moves.count { if case .success = $0 { true } else { false } } == 19)
+            guard case .failure(let error) = moves[0] else {
+                Issue.record("not throttled")
+                return
+            }
+            #expect(error.kind == .rateLimited(retryAfter: .seconds(1)))
+            let deletions = await world.provider.delete(
+                folders.map { Deletion(item: world.reference($0)) })
+            #expect(deletions.allSatisfy { if case .success = $0 { true } else { false } })
+            let again = await world.provider.delete(
+                folders.map { Deletion(item: world.reference($0)) })
+            #expect(again.allSatisfy { if case .success = $0 { true } else { false } })
+            #expect(world.service.account.withTree { $0.children(of: $0.rootID).isEmpty })
+        }
+    }
+
+    @Test("2,400 entries of a folder come in pages of a thousand")
+    func paging() async throws {
+        try await OneDriveWorld.with(.sample()) { world in
+            let archive = try #require(
+                try await world.provider.items(named: "Archive", in: world.root).first)
+            let receipts = try #require(
+                try await world.provider.items(named: "receipts", in: world.reference(archive))
+                    .first)
+            var names: Set<String> = []
+            var page: PageToken?
+            var pages = 0
+            repeat {
+                let listing = try await world.provider.children(
+                    of: world.reference(receipts), page: page)
+                names.formUnion(listing.items.map(\.fileName))
+                page = listing.next
+                pages += 1
+            } while page != nil
+            #expect(names.count == 2400 && pages == 3)
+        }
+    }
+
+    @Test("the sample's large file has the hash that is noted for it")
+    func largeFileHash() async throws {
+        // Counted on a smaller file of the same making: the two hashers agree.
+        try await OneDriveWorld.with { world in
+            let content = SimulatedContent(seed: 300, size: 3_000_001)
+            _ = SimulatorEdit.write(path: ["f"], content, modifiedTime: nil).apply(to: world.service)
+            let item = try #require(try await world.provider.items(named: "f", in: world.root).first)
+            var hasher = world.provider.makeHasher()
+            hasher.update(content.bytes[...])
+            #expect(item.contentHash == hasher.finalize())
+        }
+    }
+}
+
+/// Keeps what an upload told.
+final class RecordingObserver: UploadObserver {
+    private struct State {
+        var session: UploadSession?
+        var waiting: [(Int64, CheckedContinuation<Void, Never>)] = []
+    }
+
+    private let state = Mutex(State())
+
+    var last: UploadSession? { state.withLock { $0.session } }
+
+    func sessionChanged(_ session: UploadSession?) async {
+        let woken = state.withLock { state in
+            state.session = session
+            let bytes = session?.confirmedBytes ?? .max
+            let woken = state.waiting.filter { $0.0 <= bytes }
+            state.waiting.removeAll { $0.0 <= bytes }
+            return woken
+        }
+        for (_, waiter) in woken { waiter.resume() }
+    }
+
+    func sent(_ bytes: Int64) {}
+
+    /// Returns when so many bytes are confirmed.
+    func waitForSession(confirming bytes: Int64) async {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if let session = state.session, session.confirmedBytes >= bytes { return true }
+                state.waiting.append((bytes, continuation))
+                return false
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+}
