@@ -27,7 +27,7 @@ class World:
             [
                 shutil.which("mitmdump", path=tools()), "-q", "--listen-host", "127.0.0.1",
                 "--listen-port", str(self.port), "--set", f"confdir={self.ca}",
-                "--set", "connection_strategy=lazy", "--set", "stream_large_bodies=1m",
+                "--set", "connection_strategy=lazy",
                 "-s", str(HERE / "real_hosts.py"),
             ],
             env=os.environ | {"OORT_SIMULATOR": simulator, "OORT_HOSTS": ",".join(hosts)},
@@ -41,7 +41,11 @@ class World:
 
     def stop(self):
         self.proxy.terminate()
-        self.proxy.wait()
+        try:
+            self.proxy.wait(10)
+        except subprocess.TimeoutExpired:
+            self.proxy.kill()
+            self.proxy.wait()
 
     @property
     def environment(self):
