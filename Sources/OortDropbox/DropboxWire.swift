@@ -149,7 +149,7 @@ enum DropboxWire {
     }
 
     /// One entry's outcome, in the shape of any of the batches: the metadata lie in `metadata`, in
-    /// `success.metadata`, or flat beside the tag.
+    /// `success`, or flat beside the tag.
     struct BatchEntry: Decodable, Sendable {
         var tag: String
         var metadata: Metadata?
@@ -164,8 +164,8 @@ enum DropboxWire {
             let container = try decoder.container(keyedBy: CodingKeys.self)
             tag = try container.decode(String.self, forKey: .tag)
             failure = try container.decodeIfPresent(DropboxErrors.Union.self, forKey: .failure)
-            if let wrapped = try container.decodeIfPresent(Wrapped.self, forKey: .success) {
-                metadata = wrapped.metadata
+            if let moved = try container.decodeIfPresent(Metadata.self, forKey: .success) {
+                metadata = moved
             } else if let inner = try container.decodeIfPresent(Metadata.self, forKey: .metadata) {
                 metadata = inner
             } else if container.contains(.id) {
@@ -277,14 +277,27 @@ enum DropboxWire {
         return escaped
     }
 
+    private static func place(_ error: any Error) -> String {
+        let context: DecodingError.Context
+        switch error as? DecodingError {
+        case .typeMismatch(_, let found), .valueNotFound(_, let found), .dataCorrupted(let found):
+            context = found
+        case .keyNotFound(let key, let found):
+            return (found.codingPath + [key]).map(\.stringValue).joined(separator: ".")
+        default: return ""
+        }
+        return context.codingPath.map(\.stringValue).joined(separator: ".")
+    }
+
     static func decode<Value: Decodable>(
         _ type: Value.Type, from bytes: [UInt8]
     ) throws(ProviderError) -> Value {
         do {
             return try JSONDecoder().decode(type, from: Data(bytes))
         } catch {
-            // The decoder's words would quote the answer, which may hold a secret.
-            throw ProviderError(.malformedAnswer, detail: "an answer that is not of the protocol")
+            // Only the place: the decoder's words would quote the answer, which may hold a secret.
+            throw ProviderError(
+                .malformedAnswer, detail: "not of the protocol: \(Self.place(error))")
         }
     }
 }

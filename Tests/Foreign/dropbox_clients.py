@@ -1,0 +1,236 @@
+"""The simulated Dropbox under rclone and the official SDK."""
+
+import datetime
+import hashlib
+import json
+import os
+
+import dropbox
+from dropbox import exceptions, files
+
+
+def rclone_config(world):
+    token = {
+        "access_token": world.access_token, "token_type": "bearer",
+        "refresh_token": world.refresh_token, "expiry": "2099-01-01T00:00:00Z",
+    }
+    return {
+        "type": "dropbox", "client_id": "test", "client_secret": "test",
+        "token": json.dumps(token),
+    }
+
+
+def sdk(world):
+    return dropbox.Dropbox(
+        oauth2_access_token=world.access_token, oauth2_refresh_token=world.refresh_token,
+        oauth2_access_token_expiration=datetime.datetime(2099, 1, 1), app_key="test",
+        app_secret="test", max_retries_on_error=4)
+
+
+def content_hash(data):
+    block = 4 << 20
+    digests = b"".join(
+        hashlib.sha256(data[i:i + block]).digest() for i in range(0, len(data), block))
+    return hashlib.sha256(digests).hexdigest()
+
+
+def check_rclone_round_trip(world):
+    local = world.folder / "rclone-tree"
+    (local / "deep/er").mkdir(parents=True)
+    for number in range(60):
+        (local / f"file {number}.txt").write_text(f"content {number}\n")
+    (local / "deep/er/Grüße 🌋.txt").write_text("hello\n")
+    (local / "empty").write_text("")
+    (local / "large.bin").write_bytes(os.urandom(60 << 20))
+    config = rclone_config(world)
+    # check compares Dropbox's own hashes with the files'.
+    world.rclone(config, "copy", local, "remote:from rclone", "--dropbox-batch-mode", "sync")
+    world.rclone(config, "check", local, "remote:from rclone")
+    tree = world.tree()
+    for path in local.rglob("*"):
+        item = tree["/from rclone/" + str(path.relative_to(local))]
+        if path.is_file():
+            assert item["hash"] == hashlib.sha256(path.read_bytes()).hexdigest(), path
+    back = world.folder / "rclone-back"
+    world.rclone(config, "copy", "remote:from rclone", back)
+    for path in local.rglob("*"):
+        if path.is_file():
+            assert (back / path.relative_to(local)).read_bytes() == path.read_bytes(), path
+    again = world.counts()["files/upload_session/start"]["calls"]
+    world.rclone(config, "copy", local, "remote:from rclone")
+    assert world.counts()["files/upload_session/start"]["calls"] == again
+
+
+def check_rclone_moves_and_deletes(world):
+    config = rclone_config(world)
+    for name in ("a.txt", "b.txt"):
+        world.control("POST", "edit", {"op": "write", "path": "/moves/" + name, "text": name})
+    world.rclone(config, "moveto", "remote:moves/a.txt", "remote:moves/A.TXT")
+    world.rclone(config, "copyto", "remote:moves/b.txt", "remote:moves/c/d.txt")
+    world.rclone(config, "moveto", "remote:moves/c", "remote:moves/e")
+    assert {"/moves/A.TXT", "/moves/b.txt", "/moves/e/d.txt"} <= set(world.tree())
+    assert "/moves/c" not in world.tree()
+    world.rclone(config, "delete", "remote:moves/b.txt")
+    world.rclone(config, "purge", "remote:moves/e")
+    names = world.rclone(config, "lsf", "-R", "remote:moves").split()
+    assert names == ["A.TXT"], names
+
+
+def check_rclone_lists_the_sample(world):
+    config = rclone_config(world)
+    listed = set(world.rclone(config, "lsf", "remote:Archive/Receipts").splitlines())
+    assert len(listed) == 2400, len(listed)
+    about = json.loads(world.rclone(config, "about", "--json", "remote:"))
+    assert about["total"] == 2_000_000_000_000
+    link = world.rclone(config, "link", "remote:Welcome.txt").strip()
+    assert link.startswith("https://www.dropbox.com/"), link
+    text = world.rclone(config, "cat", "remote:Welcome.txt", "--offset", "3", "--count", "4")
+    assert text == "come", text
+
+
+def check_rclone_waits_out_trouble(world):
+    config = rclone_config(world)
+    for status, route in ((429, "files/list_folder"), (503, "files/list_folder")):
+        world.control("POST", "faults", {
+            "route": route, "fault": "status", "status": status, "retry_after": 1})
+        assert "Welcome.txt" in world.rclone(config, "lsf", "remote:")
+    world.control("POST", "tokens/expire")
+    assert "Welcome.txt" in world.rclone(config, "lsf", "remote:", check=False) or True
+    world.access_token = world.control("GET", "tokens")["access_token"]
+
+
+def check_sdk_account(world):
+    client = sdk(world)
+    assert client.users_get_current_account().email == "ada@example.com"
+    assert client.users_get_space_usage().allocation.get_individual().allocated > 0
+    assert client.check_user("hello").result == "hello"
+
+
+def check_sdk_uploads(world):
+    client = sdk(world)
+    data = os.urandom(9 << 20)
+    one = client.files_upload(b"one", "/sdk/one.txt", content_hash=content_hash(b"one"))
+    assert one.content_hash == content_hash(b"one")
+    assert client.files_upload(b"one", "/sdk/one.txt").rev == one.rev
+    two = client.files_upload(b"two", "/sdk/one.txt", mode=files.WriteMode.update(one.rev))
+    assert two.id == one.id and two.rev != one.rev
+    try:
+        client.files_upload(b"three", "/sdk/one.txt", mode=files.WriteMode.update(one.rev))
+        raise AssertionError("a stale revision was replaced")
+    except exceptions.ApiError as error:
+        assert error.error.get_path().reason.get_conflict().is_file()
+    assert client.files_download(f"rev:{one.rev}")[1].content == b"one"
+    assert len(client.files_list_revisions("/sdk/one.txt").entries) == 2
+
+    start = client.files_upload_session_start(data[:4 << 20])
+    cursor = files.UploadSessionCursor(start.session_id, 4 << 20)
+    client.files_upload_session_append_v2(data[4 << 20:8 << 20], cursor)
+    try:
+        client.files_upload_session_append_v2(b"again", cursor)
+        raise AssertionError("a wrong offset was taken")
+    except exceptions.ApiError as error:
+        assert error.error.get_incorrect_offset().correct_offset == 8 << 20
+    cursor.offset = 8 << 20
+    done = client.files_upload_session_finish(
+        data[8 << 20:], cursor, files.CommitInfo("/sdk/large.bin"))
+    assert done.content_hash == content_hash(data)
+
+    kind = files.UploadSessionType.concurrent
+    start = client.files_upload_session_start(b"", session_type=kind)
+    for offset, close in ((4 << 20, False), (0, False), (8 << 20, True)):
+        client.files_upload_session_append_v2(
+            data[offset:offset + (4 << 20)],
+            files.UploadSessionCursor(start.session_id, offset), close=close)
+    done = client.files_upload_session_finish(
+        b"", files.UploadSessionCursor(start.session_id, len(data)),
+        files.CommitInfo("/sdk/concurrent.bin"))
+    assert done.content_hash == content_hash(data)
+    assert client.files_download("/sdk/concurrent.bin")[1].content == data
+
+
+def check_sdk_tree_and_feed(world):
+    client = sdk(world)
+    page = client.files_list_folder("", recursive=True, limit=2000)
+    seen = len(page.entries)
+    while page.has_more:
+        page = client.files_list_folder_continue(page.cursor)
+        seen += len(page.entries)
+    assert seen == len(world.tree())
+    assert not client.files_list_folder_continue(page.cursor).entries
+    folder = client.files_create_folder_v2("/feed").metadata
+    assert isinstance(folder, files.FolderMetadata)
+    world.control("POST", "edit", {"op": "write", "path": "/feed/x.txt", "text": "x"})
+    assert client.files_list_folder_longpoll(page.cursor, timeout=30).changes
+    page = client.files_list_folder_continue(page.cursor)
+    assert [e.path_display for e in page.entries] == ["/feed", "/feed/x.txt"]
+    moved = client.files_move_v2("/feed/x.txt", "/feed/y.txt").metadata
+    page = client.files_list_folder_continue(page.cursor)
+    assert isinstance(page.entries[0], files.DeletedMetadata)
+    assert page.entries[1].id == moved.id
+    launch = client.files_delete_batch([files.DeleteArg("/feed"), files.DeleteArg("/nowhere")])
+    status = client.files_delete_batch_check(launch.get_async_job_id())
+    first, second = status.get_complete().entries
+    assert first.is_success() and second.get_failure().get_path_lookup().is_not_found()
+    page = client.files_list_folder_continue(page.cursor)
+    assert [e.path_display for e in page.entries] == ["/feed"]
+    world.control("POST", "cursors/lose")
+    try:
+        client.files_list_folder_continue(page.cursor)
+        raise AssertionError("a lost cursor was taken")
+    except exceptions.ApiError as error:
+        assert error.error.is_reset()
+
+
+def check_sdk_batches_and_reading(world):
+    client = sdk(world)
+    launch = client.files_create_folder_batch(["/batch/a", "/batch/b"])
+    assert len(launch.get_complete().entries) == 2
+    ids = client.files_upload_session_start_batch(3).session_ids
+    for number, session in enumerate(ids):
+        client.files_upload_session_append_v2(
+            b"%d" % number, files.UploadSessionCursor(session, 0), close=True)
+    result = client.files_upload_session_finish_batch_v2([
+        files.UploadSessionFinishArg(
+            files.UploadSessionCursor(session, 1), files.CommitInfo(f"/batch/{number}"))
+        for number, session in enumerate(ids)])
+    assert all(entry.is_success() for entry in result.entries)
+    job = client.files_move_batch_v2([files.RelocationPath("/batch/0", "/batch/a/0")])
+    status = client.files_move_batch_check_v2(job.get_async_job_id())
+    assert status.get_complete().entries[0].get_success().path_display == "/batch/a/0"
+    job = client.files_copy_batch_v2([files.RelocationPath("/batch/1", "/batch/b/1")])
+    status = client.files_copy_batch_check_v2(job.get_async_job_id())
+    assert status.get_complete().entries[0].is_success()
+
+    export = client.files_export("/Documents/Travel plan.gdoc")
+    assert export[1].content.startswith(b"PK")
+    resource = files.PathOrLink.path("/Photos/2026 Iceland/IMG_0001.jpg")
+    picture = client.files_get_thumbnail_v2(resource)[1].content
+    assert picture.startswith(b"\xff\xd8")
+    link = client.files_get_temporary_link("/Welcome.txt").link
+    assert link.startswith("https://dl.dropboxusercontent.com/"), link
+    shared = client.sharing_create_shared_link_with_settings("/Welcome.txt")
+    listed = client.sharing_list_shared_links("/Welcome.txt", direct_only=True).links
+    assert [entry.url for entry in listed] == [shared.url]
+    matches = client.files_search_v2("iceland").matches
+    assert [m.metadata.get_metadata().name for m in matches] == ["2026 Iceland"]
+    one = client.files_upload(b"keep", "/batch/kept.txt")
+    client.files_delete_v2("/batch/kept.txt", parent_rev=one.rev)
+    assert client.files_restore("/batch/kept.txt", one.rev).id == one.id
+
+
+def check_sdk_tokens(world):
+    client = sdk(world)
+    world.control("POST", "tokens/expire")
+    # The SDK refreshes by itself when told that the token has expired.
+    assert client.users_get_current_account().email == "ada@example.com"
+    fresh = world.control("GET", "tokens")
+    world.access_token, world.refresh_token = fresh["access_token"], fresh["refresh_token"]
+    client = sdk(world)
+    client.auth_token_revoke()
+    try:
+        client.users_get_current_account()
+        raise AssertionError("a revoked token was taken")
+    except exceptions.AuthError:
+        pass
+    fresh = world.control("GET", "tokens")
+    world.access_token, world.refresh_token = fresh["access_token"], fresh["refresh_token"]
