@@ -3,30 +3,8 @@ import OortCatalog
 import OortContentStore
 import OortFileSystem
 import OortModel
+import OortSync
 import Synchronization
-
-/// One account as long as it is mounted.
-struct MountedAccount: Sendable {
-    /// Its number in the catalog.
-    let id: AccountID
-    /// What keeps it and its service in agreement.
-    let engine: any AccountEngine
-    /// Runs the engine; owned by this value, ended by `stop`.
-    private let running: Task<Void, Never>
-
-    /// Starts the engine.
-    init(id: AccountID, engine: any AccountEngine) {
-        self.id = id
-        self.engine = engine
-        running = Task { await RequestPriority.$current.withValue(.background) { await engine.run() } }
-    }
-
-    /// Ends the engine; what is pending stays in the catalog.
-    func stop() async {
-        running.cancel()
-        await running.value
-    }
-}
 
 extension CloudMount {
     /// Connects every account on the user's list, and lets go of those that are no longer on it.
@@ -34,7 +12,13 @@ extension CloudMount {
         let registered = try AccountRegistry(folders: options.folders).accounts()
         for account in try knownAccounts() {
             guard !registered.contains(where: { $0.name == account.name }) else { continue }
-            try forget(account)
+            if try await pending(account.id).isEmpty {
+                try forget(account)
+            } else {
+                logger.warning(
+                    "a signed-out account has changes that its cloud does not have; they are kept",
+                    metadata: ["account": "\(account.name)"])
+            }
         }
         for account in registered { try await connect(account) }
     }
@@ -50,7 +34,7 @@ extension CloudMount {
     func removeAccount(named name: String) async throws(Failure) {
         guard let account = try knownAccounts().first(where: { $0.name == name }) else { return }
         let mounted = accounts.withLock { $0[name] }
-        let pending = await mounted?.engine.pending(below: nil).count ?? 0
+        let pending = try await pending(account.id).count
         guard pending == 0 else {
             throw Failure(
                 "\"\(name)\" has \(pending) changes that the cloud does not have yet.",
@@ -87,11 +71,29 @@ extension CloudMount {
                 "The account \"\(registered.name)\" cannot be mounted: \(error)",
                 advice: "Sign it out and in again under another name.")
         }
-        let engine = OfflineEngine(provider: connection.provider)
-        store.setFetcher(engine, for: account.id)
+        var settings = SyncSettings()
+        settings.settle = options.settings.settle.duration
+        settings.pollInterval = options.settings.pollInterval?.duration
+        settings.isReadOnly = options.isReadOnly
+        let engine = SyncEngine(
+            account: account.id, provider: connection.provider, catalog: catalog, store: store,
+            settings: settings, logger: logger)
+        store.setFetcher(
+            ProviderContentFetcher(
+                account: account.id, provider: connection.provider, catalog: catalog),
+            for: account.id)
         files.connect(account.id, traits: traits, lister: engine)
-        let mounted = MountedAccount(id: account.id, engine: engine)
+        let mounted = MountedAccount(
+            name: registered.name, service: service.name, engine: engine)
         accounts.withLock { $0[registered.name] = mounted }
+    }
+
+    private func pending(_ id: AccountID) async throws(Failure) -> [PendingItem] {
+        do {
+            return try await catalog.pending(id)
+        } catch {
+            throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
+        }
     }
 
     private func knownAccounts() throws(Failure) -> [Account] {

@@ -2,6 +2,7 @@ import Foundation
 import OortCatalog
 import OortContentStore
 import OortModel
+import OortSync
 import Synchronization
 
 extension CloudMount {
@@ -14,8 +15,8 @@ extension CloudMount {
                 version: OortVersion.current, cachedBytes: usage.cached,
                 cacheLimit: options.settings.cacheSize.bytes),
             accounts: [])
-        for (name, account) in mounted.sorted(by: { $0.key < $1.key }) {
-            report.accounts.append(await status(of: account, named: name))
+        for account in mounted.values.sorted(by: { $0.name < $1.name }) {
+            report.accounts.append(await status(of: account))
         }
         return report
     }
@@ -43,28 +44,31 @@ extension CloudMount {
         ]
         for (name, account) in accounts.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
             let label = name.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
-            let count = await account.engine.pending(below: nil).count
+            let count = (try? await catalog.pending(account.id))?.count ?? 0
             lines.append("oort_pending_changes{account=\"\(label)\"} \(count)")
         }
         return lines.joined(separator: "\n") + "\n"
     }
 
-    private func status(of account: MountedAccount, named name: String) async -> AccountStatus {
-        let engine = await account.engine.report()
-        let pending = await account.engine.pending(below: nil)
+    private func status(of account: MountedAccount) async -> AccountStatus {
+        let status = await account.engine.status()
         let known = try? catalog.account(account.id)
-        let person = known.flatMap { $0.email ?? $0.displayName }
+        let folder = "\(mountPoint)/\(account.name)"
+        let now = Date()
+        let pending = status.pending.map { SyncWords.change($0, below: folder, now: now) }
         return AccountStatus(
-            name: name, service: known?.service ?? "", person: person, state: engine.state,
-            trouble: engine.trouble ?? known?.trouble, usedBytes: known?.quota?.used,
-            totalBytes: known?.quota?.total, knownItems: engine.knownItems,
-            pendingCount: pending.count, pending: shown(pending.changes, of: name),
-            transfers: engine.transfers.map { transfer in
-                var transfer = transfer
-                transfer.path = path(transfer.path, of: name)
-                return transfer
+            name: account.name, service: account.service,
+            person: known.flatMap { $0.email ?? $0.displayName }, state: SyncWords.state(status),
+            trouble: SyncWords.trouble(
+                status.trouble, account: account.name, service: account.service),
+            usedBytes: status.quota?.used, totalBytes: status.quota?.total, knownItems: nil,
+            pendingCount: pending.count, pending: Self.shown(pending),
+            transfers: status.transfers.map { transfer in
+                Transfer(
+                    path: path(of: transfer.inode) ?? folder, isUpload: true,
+                    doneBytes: transfer.sent, totalBytes: transfer.size)
             },
-            conflicts: engine.conflicts.map { path($0, of: name) })
+            conflicts: status.conflicts.map { ([folder] + $0.path).joined(separator: "/") })
     }
 
     /// Sends and waits until nothing is pending, the time is over or nothing can move.
@@ -73,35 +77,62 @@ extension CloudMount {
     ) async {
         let clock = ContinuousClock()
         let deadline = seconds.map { clock.now + .seconds($0) }
-        for target in targets { target.account.engine.hurry() }
-        while !Task.isCancelled {
-            var count = 0
-            var changes: [PendingChange] = []
-            var isStuck = true
+        await withTaskGroup { group in
             for target in targets {
-                let pending = await target.account.engine.pending(below: target.inode)
-                count += pending.count
-                changes += shown(pending.changes, of: target.name)
-                if pending.count > 0, !pending.isStuck { isStuck = false }
+                group.addTask {
+                    // For ever is until this group is cancelled.
+                    let limit = seconds.map { Duration.seconds($0) } ?? .seconds(1_000_000_000)
+                    _ = await target.account.engine.sync(target.inode, timeout: limit)
+                }
             }
-            if count == 0 {
-                return tell(SyncProgress(state: .done, pendingCount: 0, pending: []))
-            }
-            if isStuck {
-                return tell(SyncProgress(state: .stuck, pendingCount: count, pending: changes))
-            }
-            if let deadline, clock.now >= deadline {
-                return tell(SyncProgress(state: .timedOut, pendingCount: count, pending: changes))
-            }
-            tell(SyncProgress(state: .waiting, pendingCount: count, pending: []))
-            for target in targets { target.account.engine.hurry() }
-            try? await Task.sleep(for: .milliseconds(100))
+            var last: SyncProgress
+            repeat {
+                last = await progress(targets)
+                if last.state == .waiting, let deadline, clock.now >= deadline {
+                    last.state = .timedOut
+                }
+                tell(last)
+                guard last.state == .waiting else { break }
+            } while (try? await Task.sleep(for: .milliseconds(50))) != nil
+            group.cancelAll()
         }
+    }
+
+    private func progress(_ targets: [Target]) async -> SyncProgress {
+        var changes: [PendingChange] = []
+        var isStuck = true
+        let now = Date()
+        for target in targets {
+            guard let items = try? await catalog.pending(target.account.id, below: target.inode)
+            else {
+                isStuck = false
+                continue
+            }
+            let status = await target.account.engine.status()
+            let isSignedOut = if case .signedOut = status.trouble { true } else { false }
+            let folder = "\(mountPoint)/\(target.account.name)"
+            for item in items {
+                var change = SyncWords.change(item, below: folder, now: now)
+                if isSignedOut || SyncWords.isRefused(item, now: now) {
+                    change.error =
+                        change.error
+                        ?? SyncWords.trouble(
+                            status.trouble, account: target.account.name,
+                            service: target.account.service)
+                } else {
+                    isStuck = false
+                }
+                changes.append(change)
+            }
+        }
+        let state: SyncProgress.State =
+            changes.isEmpty ? .done : isStuck ? .stuck : .waiting
+        return SyncProgress(
+            state: state, pendingCount: changes.count, pending: Self.shown(changes))
     }
 
     /// An account, and what of it is meant; the whole of it for nil.
     private struct Target {
-        let name: String
         let account: MountedAccount
         let inode: Inode?
     }
@@ -109,7 +140,7 @@ extension CloudMount {
     private func targets(of path: String?) throws(Failure) -> [Target] {
         let all = accounts.withLock { $0 }
         guard let path, path != mountPoint else {
-            return all.map { Target(name: $0.key, account: $0.value, inode: nil) }
+            return all.map { Target(account: $0.value, inode: nil) }
         }
         guard path.hasPrefix(mountPoint + "/") else {
             throw Failure(
@@ -123,7 +154,7 @@ extension CloudMount {
                 "There is no account \"\(name)\" in the mount.",
                 advice: "`oort accounts` lists them.")
         }
-        guard !names.isEmpty else { return [Target(name: name, account: account, inode: nil)] }
+        guard !names.isEmpty else { return [Target(account: account, inode: nil)] }
         do throws(CatalogError) {
             guard let root = try catalog.account(account.id)?.root else { throw .noAccount }
             var node = try catalog.node(root)
@@ -131,21 +162,26 @@ extension CloudMount {
                 guard let child = try catalog.lookup(name, in: node) else { throw .notFound }
                 node = child
             }
-            return [Target(name: name, account: account, inode: node.inode)]
+            return [Target(account: account, inode: node.inode)]
         } catch {
             throw Failure("\(path) is not there.", advice: "Check the spelling.")
         }
     }
 
-    private func shown(_ changes: [PendingChange], of account: String) -> [PendingChange] {
-        changes.map { change in
-            var change = change
-            change.path = path(change.path, of: account)
-            return change
-        }
+    /// The first of the changes, those with an error before the others.
+    private static func shown(_ changes: [PendingChange]) -> [PendingChange] {
+        Array(
+            (changes.filter { $0.error != nil } + changes.filter { $0.error == nil }).prefix(100))
     }
 
-    private func path(_ path: String, of account: String) -> String {
-        "\(mountPoint)/\(account)/\(path)"
+    private func path(of inode: Inode) -> String? {
+        var names: [String] = []
+        var next = inode
+        while next != .root, names.count < 10_000 {
+            guard let node = try? catalog.node(next), let parent = node.parent else { return nil }
+            names.append(node.name)
+            next = parent
+        }
+        return ([mountPoint] + names.reversed()).joined(separator: "/")
     }
 }

@@ -80,6 +80,11 @@ final class CloudMount: MountedClouds {
             CatalogListeners(
                 news: { notifier.hear($0) },
                 localChange: { [weak self] account in self?.heardOfLocalChange(account) }))
+        // What was left alone as long as it was open for writing may go out now.
+        store.writers.setListener { [weak self] inode in
+            guard let self, let account = try? catalog.node(inode).account else { return }
+            heardOfLocalChange(account)
+        }
     }
 
     func run() async throws {
@@ -126,7 +131,7 @@ final class CloudMount: MountedClouds {
 
     private func heardOfLocalChange(_ id: AccountID) {
         let account = accounts.withLock { $0.values.first { $0.id == id } }
-        account?.engine.heardOfLocalChange()
+        account?.engine.localChange()
     }
 
     private static func openStore(
