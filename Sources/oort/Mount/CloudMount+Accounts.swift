@@ -82,7 +82,7 @@ extension CloudMount {
             ProviderContentFetcher(
                 account: account.id, provider: connection.provider, catalog: catalog),
             for: account.id)
-        files.connect(account.id, traits: traits, lister: engine)
+        files.connect(account.id, traits: traits, lister: EngineLister(engine: engine))
         let mounted = MountedAccount(
             name: registered.name, service: service.name, engine: engine)
         accounts.withLock { $0[registered.name] = mounted }

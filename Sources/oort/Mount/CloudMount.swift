@@ -6,6 +6,7 @@ import OortFUSE
 import OortFileSystem
 import OortModel
 import OortSignIn
+import OortSync
 import OortTransport
 import ServiceLifecycle
 import SwiftFUSE

@@ -33,7 +33,13 @@ struct MountedAccount: Sendable {
     }
 }
 
-extension SyncEngine: FolderLister {}
+/// The engine as the file system sees it.
+struct EngineLister: FolderLister {
+    /// The account's engine.
+    let engine: SyncEngine
+
+    func list(_ folder: Inode) async throws(ProviderError) { try await engine.list(folder) }
+}
 
 /// The engine's words for people.
 enum SyncWords {
