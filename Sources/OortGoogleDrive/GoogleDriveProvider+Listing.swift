@@ -104,7 +104,16 @@ extension GoogleDriveProvider {
             page = answer.nextPageToken.map { PageToken($0) }
         } while page != nil
         // The service compares without case, and Swift by canonical equivalence; neither will do.
-        return items.filter { $0.fileName.utf8.elementsEqual(name.utf8) }
+        let found = items.filter { $0.fileName.utf8.elementsEqual(name.utf8) }
+        if found.isEmpty {
+            do throws(ProviderError) {
+                try await checkIsFolder(folder.id)
+            } catch {
+                guard error.kind == .notFound else { throw error }
+                throw ProviderError(.parentNotFound, detail: error.detail)
+            }
+        }
+        return found
     }
 
     private func itemsOfSynthetic(

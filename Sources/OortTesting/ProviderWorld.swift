@@ -73,7 +73,8 @@ public struct ConformingService: Sendable, CustomStringConvertible {
         var policy = RetryPolicy()
         policy.firstDelay = .milliseconds(10)
         policy.longestDelay = .milliseconds(50)
-        policy.interactivePatience = .seconds(5)
+        // Long, because tests share the machine; faults that do not end are not for retries.
+        policy.interactivePatience = .seconds(60)
         let client = AccountClient.make(
             wire: wire, tokens: SimulatedSignIn(simulator), rules: rules, requestsInFlight: 8,
             policy: policy, logger: Logger(label: "conformance") { _ in SwiftLogNoOpLogHandler() })
