@@ -113,9 +113,9 @@ let package = Package(
             tests("OortModelTests", ["OortModel"]),
             tests("OortPlannerTests", ["OortPlanner", "OortModel"]),
             tests("OortCatalogTests", ["OortCatalog", "OortModel", grdb, logging]),
-            tests("OortContentStoreTests", ["OortContentStore", "OortCatalog", "OortModel"]),
+            tests("OortContentStoreTests", ["OortContentStore", "OortCatalog", "OortModel", logging]),
             tests("OortSyncTests", ["OortSync", "OortCatalog", "OortContentStore", "OortPlanner", "OortModel"]),
-            tests("OortFileSystemTests", ["OortFileSystem", "OortCatalog", "OortContentStore", "OortModel"]),
+            tests("OortFileSystemTests", ["OortFileSystem", "OortCatalog", "OortContentStore", "OortModel", logging]),
             tests(
                 "OortFUSETests",
                 [

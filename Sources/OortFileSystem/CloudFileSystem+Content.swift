@@ -242,7 +242,7 @@ extension CloudFileSystem {
             state.thawing = task
             return task
         }
-        try await task.value.get()
+        try await task.value(orWhenCancelled: .failure(.interrupted)).get()
     }
 
     private static func copy(of bytes: RawSpan) -> [UInt8] {

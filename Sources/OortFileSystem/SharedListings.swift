@@ -25,6 +25,9 @@ final class SharedListings: Sendable {
             running[folder] = task
             return task
         }
-        try await task.value.get()
+        try await task.value(
+            orWhenCancelled: .failure(
+                ProviderError(.cancelled, detail: "nobody waits any longer"))
+        ).get()
     }
 }

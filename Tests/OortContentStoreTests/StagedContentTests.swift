@@ -1,0 +1,191 @@
+import OortCatalog
+import OortModel
+import Synchronization
+import Testing
+
+@testable import OortContentStore
+
+@Suite("Staged content", .timeLimit(.minutes(3)))
+struct StagedContentTests {
+    /// Random writes, cuts and reads on an overlay agree with an array of bytes, also after the
+    /// process dies between any two of them.
+    @Test("an overlay agrees with a byte array, over restarts", arguments: [11, 12, 13, 14] as [UInt64])
+    func random(seed: UInt64) async throws {
+        var random = Seeded(seed)
+        let fixture = try StoreFixture()
+        var model = random.bytes(Int.random(in: 1...(1 << 20), using: &random))
+        let base = try fixture.remote("base", model)
+        let node = try fixture.file("f")
+        var (content, _) = try fixture.store.stage(
+            over: base, of: node.inode, account: fixture.account.id, modified: .now)
+        let id = content.id
+        for step in 0..<150 {
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0..<5:
+                let offset = Int.random(in: 0..<(1 << 20) + (1 << 18), using: &random)
+                let bytes = random.bytes(Int.random(in: 1...30_000, using: &random))
+                #expect(try content.write(bytes, at: Int64(offset)) == .done(offset: Int64(offset)))
+                if model.count < offset + bytes.count {
+                    model += [UInt8](repeating: 0, count: offset + bytes.count - model.count)
+                }
+                model.replaceSubrange(offset..<offset + bytes.count, with: bytes)
+            case 5:
+                let bytes = random.bytes(100)
+                #expect(
+                    try content.write(bytes, at: nil) == .done(offset: Int64(model.count)))
+                model += bytes
+            case 6:
+                let size = Int.random(in: 0..<(1 << 20) + (1 << 19), using: &random)
+                _ = try content.truncate(to: Int64(size))
+                model =
+                    size < model.count
+                    ? Array(model[..<size])
+                    : model + [UInt8](repeating: 0, count: size - model.count)
+            case 7:
+                _ = try await fixture.restart()
+                content = try fixture.store.open(staged: id)
+            default:
+                let lower = Int.random(in: 0...model.count, using: &random)
+                let upper = Int.random(in: lower...model.count + 10, using: &random)
+                let found = try await content.bytes(Int64(lower)..<Int64(upper))
+                guard found == Array(model[lower..<min(upper, model.count)]) else {
+                    Issue.record("seed \(seed), step \(step): wrong bytes in \(lower)..<\(upper)")
+                    return
+                }
+            }
+            #expect(content.size == Int64(model.count))
+        }
+        #expect(try await content.bytes(0..<Int64(model.count)) == model)
+        let frozen = try await fixture.store.freeze(id)
+        #expect(frozen.size == Int64(model.count))
+        #expect(frozen.hash == SumHasher.hash(of: model))
+        #expect(try await frozen.read(at: 0, count: model.count) == model)
+        fixture.store.release(frozen)
+    }
+
+    @Test("what a killed process wrote is recorded with the file at the next start")
+    func recovery() async throws {
+        let fixture = try StoreFixture()
+        let node = try fixture.file("f")
+        let (content, _) = try fixture.store.stage(
+            over: nil, of: node.inode, account: fixture.account.id, modified: .now)
+        _ = try content.write([1, 2, 3], at: 0)
+        #expect(try fixture.catalog.node(node.inode).size == 0)
+        #expect(try await fixture.restart().recovered == 1)
+        #expect(try fixture.catalog.node(node.inode).size == 3)
+        #expect(fixture.store.usage.staged > 0)
+    }
+
+    @Test("a torn last record is dropped, a damaged earlier one is an error and nothing is deleted")
+    func torn() async throws {
+        let fixture = try StoreFixture()
+        let base = try fixture.remote("base", [UInt8](repeating: 7, count: 1000))
+        let node = try fixture.file("f")
+        let (content, _) = try fixture.store.stage(
+            over: base, of: node.inode, account: fixture.account.id, modified: .now)
+        _ = try content.write([1], at: 10)
+        _ = try content.write([2], at: 20)
+        let path = fixture.store.paths.journal(content.id)
+        let journal = try DiskFile.open(path)
+        try journal.resize(to: try journal.size() - 5)
+        _ = try await fixture.restart()
+        let again = try fixture.store.open(staged: content.id)
+        #expect(try await again.bytes(9..<22).filter { $0 == 7 }.count == 12)
+
+        _ = try again.write([3], at: 30)
+        _ = try again.write([4], at: 40)
+        try DiskFile.open(path).write([0xff][...], at: 3)
+        #expect(try await fixture.restart().damaged == [content.id.rawValue])
+        #expect(throws: ContentError.self) { try fixture.store.open(staged: content.id) }
+        #expect(DiskFile.exists(path))
+        DiskFile.remove(fixture.store.paths.staged(content.id))
+        #expect(try await fixture.restart().damaged == [content.id.rawValue])
+    }
+
+    @Test("a write while an upload reads goes to a clone; the upload keeps its bytes")
+    func frozen() async throws {
+        let fixture = try StoreFixture()
+        let base = try fixture.remote("base", [UInt8](repeating: 7, count: 100_000))
+        let node = try fixture.file("f")
+        let (content, _) = try fixture.store.stage(
+            over: base, of: node.inode, account: fixture.account.id, modified: .now)
+        _ = try content.write([1, 1], at: 0)
+        let frozen = try await fixture.store.freeze(content.id)
+        #expect(try content.write([2], at: 0) == .frozen)
+        let (clone, changed) = try await fixture.store.thaw(
+            content, of: node.inode, account: fixture.account.id, modified: .now)
+        #expect(changed?.staged == clone.id)
+        _ = try clone.write([3], at: 1)
+        #expect(try await frozen.read(at: 0, count: 3) == [1, 1, 7])
+        #expect(try await clone.bytes(0..<3) == [1, 3, 7])
+
+        let key = fixture.key("new", "9")
+        await fixture.store.uploaded(frozen, as: key)
+        let cached = try fixture.store.open(key, size: frozen.size, hash: frozen.hash)
+        #expect(cached.isComplete)
+        let requests = fixture.service.requests.count
+        #expect(try await cached.bytes(0..<3) == [1, 1, 7])
+        #expect(try await content.bytes(0..<3) == [1, 1, 7])
+        #expect(fixture.service.requests.count == requests)
+        fixture.store.close(content)
+        fixture.store.close(clone)
+        _ = try await fixture.restart()
+        let again = try fixture.store.open(staged: clone.id)
+        #expect(try await again.bytes(0..<3) == [1, 3, 7])
+    }
+
+    @Test("an unlinked content goes with its last user, and its files with it")
+    func discard() async throws {
+        let fixture = try StoreFixture()
+        let node = try fixture.file("f")
+        let (content, _) = try fixture.store.stage(
+            over: nil, of: node.inode, account: fixture.account.id, modified: .now)
+        _ = try content.write([1, 2, 3], at: 0)
+        let (other, _) = try fixture.store.stage(
+            over: nil, of: node.inode, account: fixture.account.id, modified: .now)
+        await fixture.store.collectGarbage()
+        #expect(try await content.bytes(0..<3) == [1, 2, 3])
+        fixture.store.close(content)
+        fixture.store.close(other)
+        #expect(fixture.files("state").count == 1)
+        #expect(fixture.store.usage.staged == 0)
+    }
+
+    @Test("a write waits for an upload to make room, then is told that there is none")
+    func full() async throws {
+        var settings = ContentStoreSettings()
+        settings.limit = 1000
+        settings.reserve = 1
+        settings.roomPatience = .milliseconds(200)
+        let fixture = try StoreFixture(settings: settings)
+        let node = try fixture.file("f")
+        let (content, _) = try fixture.store.stage(
+            over: nil, of: node.inode, account: fixture.account.id, modified: .now)
+        #expect(try content.write([UInt8](repeating: 1, count: 900), at: 0) == .done(offset: 0))
+        #expect(try content.write([UInt8](repeating: 1, count: 200), at: 900) == .noRoom)
+        await #expect(throws: ContentError.noSpace) { try await fixture.store.makeRoom() }
+        let other = try fixture.file("g")
+        let (second, _) = try fixture.store.stage(
+            over: nil, of: other.inode, account: fixture.account.id, modified: .now)
+        let waiter = Task { try await fixture.store.makeRoom() }
+        _ = try content.truncate(to: 100)
+        try await waiter.value
+        #expect(try second.write([UInt8](repeating: 1, count: 200), at: 0) == .done(offset: 0))
+    }
+
+    @Test("data and holes are told as they are")
+    func holes() async throws {
+        let fixture = try StoreFixture()
+        let node = try fixture.file("f")
+        let (content, _) = try fixture.store.stage(
+            over: nil, of: node.inode, account: fixture.account.id, modified: .now)
+        _ = try content.write([1], at: 100)
+        _ = try content.truncate(to: 300)
+        #expect(content.nextBoundary(from: 0, isData: true) == 100)
+        #expect(content.nextBoundary(from: 0, isData: false) == 0)
+        #expect(content.nextBoundary(from: 100, isData: false) == 101)
+        #expect(content.nextBoundary(from: 150, isData: true) == nil)
+        #expect(content.nextBoundary(from: 300, isData: false) == nil)
+        #expect(try await content.bytes(0..<300).filter { $0 != 0 } == [1])
+    }
+}

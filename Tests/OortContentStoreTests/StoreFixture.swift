@@ -1,0 +1,222 @@
+import Foundation
+import Logging
+import OortCatalog
+import OortContentStore
+import OortModel
+import Synchronization
+
+/// A catalog and a content store in a folder of their own, taken away with the value.
+final class StoreFixture {
+    let folder: URL
+    let settings: ContentStoreSettings
+    let service = FakeService()
+    let account: Account
+    private(set) var catalog: Catalog
+    private(set) var store: ContentStore
+
+    init(settings: ContentStoreSettings = ContentStoreSettings()) throws {
+        var settings = settings
+        settings.saveInterval = .milliseconds(1)
+        self.settings = settings
+        folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("oort-store-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        (catalog, store) = try Self.open(folder, settings)
+        account = try catalog.registerAccount(
+            name: "work", service: "fake",
+            names: NameRules(comparison: .exact, allowsDuplicates: false) { _, _, _ in nil })
+        store.setFetcher(service, for: account.id)
+    }
+
+    private static func open(
+        _ folder: URL, _ settings: ContentStoreSettings
+    ) throws -> (Catalog, ContentStore) {
+        let catalog = try Catalog(
+            path: folder.appendingPathComponent("catalog.sqlite").path,
+            logger: Logger(label: "test"))
+        let store = try ContentStore(
+            cacheFolder: folder.path + "/cache", stateFolder: folder.path + "/state",
+            catalog: catalog, settings: settings, logger: Logger(label: "test"))
+        return (catalog, store)
+    }
+
+    /// What a process that is killed leaves, found by the next one.
+    func restart() async throws -> ContentRecovery {
+        try catalog.close()
+        (catalog, store) = try Self.open(folder, settings)
+        store.setFetcher(service, for: account.id)
+        return try await store.recover()
+    }
+
+    func key(_ item: String, _ revision: String = "1") -> ContentKey {
+        ContentKey(account: account.id, item: ItemID(item), revision: Revision(revision))
+    }
+
+    /// A content at the service, opened.
+    func remote(_ item: String, _ bytes: [UInt8], hash: ContentHash? = nil) throws -> CachedContent {
+        service.put(item, bytes)
+        return try store.open(
+            key(item), size: Int64(bytes.count), hash: hash ?? SumHasher.hash(of: bytes))
+    }
+
+    func file(_ name: String) throws -> Node {
+        try catalog.create(
+            NewNode(kind: .file, mode: 0o644, owner: 0, group: 0), named: name,
+            in: account.root)
+    }
+
+    func files(_ part: String) -> [String] {
+        let root = folder.appendingPathComponent(part)
+        let all = FileManager.default.enumerator(atPath: root.path)
+        return (all?.allObjects as? [String] ?? []).filter { $0.split(separator: "/").count > 2 }
+    }
+
+    deinit {
+        try? catalog.close()
+        try? FileManager.default.removeItem(at: folder)
+    }
+}
+
+/// A service that gives bytes in small parts, counts its calls, and can be held back or broken.
+final class FakeService: ContentFetcher {
+    struct State {
+        var contents: [String: [UInt8]] = [:]
+        var requests: [Range<Int64>] = []
+        var failures: [ProviderError] = []
+        var cutAfter: Int?
+        var gates: [Gate] = []
+        var isHeld = false
+        var inFlight = 0
+        var mostInFlight = 0
+    }
+
+    typealias Gate = CheckedContinuation<Void, Never>
+
+    let largestRangeRequest: Int64 = 16 << 20
+    let part = 64 << 10
+    private let state = Mutex(State())
+
+    func put(_ item: String, _ bytes: [UInt8]) { state.withLock { $0.contents[item] = bytes } }
+    func fail(_ errors: ProviderError...) { state.withLock { $0.failures += errors } }
+    func cutNext(after bytes: Int) { state.withLock { $0.cutAfter = bytes } }
+    var requests: [Range<Int64>] { state.withLock { $0.requests } }
+    var mostInFlight: Int { state.withLock { $0.mostInFlight } }
+    var waiting: Int { state.withLock { $0.gates.count } }
+
+    func hold() { state.withLock { $0.isHeld = true } }
+
+    func letGo() {
+        let gates = state.withLock { state in
+            state.isHeld = false
+            defer { state.gates = [] }
+            return state.gates
+        }
+        for gate in gates { gate.resume() }
+    }
+
+    private func gate() async {
+        await withCheckedContinuation { continuation in
+            let isHeld = state.withLock { state in
+                if state.isHeld { state.gates.append(continuation) }
+                return state.isHeld
+            }
+            if !isHeld { continuation.resume() }
+        }
+    }
+
+    func fetch(_ key: ContentKey, range: Range<Int64>) async throws(ProviderError) -> ByteStream {
+        let (bytes, failure, cut) = state.withLock { state in
+            state.requests.append(range)
+            let failure = state.failures.isEmpty ? nil : state.failures.removeFirst()
+            defer { state.cutAfter = nil }
+            state.inFlight += 1
+            state.mostInFlight = max(state.mostInFlight, state.inFlight)
+            return (state.contents[key.item.rawValue], failure, state.cutAfter)
+        }
+        if let failure { throw failure }
+        guard let bytes else { throw ProviderError(.notFound, detail: "none") }
+        await gate()
+        let end = min(Int(range.upperBound), bytes.count)
+        let position = Mutex(Int(range.lowerBound))
+        let box = Box(position)
+        let part = part
+        return ByteStream { () async throws(ProviderError) -> [UInt8]? in
+            await Task.yield()
+            await self.gate()
+            let start = box.value.withLock { position in
+                defer { position = min(position + part, end) }
+                return position
+            }
+            if let cut, start - Int(range.lowerBound) >= cut {
+                throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "cut")
+            }
+            guard start < end else {
+                self.state.withLock { $0.inFlight -= 1 }
+                return nil
+            }
+            return Array(bytes[start..<min(start + part, end)])
+        }
+    }
+
+    func export(_ item: ItemID) async throws(ProviderError) -> ByteStream {
+        try await fetch(
+            ContentKey(account: AccountID(0), item: item, revision: Revision("")),
+            range: 0..<Int64(state.withLock { $0.contents[item.rawValue]?.count ?? 0 }))
+    }
+
+    func makeHasher() -> any ContentHasher { SumHasher() }
+
+    private final class Box: Sendable {
+        let value: Mutex<Int>
+        init(_ value: consuming Mutex<Int>) { self.value = value }
+    }
+}
+
+/// A hash that is quick and tells differences.
+struct SumHasher: ContentHasher {
+    private var sum: UInt64 = 14_695_981_039_346_656_037
+    mutating func update(_ bytes: ArraySlice<UInt8>) {
+        for byte in bytes { sum = (sum ^ UInt64(byte)) &* 1_099_511_628_211 }
+    }
+    func finalize() -> ContentHash {
+        ContentHash(algorithm: .sha256, value: String(sum, radix: 16))
+    }
+    static func hash(of bytes: [UInt8]) -> ContentHash {
+        var hasher = SumHasher()
+        hasher.update(bytes[...])
+        return hasher.finalize()
+    }
+}
+
+/// Repeatable random numbers.
+struct Seeded: RandomNumberGenerator {
+    private var state: UInt64
+    init(_ seed: UInt64) { state = seed }
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+    mutating func bytes(_ count: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count)
+        while bytes.count < count {
+            var word = next()
+            for _ in 0..<8 where bytes.count < count {
+                bytes.append(UInt8(truncatingIfNeeded: word))
+                word >>= 8
+            }
+        }
+        return bytes
+    }
+}
+
+/// Waits until something that another task brings about is so.
+func until(_ condition: () throws -> Bool) async throws {
+    while !(try condition()) {
+        try Task.checkCancellation()
+        await Task.yield()
+    }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import Logging
+import OortCatalog
+import OortContentStore
+import OortFileSystem
+import OortModel
+import Synchronization
+
+/// A file system over a real catalog and real files, with one account whose service is an array.
+final class FileSystemFixture {
+    let folder: URL
+    let service = FakeService()
+    let account: Account
+    let other: Account
+    private(set) var catalog: Catalog
+    private(set) var store: ContentStore
+    private(set) var system: CloudFileSystem
+    let settings: FileSystemSettings
+
+    init(settings: FileSystemSettings = FileSystemSettings()) throws {
+        self.settings = settings
+        folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("oort-fs-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        (catalog, store, system) = try Self.open(folder, settings)
+        account = try catalog.registerAccount(
+            name: "work", service: "fake", names: FakeService.traits.names)
+        other = try catalog.registerAccount(
+            name: "home", service: "fake", names: FakeService.traits.names)
+        connect()
+    }
+
+    private static func open(
+        _ folder: URL, _ settings: FileSystemSettings
+    ) throws -> (Catalog, ContentStore, CloudFileSystem) {
+        let logger = Logger(label: "test")
+        let catalog = try Catalog(
+            path: folder.appendingPathComponent("catalog.sqlite").path, logger: logger)
+        let store = try ContentStore(
+            cacheFolder: folder.path + "/cache", stateFolder: folder.path + "/state",
+            catalog: catalog, logger: logger)
+        let system = CloudFileSystem(
+            catalog: catalog, store: store, settings: settings, logger: logger)
+        return (catalog, store, system)
+    }
+
+    private func connect() {
+        service.catalog.withLock { $0 = catalog }
+        for account in [account, other] {
+            store.setFetcher(service, for: account.id)
+            system.connect(account.id, traits: FakeService.traits, lister: service)
+        }
+    }
+
+    func restart() async throws {
+        try catalog.close()
+        (catalog, store, system) = try Self.open(folder, settings)
+        connect()
+        try await store.recover()
+    }
+
+    /// Marks an account's top folder as listed, as the engine does.
+    func know() async throws {
+        for root in [account.root, other.root] {
+            _ = try await system.list(root, after: 0, limit: 1).value()
+        }
+    }
+
+    deinit {
+        try? catalog.close()
+        try? FileManager.default.removeItem(at: folder)
+    }
+}
+
+/// A service that gives bytes from memory and lists empty folders.
+final class FakeService: ContentFetcher, FolderLister {
+    static let traits: ProviderTraits = {
+        var traits = ProviderTraits(
+            addressing: .id,
+            names: NameRules(comparison: .caseInsensitive, allowsDuplicates: false) { name, _, _ in
+                if name.contains(":") { return .refused(reason: "colon") }
+                return name.utf8.count > 200 ? .tooLong : nil
+            },
+            hashAlgorithm: .sha256, largestSimpleUpload: 1 << 20, largestFile: 1 << 40,
+            uploadPartMultiple: 1, uploadPartSize: 1 << 20)
+        traits.copiesFiles = true
+        traits.setsDescription = true
+        return traits
+    }()
+
+    let largestRangeRequest: Int64 = 16 << 20
+    let contents = Mutex<[String: [UInt8]]>([:])
+    let listings = Mutex<[Inode]>([])
+    let isOffline = Mutex(false)
+    let catalog = Mutex<Catalog?>(nil)
+
+    func fetch(_ key: ContentKey, range: Range<Int64>) async throws(ProviderError) -> ByteStream {
+        if isOffline.withLock({ $0 }) { throw ProviderError(.offline, detail: "test") }
+        guard let bytes = contents.withLock({ $0[key.item.rawValue] }) else {
+            throw ProviderError(.notFound, detail: "test")
+        }
+        let part = Array(bytes[Int(range.lowerBound)..<min(Int(range.upperBound), bytes.count)])
+        let parts = Parts([part])
+        return ByteStream { () async throws(ProviderError) -> [UInt8]? in parts.next() }
+    }
+
+    func export(_ item: ItemID) async throws(ProviderError) -> ByteStream {
+        if isOffline.withLock({ $0 }) { throw ProviderError(.offline, detail: "test") }
+        let parts = Parts([contents.withLock { $0[item.rawValue] ?? [] }])
+        return ByteStream { () async throws(ProviderError) -> [UInt8]? in parts.next() }
+    }
+
+    func makeHasher() -> any ContentHasher { NoHasher() }
+
+    func list(_ folder: Inode) async throws(ProviderError) {
+        if isOffline.withLock({ $0 }) { throw ProviderError(.offline, detail: "test") }
+        listings.withLock { $0.append(folder) }
+        await Task.yield()
+    }
+
+    private final class Parts: Sendable {
+        private let parts: Mutex<[[UInt8]]>
+        init(_ parts: [[UInt8]]) { self.parts = Mutex(parts.filter { !$0.isEmpty }) }
+        func next() -> [UInt8]? { parts.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
+    }
+}
+
+struct NoHasher: ContentHasher {
+    mutating func update(_ bytes: ArraySlice<UInt8>) {}
+    func finalize() -> ContentHash { ContentHash(algorithm: .md5, value: "") }
+}
+
+extension CloudFileSystem {
+    static let caller = Caller(owner: 1000, group: 1000)
+    static let readWrite = OpenMode(reads: true, writes: true)
+
+    func bytes(_ handle: OortFileSystem.FileHandle, _ offset: Int64, _ count: Int) async throws -> [UInt8] {
+        switch try await read(handle, at: offset, count: count).value() {
+        case .end: return []
+        case .bytes(let bytes): return bytes
+        case .file(let file, let range):
+            return try file.read(
+                at: range.lowerBound, count: Int(range.upperBound - range.lowerBound))
+        }
+    }
+
+    func put(_ handle: OortFileSystem.FileHandle, _ bytes: [UInt8], at offset: Int64) async throws -> Int {
+        try await unsafe write(handle, bytes.span.bytes, at: offset).value()
+    }
+
+    func make(_ name: String, in folder: Inode, mode: OpenMode = readWrite) async throws
+        -> (Entry, Opened)
+    {
+        try await create(
+            name, in: folder, permissions: 0o644, caller: Self.caller, mode: mode,
+            isExclusive: false
+        ).value()
+    }
+
+    func names(_ folder: Inode) async throws -> [String] {
+        try await list(folder, after: 0, limit: 10_000).value().map(\.name)
+    }
+}

@@ -1,0 +1,316 @@
+import OortCatalog
+import OortContentStore
+import OortFileSystem
+import OortModel
+import Synchronization
+import Testing
+
+@Suite("Operations of the file system", .timeLimit(.minutes(2)))
+struct OperationTests {
+    let fixture: FileSystemFixture
+    var system: CloudFileSystem { fixture.system }
+    var root: Inode { fixture.account.root }
+
+    init() throws { fixture = try FileSystemFixture() }
+
+    /// A file whose content is the service's.
+    func remote(_ name: String, _ bytes: [UInt8], revision: String = "1") async throws -> Node {
+        fixture.service.contents.withLock { $0["id-\(name)"] = bytes }
+        let (entry, opened) = try await system.make(name, in: root)
+        system.release(opened.handle)
+        return try fixture.catalog.setCopiedContent(
+            item: ItemID("id-\(name)"), revision: Revision(revision), hash: nil,
+            size: Int64(bytes.count), modified: .now, of: entry.attributes.inode)
+    }
+
+    func fails<T: Sendable>(
+        _ error: FileSystemError, _ outcome: Outcome<T>,
+        _ location: SourceLocation = #_sourceLocation
+    ) async {
+        await #expect(throws: error, sourceLocation: location) { _ = try await outcome.value() }
+    }
+
+    @Test("the top folder lists the accounts and cannot be written")
+    func top() async throws {
+        #expect(try await system.names(.root).sorted() == ["home", "work"])
+        let caller = CloudFileSystem.caller
+        await fails(
+            .readOnly, system.makeFolder("x", in: .root, permissions: 0o755, caller: caller))
+        await fails(.readOnly, system.removeFolder("work", in: .root))
+        await fails(
+            .readOnly, system.rename("work", in: .root, to: "w", in: .root, mode: .replace))
+        await fails(.notFound, system.lookup("none", in: .root))
+    }
+
+    @Test("names that the service refuses are refused at once")
+    func names() async throws {
+        let caller = CloudFileSystem.caller
+        await fails(
+            .nameRefused(reason: "colon"),
+            system.makeFolder("a:b", in: root, permissions: 0o755, caller: caller))
+        await fails(
+            .nameTooLong,
+            system.makeFolder(
+                String(repeating: "x", count: 220), in: root, permissions: 0o755,
+                caller: caller))
+        await fails(
+            .nameTooLong, system.lookup(String(repeating: "x", count: 256), in: root))
+        // A pipe is known to this machine only, and so may be called what it likes.
+        let pipe = try await system.makeSpecial(
+            "a:b", kind: .fifo, in: root, permissions: 0o600, caller: caller
+        ).value()
+        #expect(pipe.attributes.kind == .fifo)
+        await fails(
+            .notPermitted,
+            system.makeSpecial("d", kind: .device, in: root, permissions: 0, caller: caller))
+    }
+
+    @Test("an unknown folder costs one listing, shared by all who wait; offline it is an error")
+    func listing() async throws {
+        let (system, root) = (system, root)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<5 {
+                group.addTask { _ = try await system.list(root, after: 0, limit: 10).value() }
+            }
+            try await group.waitForAll()
+        }
+        #expect(fixture.service.listings.withLock { $0.allSatisfy { $0 == root } })
+        fixture.service.isOffline.withLock { $0 = true }
+        await fails(.offline, system.list(root, after: 0, limit: 10))
+    }
+
+    @Test("a file is read from the service once, and from the cache then, offline too")
+    func read() async throws {
+        let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        let node = try await remote("f", bytes)
+        fixture.service.isOffline.withLock { $0 = true }
+        let first = try await system.open(node.inode, mode: OpenMode()).value()
+        await fails(.offline, system.read(first.handle, at: 0, count: 10))
+        fixture.service.isOffline.withLock { $0 = false }
+        #expect(try await system.bytes(first.handle, 99_990, 100) == Array(bytes[99_990...]))
+        fixture.service.isOffline.withLock { $0 = true }
+        guard case .now(.success(.file)) = system.read(first.handle, at: 0, count: 4096) else {
+            Issue.record("a cached range was not answered at once")
+            return
+        }
+        #expect(try await system.bytes(first.handle, 100_000, 1) == [])
+        let second = try await system.open(node.inode, mode: OpenMode()).value()
+        #expect(!first.keepsCache || second.keepsCache)
+        #expect(second.keepsCache)
+    }
+
+    @Test("a handle keeps its revision while another reads the new one")
+    func revisions() async throws {
+        let node = try await remote("f", [1, 2, 3])
+        let old = try await system.open(node.inode, mode: OpenMode()).value()
+        #expect(try await system.bytes(old.handle, 0, 10) == [1, 2, 3])
+        fixture.service.contents.withLock { $0["id-f"] = [4, 5] }
+        _ = try fixture.catalog.setCopiedContent(
+            item: ItemID("id-f"), revision: Revision("2"), hash: nil, size: 2, modified: .now,
+            of: node.inode)
+        let new = try await system.open(node.inode, mode: OpenMode()).value()
+        #expect(!new.keepsCache)
+        #expect(try await system.bytes(new.handle, 0, 10) == [4, 5])
+        #expect(try await system.bytes(old.handle, 0, 10) == [1, 2, 3])
+    }
+
+    @Test("changing a part of a cloud file fetches nothing; all handles see it")
+    func partial() async throws {
+        let node = try await remote("f", [UInt8](repeating: 7, count: 50_000))
+        let reader = try await system.open(node.inode, mode: OpenMode()).value()
+        let writer = try await system.open(node.inode, mode: CloudFileSystem.readWrite).value()
+        fixture.service.isOffline.withLock { $0 = true }
+        #expect(try await system.put(writer.handle, [1, 2], at: 10) == 2)
+        #expect(try await system.bytes(reader.handle, 10, 2) == [1, 2])
+        await fails(.offline, system.read(reader.handle, at: 9, count: 3))
+        fixture.service.isOffline.withLock { $0 = false }
+        #expect(try await system.bytes(reader.handle, 9, 4) == [7, 1, 2, 7])
+        #expect(fixture.store.writers.isOpen(node.inode))
+        system.release(writer.handle)
+        #expect(!fixture.store.writers.isOpen(node.inode))
+        guard case .staged = try fixture.catalog.node(node.inode).content else {
+            Issue.record("nothing is staged")
+            return
+        }
+    }
+
+    @Test("size and time show while writing; a time that is set stays")
+    func times() async throws {
+        let (entry, opened) = try await system.make("f", in: root)
+        let inode = entry.attributes.inode
+        _ = try await system.put(opened.handle, [1, 2, 3], at: 4)
+        #expect(try await system.attributes(of: inode, handle: nil).value().attributes.size == 7)
+        var setting = AttributeSetting()
+        setting.modified = .at(Timestamp(seconds: 1_000_000_000, nanoseconds: 5))
+        setting.mode = 0o751
+        setting.owner = 33
+        _ = try await system.setAttributes(setting, of: inode, handle: nil).value()
+        try await system.flush(opened.handle).value()
+        system.release(opened.handle)
+        try await fixture.restart()
+        let attributes = try await system.attributes(of: inode, handle: nil).value().attributes
+        #expect(attributes.modified == Timestamp(seconds: 1_000_000_000, nanoseconds: 5))
+        #expect(attributes.mode == 0o751 && attributes.owner == 33)
+        #expect(attributes.size == 7 && attributes.blocks == 1)
+    }
+
+    @Test("an unlinked file stays readable and writable while it is open")
+    func unlinked() async throws {
+        let (entry, opened) = try await system.make("f", in: root)
+        _ = try await system.put(opened.handle, [1, 2, 3], at: 0)
+        try await system.unlink("f", in: root).value()
+        await fails(.notFound, system.lookup("f", in: root))
+        _ = try await system.put(opened.handle, [9], at: 1)
+        #expect(try await system.bytes(opened.handle, 0, 9) == [1, 9, 3])
+        let attributes = try await system.attributes(
+            of: entry.attributes.inode, handle: opened.handle
+        ).value().attributes
+        #expect(attributes.linkCount == 0 && attributes.size == 3)
+        await fixture.store.collectGarbage()
+        #expect(try await system.bytes(opened.handle, 0, 9) == [1, 9, 3])
+        system.release(opened.handle)
+    }
+
+    @Test("append writes at the end, truncating open empties, and both keep other handles right")
+    func modes() async throws {
+        let (entry, first) = try await system.make("f", in: root)
+        _ = try await system.put(first.handle, [1, 2, 3], at: 0)
+        let append = try await system.open(
+            entry.attributes.inode, mode: OpenMode(reads: false, writes: true, appends: true)
+        ).value()
+        _ = try await system.put(append.handle, [4], at: 0)
+        #expect(try await system.bytes(first.handle, 0, 9) == [1, 2, 3, 4])
+        await fails(.badHandle, system.read(append.handle, at: 0, count: 1))
+        let cut = try await system.open(
+            entry.attributes.inode, mode: OpenMode(writes: true, truncates: true)
+        ).value()
+        #expect(!cut.keepsCache)
+        #expect(try await system.bytes(first.handle, 0, 9) == [])
+    }
+
+    @Test("a copy of a whole clean file is left to the service; anything else is copied here")
+    func copy() async throws {
+        let source = try await remote("f", [1, 2, 3])
+        let from = try await system.open(source.inode, mode: OpenMode()).value()
+        let (entry, to) = try await system.make("g", in: root)
+        fixture.service.isOffline.withLock { $0 = true }
+        #expect(
+            try await system.copyRange(
+                from: from.handle, at: 0, to: to.handle, at: 0, count: 1 << 30
+            ).value() == 3)
+        #expect(
+            try fixture.catalog.node(entry.attributes.inode).content
+                == .revision(item: ItemID("id-f"), Revision("1")))
+        fixture.service.isOffline.withLock { $0 = false }
+        #expect(try await system.bytes(to.handle, 0, 9) == [1, 2, 3])
+        #expect(
+            try await system.copyRange(
+                from: from.handle, at: 1, to: to.handle, at: 3, count: 100
+            ).value() == 2)
+        #expect(try await system.bytes(to.handle, 0, 9) == [1, 2, 3, 2, 3])
+        let (_, elsewhere) = try await system.make("g", in: fixture.other.root)
+        await fails(
+            .otherAccount,
+            system.copyRange(
+                from: from.handle, at: 0, to: elsewhere.handle, at: 0, count: 3))
+    }
+
+    @Test("links: any target, a link file's text, a shortcut's relative path; hard ones never")
+    func links() async throws {
+        let link = try await system.makeLink(
+            "l", to: "../any where", in: root, caller: CloudFileSystem.caller
+        ).value()
+        #expect(try await system.readLink(link.attributes.inode).value() == "../any where")
+        #expect(link.attributes.size == 12 && link.attributes.kind == .symlink)
+        await fails(.invalid, system.readLink(root))
+    }
+
+    @Test("extended attributes: ours show the schema, others are kept, other namespaces are not")
+    func extendedAttributes() async throws {
+        let (entry, _) = try await system.make("f", in: root)
+        let inode = entry.attributes.inode
+        await fails(.notSupported, system.extendedAttribute("security.capability", of: inode))
+        await fails(.noAttribute, system.extendedAttribute("user.a", of: inode))
+        try await system.setExtendedAttribute(
+            "user.a", to: [1, 0, 255], of: inode, mustExist: nil
+        ).value()
+        #expect(try await system.extendedAttribute("user.a", of: inode).value() == [1, 0, 255])
+        await fails(
+            .exists, system.setExtendedAttribute("user.a", to: [], of: inode, mustExist: false))
+        await fails(
+            .noAttribute,
+            system.setExtendedAttribute("user.b", to: [], of: inode, mustExist: true))
+        let status = try await system.extendedAttribute("user.oort.status", of: inode).value()
+        #expect(status == Array("pending".utf8))
+        let path = try await system.extendedAttribute("user.oort.path", of: inode).value()
+        #expect(path == Array("/f".utf8))
+        await fails(
+            .notPermitted,
+            system.setExtendedAttribute("user.oort.id", to: [1], of: inode, mustExist: nil))
+        try await system.setExtendedAttribute(
+            "user.oort.description", to: Array("hello".utf8), of: inode, mustExist: nil
+        ).value()
+        #expect(try fixture.catalog.node(inode).itemDescription == "hello")
+        let names = try await system.extendedAttributes(of: inode).value()
+        #expect(names.contains("user.a") && names.contains("user.oort.description"))
+        try await system.removeExtendedAttribute("user.a", of: inode).value()
+        await fails(.noAttribute, system.removeExtendedAttribute("user.a", of: inode))
+    }
+
+    @Test("seek and allocate are honest")
+    func ranges() async throws {
+        let (entry, opened) = try await system.make("f", in: root)
+        _ = try await system.put(opened.handle, [1], at: 100)
+        #expect(try await system.seek(opened.handle, to: .data, from: 0).value() == 100)
+        #expect(try await system.seek(opened.handle, to: .hole, from: 100).value() == 101)
+        await fails(.noMoreData, system.seek(opened.handle, to: .data, from: 101))
+        try await system.allocate(opened.handle, range: 0..<5000, extends: true).value()
+        #expect(
+            try await system.attributes(of: entry.attributes.inode, handle: nil).value()
+                .attributes.size == 5000)
+        await fails(
+            .notSupported, system.allocate(opened.handle, range: 0..<9, extends: false))
+    }
+
+    @Test("room is the account's quota, from the catalog")
+    func room() async throws {
+        try fixture.catalog.setQuota(Quota(used: 10, total: 100), of: fixture.account.id)
+        let room = try await system.room(of: root).value()
+        #expect(room.total == 100 && room.free == 90 && room.longestName == 255)
+    }
+
+    @Test("a read-only mount refuses every change")
+    func readOnly() async throws {
+        var settings = FileSystemSettings()
+        settings.isReadOnly = true
+        let fixture = try FileSystemFixture(settings: settings)
+        let root = fixture.account.root
+        let caller = CloudFileSystem.caller
+        await fails(
+            .readOnly,
+            fixture.system.makeFolder("x", in: root, permissions: 0o755, caller: caller))
+        await fails(.readOnly, fixture.system.unlink("x", in: root))
+        await fails(
+            .readOnly, fixture.system.setAttributes(AttributeSetting(), of: root, handle: nil))
+        await fails(
+            .readOnly,
+            fixture.system.setExtendedAttribute("user.a", to: [], of: root, mustExist: nil))
+    }
+
+    @Test("a waiting operation ends when its caller gives up, and at its limit")
+    func waiting() async throws {
+        var settings = FileSystemSettings()
+        settings.waitLimit = .milliseconds(50)
+        let fixture = try FileSystemFixture(settings: settings)
+        fixture.system.connect(
+            fixture.account.id, traits: FakeService.traits, lister: EndlessLister())
+        await fails(
+            .timedOut, fixture.system.list(fixture.account.root, after: 0, limit: 1))
+    }
+
+    private struct EndlessLister: FolderLister {
+        func list(_ folder: Inode) async throws(ProviderError) {
+            try? await Task.sleep(for: .seconds(3))
+        }
+    }
+}
