@@ -17,12 +17,7 @@ public enum Simulators {
         Maker(name: "drive") {
             $0 ? GoogleDriveSimulator.sample() : GoogleDriveSimulator.empty()
         },
-        Maker(name: "onedrive") {
-            $0
-                ? SimulatedOneDrive.sample()
-                : SimulatedOneDrive(
-                    account: SimulatedAccount(tree: SimulatedOneDrive.makeTree(seed: 3)))
-        },
+        Maker(name: "onedrive") { $0 ? OneDriveSimulator.sample() : OneDriveSimulator() },
     ]
 
     /// A running service with tokens that are good for its account.

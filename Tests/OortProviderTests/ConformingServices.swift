@@ -1,9 +1,10 @@
 import OortDropbox
+import OortOneDrive
 import OortSimulators
 import OortTesting
 
 /// The services that the conformance suite runs: one line each.
-let conformingServices: [ConformingService] = [.dropbox, .googleDrive]
+let conformingServices: [ConformingService] = [.dropbox, .googleDrive, .oneDrive]
 
 extension ConformingService {
     static let dropbox = ConformingService("dropbox", rules: .dropbox) { content in
@@ -19,5 +20,13 @@ extension ConformingService {
                 notify: simulator.url(host: "notify.dropboxapi.com"),
                 web: simulator.url(host: "www.dropbox.com")),
             simpleUpload: 4 << 20, partSize: 4 << 20)
+    }
+
+    static let oneDrive = ConformingService("onedrive") { content in
+        content == .sample ? OneDriveSimulator.sample() : OneDriveSimulator()
+    } provide: { client, simulator in
+        OneDriveProvider(
+            client: client, endpoints: .simulated(by: simulator),
+            partSize: 4 * OneDriveProvider.partMultiple)
     }
 }

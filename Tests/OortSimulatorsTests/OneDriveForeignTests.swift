@@ -15,7 +15,7 @@ struct OneDriveForeignTests {
         let python = try #require(ProcessInfo.processInfo.environment["OORT_FOREIGN_PYTHON"])
         let folder = URL(filePath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent().appending(path: "Foreign/onedrive")
-        let simulator = try await Simulator.start(SimulatedOneDrive.sample())
+        let simulator = try await Simulator.start(OneDriveSimulator.sample())
         let process = Process()
         process.executableURL = URL(filePath: python)
         process.arguments = [

@@ -42,6 +42,8 @@ struct GraphTarget {
             .replacing("%24", with: "$")
         guard plain.hasPrefix("/v1.0/") else { return nil }
         var rest = plain.dropFirst("/v1.0/".count)
+        // Microsoft's SDK writes "/v1.0//me".
+        if rest.hasPrefix("/") { rest = rest.dropFirst() }
         if rest.hasSuffix("/") { rest = rest.dropLast() }
         action = []
         if rest == "me" {
@@ -53,7 +55,7 @@ struct GraphTarget {
         } else {
             let drive: String
             if rest == "me/drive" || rest.hasPrefix("me/drive/") || rest.hasPrefix("me/drive:") {
-                drive = SimulatedOneDrive.driveID
+                drive = OneDriveSimulator.driveID
                 rest = rest.dropFirst("me/drive".count)
             } else if rest.hasPrefix("drives/") {
                 rest = rest.dropFirst("drives/".count)
@@ -125,7 +127,7 @@ struct GraphTarget {
     }
 }
 
-extension SimulatedOneDrive {
+extension OneDriveSimulator {
     /// One spelling of an id: the account number without case and leading zeros.
     static func plainID(_ id: String) -> String {
         guard let bang = id.firstIndex(of: "!") else { return id }

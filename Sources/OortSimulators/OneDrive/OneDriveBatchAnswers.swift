@@ -2,7 +2,7 @@ import Foundation
 import OortModel
 import Synchronization
 
-extension SimulatedOneDrive {
+extension OneDriveSimulator {
     /// `$batch`: every part an answer of its own, in no order that means anything.
     func batch(_ request: SimulatorRequest) async -> SimulatorAnswer {
         guard request.method == "POST", let parts = request.json?["requests"]?.elements else {

@@ -2,7 +2,7 @@ import Foundation
 import OortModel
 import Synchronization
 
-extension SimulatedOneDrive {
+extension OneDriveSimulator {
     // MARK: Reading
 
     /// A pre-signed address of an item's current content.

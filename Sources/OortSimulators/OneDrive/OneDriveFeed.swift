@@ -2,7 +2,7 @@ import Foundation
 import OortModel
 import Synchronization
 
-extension SimulatedOneDrive {
+extension OneDriveSimulator {
     /// An enumeration that is being paged through: what there was when it began.
     struct Enumeration: Sendable {
         var ids: [String]

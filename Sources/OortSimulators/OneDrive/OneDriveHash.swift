@@ -1,7 +1,7 @@
 import Foundation
 import OortModel
 
-extension SimulatedOneDrive {
+extension OneDriveSimulator {
     /// QuickXorHash by its definition: byte i at bit 11·i of a ring of 160 bits, the length XORed
     /// into the last 8 of 20 bytes. Written apart from Oort's own, so that the one checks the other.
     static func quickXor(_ content: SimulatedContent) -> String {

@@ -28,7 +28,7 @@ struct FolderSums: Sendable {
     }
 }
 
-extension SimulatedOneDrive {
+extension OneDriveSimulator {
     /// Tags of an item: any change, and a change of content.
     static func tags(_ item: SimulatedItem) -> (eTag: String, cTag: String) {
         let hex = item.id.split(separator: "s").last.map { $0.uppercased() } ?? ""

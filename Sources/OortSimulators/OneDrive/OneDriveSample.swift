@@ -1,12 +1,12 @@
 import OortModel
 
-extension SimulatedOneDrive {
+extension OneDriveSimulator {
     /// The sample account: what all services have, a notebook, and a folder of another person's
     /// drive that was added to this one.
-    public static func sample() -> SimulatedOneDrive {
+    public static func sample() -> OneDriveSimulator {
         var tree = makeTree(seed: 3)
         fill(&tree)
-        return SimulatedOneDrive(
+        return OneDriveSimulator(
             account: SimulatedAccount(tree: tree, totalBytes: 1_104_880_336_896))
     }
 

@@ -1,6 +1,6 @@
 import Foundation
 
-extension SimulatedOneDrive {
+extension OneDriveSimulator {
     /// Microsoft's OAuth endpoints. Each refresh gives a new refresh token, too; the old one stays
     /// good for a while.
     func signIn(_ request: SimulatorRequest) -> SimulatorAnswer {

@@ -2,7 +2,7 @@ import Foundation
 import OortModel
 import Synchronization
 
-extension SimulatedOneDrive {
+extension OneDriveSimulator {
     /// An upload in parts.
     struct Session: Sendable {
         /// The file that is replaced; nil for a new one.

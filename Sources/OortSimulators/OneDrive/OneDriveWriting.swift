@@ -2,7 +2,7 @@ import Foundation
 import OortModel
 import Synchronization
 
-extension SimulatedOneDrive {
+extension OneDriveSimulator {
     /// Why a change is refused, found inside of the tree's lock.
     struct Refused: Error {
         var status: Int

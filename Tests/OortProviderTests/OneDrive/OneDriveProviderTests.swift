@@ -74,7 +74,7 @@ struct OneDriveProviderTests {
             #expect(end.changes.contains(.removed(choir.id)))
             #expect(
                 world.service.account.withTree { tree in
-                    tree.item(at: ["Choir", "Programme.txt"], from: SimulatedOneDrive.otherRoot)
+                    tree.item(at: ["Choir", "Programme.txt"], from: OneDriveSimulator.otherRoot)
                         != nil
                 })
         }
@@ -282,7 +282,7 @@ struct OneDriveProviderTests {
     func resume() async throws {
         try await OneDriveWorld.with { world in
             let bytes = (0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 / 3) }
-            let observer = RecordingObserver()
+            let observer = SessionRecorder()
             // The third part and everything after it fails.
             world.simulator.add(
                 FaultRule(.noAnswer, at: "upload/*", skipping: 2, times: nil))
@@ -351,7 +351,7 @@ struct OneDriveProviderTests {
 
     @Test("a full drive says so")
     func quota() async throws {
-        try await OneDriveWorld.with(SimulatedOneDrive(totalBytes: 1000)) { world in
+        try await OneDriveWorld.with(OneDriveSimulator(totalBytes: 1000)) { world in
             #expect(try await world.provider.quota() == Quota(used: 0, total: 1000))
             let target = UploadTarget.create(
                 parent: try await world.root, name: "a", reservedID: nil)
@@ -562,7 +562,7 @@ struct OneDriveProviderTests {
 }
 
 /// Keeps what an upload told.
-final class RecordingObserver: UploadObserver {
+final class SessionRecorder: UploadObserver {
     private struct State {
         var session: UploadSession?
         var waiting: [(Int64, CheckedContinuation<Void, Never>)] = []

@@ -5,24 +5,23 @@ import OortSimulators
 import OortTesting
 import OortTransport
 
-extension ConformingService {
-    /// OneDrive against its simulator.
-    static let oneDrive = ConformingService("onedrive") { content in
-        switch content {
-        case .empty: try await OneDriveWorld(SimulatedOneDrive()).world()
-        case .sample: try await OneDriveWorld(.sample()).world()
-        }
+extension OneDriveEndpoints {
+    /// A simulator's endpoints.
+    static func simulated(by simulator: Simulator) -> OneDriveEndpoints {
+        OneDriveEndpoints(
+            graph: simulator.url(host: "graph.microsoft.com") + "/v1.0",
+            signIn: simulator.url(host: "login.microsoftonline.com") + "/common/oauth2/v2.0")
     }
 }
 
 /// A simulated OneDrive and Oort's provider on it, with what only OneDrive's own tests need.
 struct OneDriveWorld {
-    let service: SimulatedOneDrive
+    let service: OneDriveSimulator
     let simulator: Simulator
     let provider: OneDriveProvider
     private let client: CurlClient
 
-    init(_ service: SimulatedOneDrive, partSize: Int64 = OneDriveProvider.partMultiple) async throws {
+    init(_ service: OneDriveSimulator, partSize: Int64 = OneDriveProvider.partMultiple) async throws {
         self.service = service
         simulator = try await Simulator.start(service)
         client = try CurlClient()
@@ -32,22 +31,13 @@ struct OneDriveWorld {
             client: AccountClient.make(
                 wire: client, tokens: FixedToken(service.account.tokens.issue().access),
                 requestsInFlight: 8, policy: policy, logger: Logger(label: "test")),
-            endpoints: OneDriveEndpoints(
-                graph: simulator.url(host: "graph.microsoft.com") + "/v1.0",
-                signIn: simulator.url(host: "login.microsoftonline.com") + "/common/oauth2/v2.0"),
+            endpoints: .simulated(by: simulator),
             partSize: partSize)
-    }
-
-    func world() async throws -> ProviderWorld {
-        let client = client
-        return try await ProviderWorld(provider: provider, simulator: simulator) {
-            await client.shutdown()
-        }
     }
 
     /// Runs a test on a service of its own.
     static func with(
-        _ service: SimulatedOneDrive = SimulatedOneDrive(),
+        _ service: OneDriveSimulator = OneDriveSimulator(),
         _ body: (OneDriveWorld) async throws -> Void
     ) async throws {
         let world = try await OneDriveWorld(service)

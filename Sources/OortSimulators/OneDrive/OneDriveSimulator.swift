@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// The account number begins with a zero, so that drive id and item ids spell it differently, as
 /// they do at the service.
-public final class SimulatedOneDrive: SimulatedService {
+public final class OneDriveSimulator: SimulatedService {
     /// How the service's known faults behave; may be changed at any time.
     public struct Habits: Sendable, Hashable {
         /// PATCH by an item id without leading zeros answers 204 and does nothing.
@@ -107,6 +107,8 @@ public final class SimulatedOneDrive: SimulatedService {
         }
     }
 
+    public func loseCursors() { expireDeltaLinks() }
+
     /// Lets all download addresses run out.
     public func expireDownloads() { state.withLock { $0.downloadEpoch += 1 } }
 
@@ -165,7 +167,8 @@ public final class SimulatedOneDrive: SimulatedService {
             return failure(401, "InvalidAuthenticationToken", request: request)
         }
         guard let target = GraphTarget(request) else {
-            return failure(400, "BadRequest", "Resource not found for the segment.", request: request)
+            return failure(400, "BadRequest", "Resource not found for the segment of \(request.path).",
+                request: request)
         }
         switch target.resource {
         case .batch: return await batch(request)
@@ -205,7 +208,8 @@ public final class SimulatedOneDrive: SimulatedService {
         case (_, "children"), (_, "content"), (_, "delta"), (_, "copy"):
             return failure(405, "Request_BadRequest", request: request)
         default:
-            return failure(400, "BadRequest", "Resource not found for the segment.", request: request)
+            return failure(400, "BadRequest", "Resource not found for the segment of \(request.path).",
+                request: request)
         }
     }
 
