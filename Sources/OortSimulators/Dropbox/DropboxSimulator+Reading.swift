@@ -82,8 +82,10 @@ extension DropboxSimulator {
         let argument = try DropboxArgument(
             json,
             known: isSecondVersion
-                ? ["resource", "format", "size", "mode", "quality", "exclude_media_info"]
-                : ["path", "format", "size", "mode", "quality", "exclude_media_info"],
+                ? ["resource", "format", "size", "mode", "quality", "exclude_media_info",
+                    "preserve_transparency"]
+                : ["path", "format", "size", "mode", "quality", "exclude_media_info",
+                    "preserve_transparency"],
             place: "HTTP header \"Dropbox-API-Arg\"")
         let path: String
         if isSecondVersion {
@@ -127,7 +129,8 @@ extension DropboxSimulator {
         var results: [JSON] = []
         for entry in try argument.list("entries", atMost: 25) {
             let entry = try DropboxArgument(
-                entry, known: ["path", "format", "size", "mode", "quality", "exclude_media_info"],
+                entry, known: ["path", "format", "size", "mode", "quality", "exclude_media_info",
+                    "preserve_transparency"],
                 place: "request body: entries")
             let path = try entry.path("path", .read)
             do throws(DropboxFailure) {

@@ -201,7 +201,9 @@ extension DropboxSimulator {
 
     func listRevisions(_ json: JSON) throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(
-            json, known: ["path", "mode", "limit", "before_rev"], place: "request body")
+            json,
+            known: ["path", "mode", "limit", "before_rev", "include_restorable_info"],
+            place: "request body")
         let path = try argument.path("path", .read)
         let mode = try argument.union("mode", tags: ["path", "id"], default: "path").tag
         let limit = try argument.integer("limit", in: 1...100, default: 10)

@@ -262,7 +262,7 @@ public final class DropboxSimulator: SimulatedService {
 
     // MARK: The account
 
-    static let accountID = "dbid:AADemoDemoDemoDemoDemoDemoDemoDemoDemo0"
+    static let accountID = "dbid:AADemoDemoDemoDemoDemoDemoDemoDemoD"
     static let namespace = "7001"
     static let rootInfo: JSON = [
         ".tag": "user", "root_namespace_id": .string(namespace),
