@@ -91,6 +91,7 @@ struct DropboxAPI: Sendable {
             headers: [("Content-Type", "application/json")],
             body: .bytes(try DropboxWire.encode(argument)), repetition: .harmless,
             isAuthorized: false)
+        request.isLongPoll = true
         // Dropbox adds up to 90 seconds of jitter.
         request.answerTimeout = .seconds(argument.timeout + 120)
         return try DropboxWire.decode(

@@ -8,7 +8,8 @@ public struct AutomaticTokenStore: TokenStore {
     public init(directory: String) async {
         self.init(
             desktop: await SecretServiceTokenStore(),
-            files: FileTokenStore(directory: directory))
+            files: FileTokenStore(directory: directory)
+        )
     }
 
     init(desktop: (any TokenStore)?, files: any TokenStore) {
@@ -24,7 +25,8 @@ public struct AutomaticTokenStore: TokenStore {
     }
 
     public func keep(
-        _ credentials: Credentials, of account: String
+        _ credentials: Credentials,
+        of account: String
     ) async throws(SignInError) {
         // Those that began as a file stay one: a service without a desktop must find them.
         if let desktop, try await files.credentials(of: account) == nil {

@@ -34,6 +34,7 @@ extension Data {
                 case "=": nil
                 default: character
                 }
-            })
+            }
+        )
     }
 }

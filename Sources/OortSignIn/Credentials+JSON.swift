@@ -16,7 +16,8 @@ extension Tokens {
         guard let file = try? JSONDecoder().decode(TokenFile.self, from: Data(bytes)) else {
             throw .tokenFile(
                 "it must be JSON like {\"access_token\": \"…\", \"refresh_token\": \"…\", "
-                    + "\"expires_at\": \"2026-01-31T12:00:00Z\"}")
+                    + "\"expires_at\": \"2026-01-31T12:00:00Z\"}"
+            )
         }
         guard !file.access_token.isEmpty else { throw .tokenFile("access_token is empty") }
         var expires: Timestamp?
@@ -29,7 +30,8 @@ extension Tokens {
         self.init(
             accessToken: Secret(file.access_token),
             refreshToken: file.refresh_token.flatMap { $0.isEmpty ? nil : Secret($0) },
-            expires: expires)
+            expires: expires
+        )
     }
 }
 
@@ -51,7 +53,8 @@ extension Credentials {
             access_token: tokens.accessToken.revealed(),
             refresh_token: tokens.refreshToken?.revealed(),
             expires_at: tokens.expires?.rfc3339(.seconds),
-            scopes: tokens.grantedScopes)
+            scopes: tokens.grantedScopes
+        )
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // Texts and nothing else: there is nothing that could fail to encode.
@@ -70,6 +73,8 @@ extension Credentials {
                 accessToken: Secret(stored.access_token),
                 refreshToken: stored.refresh_token.map { Secret($0) },
                 expires: stored.expires_at.flatMap { Timestamp(rfc3339: $0) },
-                grantedScopes: stored.scopes))
+                grantedScopes: stored.scopes
+            )
+        )
     }
 }

@@ -24,18 +24,24 @@ public struct FileTokenStore: TokenStore {
     }
 
     public func keep(
-        _ credentials: Credentials, of account: String
+        _ credentials: Credentials,
+        of account: String
     ) async throws(SignInError) {
         let path = path(of: account)
         // A name of its own, so that two writers never write into one file.
         let temporary = "\(path).\(RandomText.make()).new"
         do {
             try FileManager.default.createDirectory(
-                atPath: directory, withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700])
+                atPath: directory,
+                withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700]
+            )
             let file = try FileDescriptor.open(
-                FilePath(temporary), .writeOnly, options: [.create, .exclusiveCreate],
-                permissions: .ownerReadWrite)
+                FilePath(temporary),
+                .writeOnly,
+                options: [.create, .exclusiveCreate],
+                permissions: .ownerReadWrite
+            )
             try file.closeAfter {
                 try file.writeAll(credentials.json)
                 try Self.synchronize(file)

@@ -88,7 +88,9 @@ public struct OAuthRefusal: Hashable, Sendable {
 
 /// The registration under which Oort asks: from the person's settings.
 public struct OAuthClient: Hashable, Sendable {
-    /// The client id (Dropbox: app key). No secret.
+    /// The client id (Dropbox: app key).
+    ///
+    /// No secret.
     public var id: String
     /// The client secret, where the registration has one.
     public var secret: Secret?

@@ -27,7 +27,8 @@ final class RedirectListener: Sendable {
 
     /// Listens on the loopback interface only.
     static func listen(
-        _ redirect: OAuthService.Redirect, state: String
+        _ redirect: OAuthService.Redirect,
+        state: String
     ) async throws(SignInError) -> RedirectListener {
         switch redirect {
         case .anyPort(let host, let path):
@@ -46,7 +47,10 @@ final class RedirectListener: Sendable {
     }
 
     private static func listen(
-        port: UInt16, host: String, path: String, state: String
+        port: UInt16,
+        host: String,
+        path: String,
+        state: String
     ) async -> RedirectListener? {
         guard let address = try? sockaddr_in.inet(ip4: "127.0.0.1", port: port) else { return nil }
         let inbox = Inbox(state: state, path: path.isEmpty ? "/" : path)
@@ -64,7 +68,11 @@ final class RedirectListener: Sendable {
             return nil
         }
         return RedirectListener(
-            url: "http://\(host):\(bound)\(path)", server: server, running: running, inbox: inbox)
+            url: "http://\(host):\(bound)\(path)",
+            server: server,
+            running: running,
+            inbox: inbox
+        )
     }
 
     /// The code that the browser brings.
@@ -128,7 +136,9 @@ final class RedirectListener: Sendable {
             guard query["state"] == expectedState else {
                 deliver(.failure(.stateMismatch))
                 return page(
-                    .badRequest, "This answer belongs to another sign-in. Please start again.")
+                    .badRequest,
+                    "This answer belongs to another sign-in. Please start again."
+                )
             }
             if let code = query["code"], !code.isEmpty {
                 deliver(.success(code))
@@ -141,17 +151,22 @@ final class RedirectListener: Sendable {
                     isDenial
                         ? .denied
                         : .refused(
-                            OAuthRefusal(code: code, text: query["error_description"] ?? ""))))
+                            OAuthRefusal(code: code, text: query["error_description"] ?? "")
+                        )
+                )
+            )
             return page(
                 isDenial ? .ok : .badRequest,
                 isDenial
                     ? "Access was denied. Nothing was changed. You can close this window."
-                    : "The service refused the sign-in. The terminal says why.")
+                    : "The service refused the sign-in. The terminal says why."
+            )
         }
 
         /// A page of fixed text: nothing that came by the URL is shown.
         private func page(
-            _ status: HTTPStatusCode, _ text: String
+            _ status: HTTPStatusCode,
+            _ text: String
         ) -> FlyingFox.HTTPResponse {
             let html = """
                 <!doctype html><html lang="en"><meta charset="utf-8"><title>Oort</title>
@@ -165,7 +180,8 @@ final class RedirectListener: Sendable {
                     HTTPHeader("Cache-Control"): "no-store",
                     HTTPHeader("Referrer-Policy"): "no-referrer",
                 ],
-                body: Data(html.utf8))
+                body: Data(html.utf8)
+            )
         }
     }
 }

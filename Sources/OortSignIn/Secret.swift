@@ -1,5 +1,6 @@
-/// A text that must not be seen: tokens, client secrets, codes. Every way of printing it prints
-/// `<secret>`.
+/// A text that must not be seen: tokens, client secrets, codes.
+///
+/// Every way of printing it prints `<secret>`.
 public struct Secret: Hashable, Sendable {
     private let text: String
 

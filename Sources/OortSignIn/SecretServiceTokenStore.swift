@@ -33,7 +33,8 @@ public struct SecretServiceTokenStore: TokenStore {
     }
 
     public func keep(
-        _ credentials: Credentials, of account: String
+        _ credentials: Credentials,
+        of account: String
     ) async throws(SignInError) {
         let arguments = ["store", "--label=Oort: \(account)"] + attributes(of: account)
         let result = try await answer(arguments, input: credentials.json)
@@ -51,7 +52,8 @@ public struct SecretServiceTokenStore: TokenStore {
     }
 
     private func answer(
-        _ arguments: [String], input: [UInt8] = []
+        _ arguments: [String],
+        input: [UInt8] = []
     ) async throws(SignInError) -> ToolRun.Result {
         guard let result = await run(arguments, input: input) else {
             throw .store("the Secret Service does not answer; is the keyring locked?")
@@ -61,7 +63,12 @@ public struct SecretServiceTokenStore: TokenStore {
 
     private func run(_ arguments: [String], input: [UInt8] = []) async -> ToolRun.Result? {
         await ToolRun.run(
-            tool, arguments, input: input, environment: environment, timeLimit: .seconds(60))
+            tool,
+            arguments,
+            input: input,
+            environment: environment,
+            timeLimit: .seconds(60)
+        )
     }
 
     private func failure(_ result: ToolRun.Result) -> SignInError {

@@ -48,7 +48,9 @@ extension SignIn {
     }
 
     private func authorizeURL(
-        _ challenge: CodeChallenge, state: String, redirect: String?
+        _ challenge: CodeChallenge,
+        state: String,
+        redirect: String?
     ) -> String {
         var fields = FormFields([
             ("client_id", client.id), ("response_type", "code"),
@@ -64,7 +66,9 @@ extension SignIn {
     }
 
     private func exchange(
-        _ code: String, challenge: CodeChallenge, redirect: String?
+        _ code: String,
+        challenge: CodeChallenge,
+        redirect: String?
     ) async throws(SignInError) -> Tokens {
         var fields = FormFields([
             ("grant_type", "authorization_code"), ("code", code),

@@ -42,7 +42,8 @@ extension SignIn {
 
     /// How long to wait after a poll without tokens; throws what ends the polling.
     private func nextInterval(
-        after error: SignInError, _ interval: Duration
+        after error: SignInError,
+        _ interval: Duration
     ) throws(SignInError) -> Duration {
         switch error {
         case .refused(let refusal):
@@ -98,9 +99,13 @@ extension SignIn {
         addClient(to: &polling)
         return Device(
             prompt: DevicePrompt(
-                url: page, userCode: wire.user_code, completeURL: wire.verification_uri_complete,
-                validity: .seconds(wire.expires_in.seconds)),
+                url: page,
+                userCode: wire.user_code,
+                completeURL: wire.verification_uri_complete,
+                validity: .seconds(wire.expires_in.seconds)
+            ),
             interval: .seconds(max(1, wire.interval?.seconds ?? 5)),
-            fields: polling)
+            fields: polling
+        )
     }
 }

@@ -21,7 +21,9 @@ extension SignIn {
         return new
     }
 
-    /// Takes the tokens back at the service. Tokens that are no longer valid are no error.
+    /// Takes the tokens back at the service.
+    ///
+    /// Tokens that are no longer valid are no error.
     ///
     /// - Throws: `.transport` or `.refused` when they may still be valid.
     public func revoke(_ tokens: Tokens) async throws(SignInError) {
@@ -41,9 +43,12 @@ extension SignIn {
             let isOld = tokens.expires.map { $0 <= .now } ?? false
             let live = isOld ? try await refresh(tokens) : tokens
             let request = HTTPRequest(
-                method: "POST", url: url,
+                method: "POST",
+                url: url,
                 headers: [("Authorization", "Bearer \(live.accessToken.revealed())")],
-                repetition: .harmless, isAuthorized: false)
+                repetition: .harmless,
+                isAuthorized: false
+            )
             let answer = try await send(request)
             guard answer.head.status < 300 || answer.head.status == 401 else {
                 throw .refused(OAuthRefusal(answer, to: FormFields()))
@@ -64,7 +69,8 @@ extension SignIn {
 
     /// Asks the token URL.
     func requestTokens(
-        _ fields: FormFields, repetition: HTTPRequest.Repetition
+        _ fields: FormFields,
+        repetition: HTTPRequest.Repetition
     ) async throws(SignInError) -> Tokens {
         let answer = try await post(fields, to: service.tokenURL, repetition: repetition)
         guard (200..<300).contains(answer.head.status) else {
@@ -79,21 +85,28 @@ extension SignIn {
             expires: wire.expires_in.map {
                 Timestamp(seconds: Timestamp.now.seconds + $0.seconds)
             },
-            grantedScopes: wire.scope?.split(separator: " ").map(String.init))
+            grantedScopes: wire.scope?.split(separator: " ").map(String.init)
+        )
     }
 
     func post(
-        _ fields: FormFields, to url: String, repetition: HTTPRequest.Repetition
+        _ fields: FormFields,
+        to url: String,
+        repetition: HTTPRequest.Repetition
     ) async throws(SignInError) -> HTTPResponse {
         try await send(
             HTTPRequest(
-                method: "POST", url: url,
+                method: "POST",
+                url: url,
                 headers: [
                     ("Content-Type", "application/x-www-form-urlencoded"),
                     ("Accept", "application/json"),
                 ],
                 body: .bytes(Array(fields.encoded.utf8)),
-                repetition: repetition, isAuthorized: false))
+                repetition: repetition,
+                isAuthorized: false
+            )
+        )
     }
 
     private func send(_ request: HTTPRequest) async throws(SignInError) -> HTTPResponse {
@@ -142,7 +155,8 @@ extension OAuthRefusal {
         self.init(
             code: wire?.error.map { fields.redacted($0) } ?? "status \(answer.head.status)",
             text: fields.redacted(wire?.error_description ?? ""),
-            status: answer.head.status)
+            status: answer.head.status
+        )
     }
 
     /// What an error answer means: faults of the server's are no refusal.

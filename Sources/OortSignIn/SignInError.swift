@@ -1,6 +1,8 @@
 public import OortTransport
 
-/// Why signing in, refreshing or keeping tokens did not work. Holds no secret.
+/// Why signing in, refreshing or keeping tokens did not work.
+///
+/// Holds no secret.
 public enum SignInError: Error, Hashable, Sendable {
     /// The person said no.
     case denied

@@ -58,8 +58,9 @@ public actor StoredTokens: AccessTokens {
         return try await refreshed(from: current).tokens.accessToken.revealed()
     }
 
-    /// Takes the tokens back at the service and forgets them. They are forgotten even when the
-    /// service cannot be asked.
+    /// Takes the tokens back at the service and forgets them.
+    ///
+    /// They are forgotten even when the service cannot be asked.
     ///
     /// - Throws: What `SignIn.revoke` or the store throws.
     public func signOut() async throws(SignInError) {
@@ -154,7 +155,8 @@ public actor StoredTokens: AccessTokens {
 
     /// Credentials that somebody stored meanwhile (`oort login` again); signed out without.
     private func storedInstead(
-        of old: Credentials, or reason: String
+        of old: Credentials,
+        or reason: String
     ) async throws(TransportError) -> Credentials {
         let stored = try await reload()
         guard stored.tokens.accessToken != old.tokens.accessToken else {

@@ -50,7 +50,8 @@ enum ToolRun {
         return Result(
             status: process.terminationStatus,
             output: (try? output.fileHandleForReading.readToEnd()).map { [UInt8]($0) } ?? [],
-            errors: String(decoding: said ?? Data(), as: UTF8.self))
+            errors: String(decoding: said ?? Data(), as: UTF8.self)
+        )
     }
 
     /// Whether the process exited by itself, once it is over.

@@ -14,7 +14,9 @@ public struct AnswerRules: Sendable {
         case tokenRejected
     }
 
-    /// What an answer with a status of 400 or more means. Its body is whole, up to 1 MiB.
+    /// What an answer with a status of 400 or more means.
+    ///
+    /// Its body is whole, up to 1 MiB.
     public var meaning: @Sendable (HTTPResponse) -> Meaning
 
     /// Rules of a service; `meaning` falls back to `AnswerRules.standard.meaning`.
@@ -36,10 +38,12 @@ public struct AnswerRules: Sendable {
 }
 
 extension HTTPClient {
-    /// Sends a request and says what its answer means. An error answer's body is read to know it,
-    /// and handed on.
+    /// Sends a request and says what its answer means.
+    ///
+    /// An error answer's body is read to know it, and handed on.
     func stream(
-        _ request: HTTPRequest, by rules: AnswerRules
+        _ request: HTTPRequest,
+        by rules: AnswerRules
     ) async throws(TransportError) -> (HTTPStreamedResponse, AnswerRules.Meaning) {
         let response = try await stream(request)
         guard response.head.status >= 400 else { return (response, .final) }
@@ -60,6 +64,8 @@ extension HTTPStreamedResponse {
     public init(_ response: HTTPResponse) {
         let parts = OnePart(response.body)
         self.init(
-            head: response.head, body: ByteStream { () async throws(ProviderError) in parts.take() })
+            head: response.head,
+            body: ByteStream { () async throws(ProviderError) in parts.take() }
+        )
     }
 }

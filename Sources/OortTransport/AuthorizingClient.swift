@@ -7,7 +7,9 @@ public struct AuthorizingClient: HTTPClient {
 
     /// Authorizes what goes to `next`.
     public init(
-        _ next: any HTTPClient, tokens: any AccessTokens, rules: AnswerRules = .standard
+        _ next: any HTTPClient,
+        tokens: any AccessTokens,
+        rules: AnswerRules = .standard
     ) {
         self.next = next
         self.tokens = tokens

@@ -33,7 +33,11 @@ import CCurl
         }
         easy.prepare(transfer, settings: settings)
         carried[easy.key] = Carried(
-            easy: easy, transfer: transfer, start: .now, windowStart: .now)
+            easy: easy,
+            transfer: transfer,
+            start: .now,
+            windowStart: .now
+        )
         keys[ObjectIdentifier(transfer)] = easy.key
         guard unsafe curl_multi_add_handle(multi, easy.pointer) == CURLM_OK else {
             letGo(easy.key, .failure(.unreachable("libcurl refused the request")))
@@ -72,7 +76,10 @@ import CCurl
             else { continue }
             let code = unsafe oort_message_result(message)
             let error = TransportError(
-                code, hasBegun: done.transfer.progress.hasBegun, detail: done.easy.errorText)
+                code,
+                hasBegun: done.transfer.progress.hasBegun,
+                detail: done.easy.errorText
+            )
             letGo(key, error.map { .failure($0) } ?? .success(()))
         }
         giveUpStalled()
@@ -88,7 +95,8 @@ import CCurl
     }
 
     private mutating func letGo(
-        _ key: UInt, _ result: Result<Void, TransportError>
+        _ key: UInt,
+        _ result: Result<Void, TransportError>
     ) {
         guard let gone = carried.removeValue(forKey: key) else { return }
         keys[ObjectIdentifier(gone.transfer)] = nil
@@ -112,7 +120,8 @@ import CCurl
 
     /// Why a transfer is to be given up now; nil when it is well.
     private mutating func judge(
-        _ key: UInt, now: ContinuousClock.Instant
+        _ key: UInt,
+        now: ContinuousClock.Instant
     ) -> TransportError? {
         guard var one = carried[key] else { return nil }
         defer { carried[key] = one }

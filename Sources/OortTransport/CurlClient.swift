@@ -12,7 +12,9 @@ import OortModel
 public final class CurlClient: HTTPClient {
     /// How connections are made and watched.
     public struct Settings: Sendable {
-        /// Who we say we are. Ends in `(gzip)`, without which Google does not compress.
+        /// Who we say we are.
+        ///
+        /// Ends in `(gzip)`, without which Google does not compress.
         public var userAgent: String
         /// A file of certificate authorities (PEM) trusted besides the system's; nil takes the
         /// one that `SSL_CERT_FILE` names, if it names one.
@@ -56,7 +58,9 @@ public final class CurlClient: HTTPClient {
     }
 
     /// Ends all transfers (`.cancelled`), the threads and all connections; returns when that is
-    /// done. Later requests fail with `.cancelled`.
+    /// done.
+    ///
+    /// Later requests fail with `.cancelled`.
     public func shutdown() async {
         await shared.stopAndWait()
         await separate.stopAndWait()
@@ -68,7 +72,11 @@ public final class CurlClient: HTTPClient {
         let usesHTTP2 = request.mayUseHTTP2
         let loop = usesHTTP2 ? shared : separate
         let transfer = CurlTransfer(
-            request: request, usesHTTP2: usesHTTP2, settings: settings, loop: loop)
+            request: request,
+            usesHTTP2: usesHTTP2,
+            settings: settings,
+            loop: loop
+        )
         let head = try await transfer.head().get()
         let reader = BodyReader(transfer: transfer, client: self)
         return HTTPStreamedResponse(
@@ -78,7 +86,8 @@ public final class CurlClient: HTTPClient {
                 case .success(let part): return part
                 case .failure(let error): throw ProviderError(error)
                 }
-            })
+            }
+        )
     }
 }
 

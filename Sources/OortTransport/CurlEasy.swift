@@ -33,7 +33,9 @@ import Foundation
         unsafe errorBuffer.pointee = 0
     }
 
-    /// Sets everything for one request. The transfer must outlive its time in the loop.
+    /// Sets everything for one request.
+    ///
+    /// The transfer must outlive its time in the loop.
     func prepare(_ transfer: CurlTransfer, settings: CurlClient.Settings) {
         let request = transfer.request
         unsafe set(CURLOPT_ERRORBUFFER, pointer: errorBuffer)
@@ -91,7 +93,10 @@ import Foundation
     private func setCopiedBody(_ bytes: [UInt8]) {
         set(CURLOPT_POST, 1)
         unsafe oort_set_offset(
-            pointer, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(bytes.count))
+            pointer,
+            CURLOPT_POSTFIELDSIZE_LARGE,
+            curl_off_t(bytes.count)
+        )
         // Never a nil pointer, which would mean: ask the read callback.
         var copied = bytes.isEmpty ? [0] : bytes
         unsafe copied.withUnsafeMutableBytes { buffer in
@@ -147,7 +152,9 @@ private func transfer(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {
 }
 
 private func receiveBytes(
-    _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+    _ bytes: UnsafeMutablePointer<CChar>?,
+    _ size: Int,
+    _ count: Int,
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
     guard let bytes = unsafe bytes, let transfer = unsafe transfer(context), count > 0 else {
@@ -158,7 +165,9 @@ private func receiveBytes(
 }
 
 private func receiveHeader(
-    _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+    _ bytes: UnsafeMutablePointer<CChar>?,
+    _ size: Int,
+    _ count: Int,
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
     guard let bytes = unsafe bytes, let transfer = unsafe transfer(context) else { return 0 }
@@ -170,7 +179,9 @@ private func receiveHeader(
 }
 
 private func provideBytes(
-    _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+    _ bytes: UnsafeMutablePointer<CChar>?,
+    _ size: Int,
+    _ count: Int,
     _ context: UnsafeMutableRawPointer?
 ) -> Int {
     guard let bytes = unsafe bytes, let transfer = unsafe transfer(context) else {
@@ -181,8 +192,11 @@ private func provideBytes(
 }
 
 private func beginSending(
-    _ context: UnsafeMutableRawPointer?, _: UnsafeMutablePointer<CChar>?,
-    _: UnsafeMutablePointer<CChar>?, _: CInt, _: CInt
+    _ context: UnsafeMutableRawPointer?,
+    _: UnsafeMutablePointer<CChar>?,
+    _: UnsafeMutablePointer<CChar>?,
+    _: CInt,
+    _: CInt
 ) -> CInt {
     guard let transfer = unsafe transfer(context), transfer.beginSending() else {
         return CURL_PREREQFUNC_ABORT

@@ -40,7 +40,9 @@ final class CurlTransfer: Sendable {
         var sent: Int64 = 0
         var lastSent: ContinuousClock.Instant?
         var isSendPaused = false
-        /// Reads ahead; there is one exactly while it runs. `end` cancels it.
+        /// Reads ahead; there is one exactly while it runs.
+        ///
+        /// `end` cancels it.
         var filler: Task<Void, Never>?
     }
 
@@ -179,12 +181,15 @@ final class CurlTransfer: Sendable {
                 bytesMoved: state.received + state.sent,
                 lastSent: state.lastSent,
                 isWaitingForUs: state.isReceivePaused || state.isSendPaused,
-                isSending: state.sent < body?.count ?? 0)
+                isSending: state.sent < body?.count ?? 0
+            )
         }
     }
 
-    /// The request is about to go out. False when it went out before and may not twice: libcurl
-    /// repeats a request by itself when a reused connection dies without an answer.
+    /// The request is about to go out.
+    ///
+    /// False when it went out before and may not twice: libcurl repeats a request by itself when a
+    /// reused connection dies without an answer.
     func beginSending() -> Bool {
         state.withLock { state in
             defer { state.hasBegun = true }
@@ -202,7 +207,8 @@ final class CurlTransfer: Sendable {
                 guard let colon = line.firstIndex(of: ":") else { return nil }
                 let value = line[line.index(after: colon)...]
                 state.partialHead?.headers.append(
-                    (String(line[..<colon]), String(value.trimmingWhitespace())))
+                    (String(line[..<colon]), String(value.trimmingWhitespace()))
+                )
             } else if let head = state.partialHead, head.status >= 200 {
                 state.head = head
                 defer { state.headWaiter = nil }
@@ -329,8 +335,10 @@ final class CurlTransfer: Sendable {
 
     private static let largestPart = 256 << 10
 
-    /// Bytes held for a slow reader. Small answers share a connection, which a paused one would
-    /// hold up, so they have room enough never to be paused.
+    /// Bytes held for a slow reader.
+    ///
+    /// Small answers share a connection, which a paused one would hold up, so they have room enough
+    /// never to be paused.
     private var receiveLimit: Int {
         request.weight == .small ? max(8 << 20, settings.receiveBuffer) : settings.receiveBuffer
     }

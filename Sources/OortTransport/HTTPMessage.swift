@@ -45,13 +45,16 @@ public struct HTTPRequest: Sendable {
     public var weight: Weight
     /// Whether the account's token goes with it (never to pre-signed URLs).
     public var isAuthorized: Bool
-    /// The longest time until the answer's head is there; long polls give more. Bodies have no
-    /// total limit: a transfer that stalls is ended by the low-speed limit.
+    /// The longest time until the answer's head is there; long polls give more.
+    ///
+    /// Bodies have no total limit: a transfer that stalls is ended by the low-speed limit.
     public var answerTimeout: Duration
     /// Whether the service answers only when it has news: such a request waits without taking one
     /// of the account's places in flight.
     public var isLongPoll = false
-    /// Called with the number of body bytes sent so far; must be quick. Nil for nobody.
+    /// Called with the number of body bytes sent so far; must be quick.
+    ///
+    /// Nil for nobody.
     public var onSent: (@Sendable (Int64) -> Void)?
 
     /// A request with cautious defaults: no body, not repeatable, small, authorized, 60 seconds.
@@ -133,7 +136,9 @@ public struct HTTPStreamedResponse: Sendable {
     }
 }
 
-/// Why there is no answer at all. An answer of any status is no error here.
+/// Why there is no answer at all.
+///
+/// An answer of any status is no error here.
 public enum TransportError: Error, Hashable, Sendable {
     /// The request certainly did not reach the service (name resolution, connect, TLS).
     case unreachable(String)
@@ -162,7 +167,8 @@ public protocol HTTPClient: Sendable {
 extension HTTPClient {
     /// Sends a request and collects its answer, at most `limit` bytes of body.
     public func send(
-        _ request: HTTPRequest, limit: Int = 64 << 20
+        _ request: HTTPRequest,
+        limit: Int = 64 << 20
     ) async throws(TransportError) -> HTTPResponse {
         let response = try await stream(request)
         var body: [UInt8] = []

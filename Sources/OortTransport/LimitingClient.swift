@@ -1,8 +1,10 @@
 import OortModel
 import Synchronization
 
-/// Keeps the number of an account's requests in flight where its service wants it, interactive
-/// ones first. A place is held until the answer's body was read to its end or let go.
+/// Keeps the number of an account's requests in flight where its service wants it, interactive ones
+/// first.
+///
+/// A place is held until the answer's body was read to its end or let go.
 public final class LimitingClient: HTTPClient {
     private struct State {
         var queue: RequestQueue
@@ -41,6 +43,11 @@ public final class LimitingClient: HTTPClient {
         let place = try await place()
         let (answer, meaning) = try await next.stream(request, by: rules)
         judge(place.id, meaning)
+        guard answer.head.status < 400 else {
+            // Its body is here already, and whoever waits to try again needs no place.
+            place.leave()
+            return answer
+        }
         return HTTPStreamedResponse(
             head: answer.head,
             body: ByteStream { () async throws(ProviderError) in
@@ -52,7 +59,8 @@ public final class LimitingClient: HTTPClient {
                     place.leave()
                     throw error
                 }
-            })
+            }
+        )
     }
 
     // MARK: Places

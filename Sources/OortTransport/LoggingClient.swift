@@ -35,7 +35,8 @@ public struct LoggingClient: HTTPClient {
                         exchange.ended("\(error)")
                         throw error
                     }
-                })
+                }
+            )
         } catch {
             exchange.ended("\(error)")
             throw error

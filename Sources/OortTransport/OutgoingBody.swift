@@ -42,7 +42,9 @@ struct OutgoingBody: Sendable {
                     let bytes = try await source.read(at: range.lowerBound + start, count: count)
                     guard bytes.count == count else {
                         throw ProviderError(
-                            .localContent, detail: "\(bytes.count) bytes instead of \(count)")
+                            .localContent,
+                            detail: "\(bytes.count) bytes instead of \(count)"
+                        )
                     }
                     return bytes
                 }

@@ -1,8 +1,9 @@
 import DequeModule
 import OortModel
 
-/// Decides which requests of an account may be in flight. A value without clock or I/O: times are
-/// given, and what may start is returned.
+/// Decides which requests of an account may be in flight.
+///
+/// A value without clock or I/O: times are given, and what may start is returned.
 ///
 /// The limit halves when the service complains and grows by one for each round of good answers
 /// (additive increase, multiplicative decrease). Interactive requests start before background

@@ -28,7 +28,9 @@ final class FakeAuthorizationServer: Sendable {
 
     init() async throws {
         server = HTTPServer(
-            address: try .inet(ip4: "127.0.0.1", port: 0), logger: .disabled)
+            address: try .inet(ip4: "127.0.0.1", port: 0),
+            logger: .disabled
+        )
         let server = server
         running = Task { _ = try? await server.run() }
         try await server.waitUntilListening()
@@ -49,8 +51,11 @@ final class FakeAuthorizationServer: Sendable {
 
     var service: OAuthService {
         var service = OAuthService(
-            name: "fake", authorizeURL: base + "/authorize?fixed=1", tokenURL: base + "/token",
-            scopes: ["files.read", "files write"])
+            name: "fake",
+            authorizeURL: base + "/authorize?fixed=1",
+            tokenURL: base + "/token",
+            scopes: ["files.read", "files write"]
+        )
         service.deviceURL = base + "/device"
         service.revocation = .form(url: base + "/revoke")
         service.sendsClientSecret = true
@@ -65,11 +70,14 @@ final class FakeAuthorizationServer: Sendable {
     ///
     /// - Returns: The status and text of the page that is seen last.
     func browse(
-        _ url: String, denies: Bool = false, changesState: Bool = false
+        _ url: String,
+        denies: Bool = false,
+        changesState: Bool = false
     ) async throws -> (status: Int, text: String) {
         let query = Dictionary(
             (URLComponents(string: url)?.queryItems ?? []).map { ($0.name, $0.value ?? "") },
-            uniquingKeysWith: { first, _ in first })
+            uniquingKeysWith: { first, _ in first }
+        )
         guard query["fixed"] == "1", query["access_type"] == "offline",
             query["response_type"] == "code", query["client_id"] == client.id,
             query["code_challenge_method"] == "S256", query["scope"] == "files.read files write",
@@ -90,7 +98,8 @@ final class FakeAuthorizationServer: Sendable {
         back.percentEncodedQuery = encoded
         let client = try CurlClient()
         let page = try await client.send(
-            OortTransport.HTTPRequest(method: "GET", url: back.string ?? "", isAuthorized: false))
+            OortTransport.HTTPRequest(method: "GET", url: back.string ?? "", isAuthorized: false)
+        )
         await client.shutdown()
         return (page.head.status, String(decoding: page.body, as: UTF8.self))
     }
@@ -119,14 +128,16 @@ final class FakeAuthorizationServer: Sendable {
         components.percentEncodedQuery = body
         let form = Dictionary(
             (components.queryItems ?? []).map { ($0.name, $0.value ?? "") },
-            uniquingKeysWith: { first, _ in first })
+            uniquingKeysWith: { first, _ in first }
+        )
         switch request.path {
         case "/token": return token(form)
         case "/device":
             return json(
                 .ok,
                 #"{"device_code":"device hush","user_code":"ABCD","verification_url":"http://go","#
-                    + #""expires_in":"600","interval":5}"#)
+                    + #""expires_in":"600","interval":5}"#
+            )
         case "/revoke":
             state.withLock { $0.revoked.append(form["token"] ?? "") }
             return json(.ok, "{}")
@@ -178,7 +189,8 @@ final class FakeAuthorizationServer: Sendable {
         return json(
             .ok,
             #"{"access_token":"access-\#(number)","expires_in":3600,"token_type":"bearer","#
-                + #""scope":"files.read"\#(more)}"#)
+                + #""scope":"files.read"\#(more)}"#
+        )
     }
 
     private func refusal(_ code: String, repeating text: String? = nil) -> FlyingFox.HTTPResponse {
@@ -187,7 +199,10 @@ final class FakeAuthorizationServer: Sendable {
 
     private func json(_ status: HTTPStatusCode, _ text: String) -> FlyingFox.HTTPResponse {
         FlyingFox.HTTPResponse(
-            statusCode: status, headers: [.contentType: "text/javascript"], body: Data(text.utf8))
+            statusCode: status,
+            headers: [.contentType: "text/javascript"],
+            body: Data(text.utf8)
+        )
     }
 
     private static func challenge(_ verifier: String) -> String {

@@ -135,8 +135,12 @@ struct SignInTests {
         arguments: [
             ("access_denied", SignInError.denied),
             ("expired_token", .timedOut),
-            ("invalid_client", .refused(OAuthRefusal(code: "invalid_client", text: "bad ", status: 400))),
-        ])
+            (
+                "invalid_client",
+                .refused(OAuthRefusal(code: "invalid_client", text: "bad ", status: 400))
+            ),
+        ]
+    )
     func deviceRefusal(code: String, error: SignInError) async throws {
         try await withFakeServer { server, http in
             server.state.withLock { $0.deviceAnswers = [code] }
@@ -168,7 +172,8 @@ struct SignInTests {
         try await withFakeServer { server, http in
             let signIn = SignIn(service: server.service, client: server.client, http: http)
             try await signIn.revoke(
-                Tokens(accessToken: Secret("a"), refreshToken: Secret("refresh-0")))
+                Tokens(accessToken: Secret("a"), refreshToken: Secret("refresh-0"))
+            )
             #expect(server.state.withLock { $0.revoked } == ["refresh-0"])
         }
     }
@@ -178,14 +183,17 @@ struct SignInTests {
         let whole = try Tokens(
             tokenFile: Array(
                 #"{"access_token":"a","refresh_token":"r","expires_at":"2026-01-31T12:00:00Z"}"#
-                    .utf8))
+                    .utf8
+            )
+        )
         #expect(whole.refreshToken == Secret("r"))
         #expect(whole.expires == Timestamp(rfc3339: "2026-01-31T12:00:00Z"))
         let bare = try Tokens(tokenFile: Array(#"{"access_token":"a"}"#.utf8))
         #expect(bare == Tokens(accessToken: Secret("a")))
-        for bad in ["hush", #"{"refresh_token":"hush"}"#, #"{"access_token":""}"#,
-            #"{"access_token":"hush","expires_at":"hush"}"#]
-        {
+        for bad in [
+            "hush", #"{"refresh_token":"hush"}"#, #"{"access_token":""}"#,
+            #"{"access_token":"hush","expires_at":"hush"}"#,
+        ] {
             #expect {
                 try Tokens(tokenFile: Array(bad.utf8))
             } throws: { error in

@@ -13,7 +13,11 @@ struct StoredTokensTests {
     func sharedRefresh() async throws {
         try await withTokens { server, http, store in
             let tokens = StoredTokens(
-                account: "work", service: server.service, store: store, http: http)
+                account: "work",
+                service: server.service,
+                store: store,
+                http: http
+            )
             let seen = try await withThrowingTaskGroup(of: String.self) { group in
                 for _ in 0..<100 {
                     group.addTask { try await tokens.refresh(afterRejectionOf: "access-0") }
@@ -32,11 +36,16 @@ struct StoredTokensTests {
 
     @Test("a token that ends soon is refreshed ahead; one without an end is not")
     func ahead() async throws {
-        for (left, expected) in [(299 as Int64?, "access-1"), (301, "access-0"), (nil, "access-0")] {
+        for (left, expected) in [(299 as Int64?, "access-1"), (301, "access-0"), (nil, "access-0")]
+        {
             try await withTokens(secondsLeft: left) { server, http, store in
                 let tokens = StoredTokens(
-                    account: "work", service: server.service, store: store, http: http,
-                    now: { Timestamp(seconds: 1_000_000) })
+                    account: "work",
+                    service: server.service,
+                    store: store,
+                    http: http,
+                    now: { Timestamp(seconds: 1_000_000) }
+                )
                 let token = try await tokens.token()
                 #expect(token == expected)
             }
@@ -48,7 +57,11 @@ struct StoredTokensTests {
         try await withTokens { server, http, store in
             server.state.withLock { $0.rotates = false }
             let tokens = StoredTokens(
-                account: "work", service: server.service, store: store, http: http)
+                account: "work",
+                service: server.service,
+                store: store,
+                http: http
+            )
             _ = try await tokens.refresh(afterRejectionOf: "access-0")
             let kept = try await store.credentials(of: "work")
             #expect(kept?.tokens.refreshToken == Secret("refresh-0"))
@@ -61,7 +74,11 @@ struct StoredTokensTests {
         try await withTokens { server, http, store in
             server.state.withLock { $0.refreshTokens = [] }
             let tokens = StoredTokens(
-                account: "work", service: server.service, store: store, http: http)
+                account: "work",
+                service: server.service,
+                store: store,
+                http: http
+            )
             for _ in 0..<3 {
                 await #expect {
                     try await tokens.refresh(afterRejectionOf: "access-0")
@@ -78,8 +95,12 @@ struct StoredTokensTests {
                 Credentials(
                     client: server.client,
                     tokens: Tokens(
-                        accessToken: Secret("access-new"), refreshToken: Secret("refresh-new"))),
-                of: "work")
+                        accessToken: Secret("access-new"),
+                        refreshToken: Secret("refresh-new")
+                    )
+                ),
+                of: "work"
+            )
             #expect(try await tokens.refresh(afterRejectionOf: "access-0") == "access-new")
         }
     }
@@ -90,8 +111,12 @@ struct StoredTokensTests {
             server.fail(true)
             let time = Mutex(Timestamp(seconds: 1_000_000))
             let tokens = StoredTokens(
-                account: "work", service: server.service, store: store, http: http,
-                now: { time.withLock { $0 } })
+                account: "work",
+                service: server.service,
+                store: store,
+                http: http,
+                now: { time.withLock { $0 } }
+            )
             let old = try await tokens.token()
             #expect(old == "access-0")
             time.withLock { $0 = Timestamp(seconds: 1_000_101) }
@@ -116,7 +141,11 @@ struct StoredTokensTests {
         try await withTokens { server, http, files in
             let store = FailingStore(files)
             let tokens = StoredTokens(
-                account: "work", service: server.service, store: store, http: http)
+                account: "work",
+                service: server.service,
+                store: store,
+                http: http
+            )
             store.fails.withLock { $0 = true }
             for _ in 0..<2 {
                 await #expect(throws: TransportError.self) {
@@ -135,7 +164,11 @@ struct StoredTokensTests {
     func signOut() async throws {
         try await withTokens { server, http, store in
             let tokens = StoredTokens(
-                account: "work", service: server.service, store: store, http: http)
+                account: "work",
+                service: server.service,
+                store: store,
+                http: http
+            )
             try await tokens.signOut()
             #expect(server.state.withLock { $0.revoked } == ["refresh-0"])
             #expect(try await store.credentials(of: "work") == nil)
@@ -155,11 +188,20 @@ struct StoredTokensTests {
             logger.logLevel = .trace
             let logged = LoggingClient(http, logger: logger)
             let tokens = StoredTokens(
-                account: "work", service: server.service, store: store, http: logged)
+                account: "work",
+                service: server.service,
+                store: store,
+                http: logged
+            )
             let client = AccountClient.make(
-                wire: http, tokens: tokens, requestsInFlight: 4, logger: logger)
+                wire: http,
+                tokens: tokens,
+                requestsInFlight: 4,
+                logger: logger
+            )
             _ = try await client.send(
-                OortTransport.HTTPRequest(method: "GET", url: server.base + "/files?token=access-0"))
+                OortTransport.HTTPRequest(method: "GET", url: server.base + "/files?token=access-0")
+            )
             _ = try await tokens.refresh(afterRejectionOf: "access-0")
             server.state.withLock { $0.refreshTokens = [] }
             _ = try? await tokens.refresh(afterRejectionOf: "access-1")
@@ -179,8 +221,10 @@ struct StoredTokensTests {
         let store = FileTokenStore(directory: folder)
         try await withFakeServer { server, http in
             let tokens = Tokens(
-                accessToken: Secret("access-0"), refreshToken: Secret("refresh-0"),
-                expires: secondsLeft.map { Timestamp(seconds: 1_000_000 + $0) })
+                accessToken: Secret("access-0"),
+                refreshToken: Secret("refresh-0"),
+                expires: secondsLeft.map { Timestamp(seconds: 1_000_000 + $0) }
+            )
             try await store.keep(Credentials(client: server.client, tokens: tokens), of: "work")
             try await body(server, http, store)
         }

@@ -10,8 +10,11 @@ struct TokenStoreTests {
         client: OAuthClient(id: "id", secret: Secret("secret \"ü\" +&=")),
         tokens: Tokens(
             accessToken: Secret(String(repeating: "long", count: 2000)),
-            refreshToken: Secret("refresh"), expires: Timestamp(seconds: 1_800_000_000),
-            grantedScopes: ["a", "b"]))
+            refreshToken: Secret("refresh"),
+            expires: Timestamp(seconds: 1_800_000_000),
+            grantedScopes: ["a", "b"]
+        )
+    )
 
     private func withFolder(_ body: (String) async throws -> Void) async throws {
         let folder = NSTemporaryDirectory() + "oort-store-\(UUID().uuidString)"
@@ -94,12 +97,17 @@ struct TokenStoreTests {
     @Test(
         "a real GNOME Keyring keeps, replaces and forgets",
         .enabled(
-            if: isKeyringInstalled, "dbus-daemon, gnome-keyring or secret-tool is not installed"))
+            if: isKeyringInstalled,
+            "dbus-daemon, gnome-keyring or secret-tool is not installed"
+        )
+    )
     func secretService() async throws {
         try await withFolder { folder in
             try FileManager.default.createDirectory(
-                atPath: folder, withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700])
+                atPath: folder,
+                withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700]
+            )
             var environment = [
                 "PATH": "/usr/bin:/bin", "HOME": folder, "XDG_RUNTIME_DIR": folder,
                 "XDG_DATA_HOME": folder + "/data", "LANG": "C.UTF-8",

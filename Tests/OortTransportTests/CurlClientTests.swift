@@ -13,7 +13,8 @@ struct CurlClientTests {
             return FlyingFox.HTTPResponse(
                 statusCode: .created,
                 headers: [HTTPHeader("X-Method"): request.method.rawValue],
-                body: body)
+                body: body
+            )
         } body: { base, client in
             var request = OortTransport.HTTPRequest(method: "POST", url: base + "/echo?a=b")
             request.body = .bytes(Array("hello".utf8))

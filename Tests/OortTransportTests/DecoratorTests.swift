@@ -15,14 +15,20 @@ struct ScriptedClient: HTTPClient {
 }
 
 func answer(
-    _ status: Int, _ headers: [(String, String)] = [], _ body: String = ""
+    _ status: Int,
+    _ headers: [(String, String)] = [],
+    _ body: String = ""
 ) -> HTTPStreamedResponse {
     HTTPStreamedResponse(
         HTTPResponse(
             head: HTTPResponseHead(
-                status: status, headers: headers.map { (name: $0.0, value: $0.1) },
-                httpVersion: "2"),
-            body: Array(body.utf8)))
+                status: status,
+                headers: headers.map { (name: $0.0, value: $0.1) },
+                httpVersion: "2"
+            ),
+            body: Array(body.utf8)
+        )
+    )
 }
 
 /// Time that passes only by being slept through.
@@ -57,16 +63,20 @@ struct RetryingClientTests {
             (500, .onlyIfNotDone, false),
             (404, .harmless, false),
             (401, .harmless, false),
-        ])
-    func repetition(status: Int, repetition: HTTPRequest.Repetition, isRepeated: Bool) async throws {
+        ]
+    )
+    func repetition(status: Int, repetition: HTTPRequest.Repetition, isRepeated: Bool) async throws
+    {
         let calls = Atomic(0)
         let client = RetryingClient(
             ScriptedClient { _ in
                 calls.add(1, ordering: .relaxed).newValue == 1 ? answer(status) : answer(200)
             },
-            time: Timekeeper(SleptTime()))
+            time: Timekeeper(SleptTime())
+        )
         let got = try await client.send(
-            HTTPRequest(method: "POST", url: "http://x/", repetition: repetition))
+            HTTPRequest(method: "POST", url: "http://x/", repetition: repetition)
+        )
         #expect(got.head.status == (isRepeated ? 200 : status))
         #expect(calls.load(ordering: .relaxed) == (isRepeated ? 2 : 1))
     }
@@ -85,7 +95,8 @@ struct RetryingClientTests {
                     guard calls.add(1, ordering: .relaxed).newValue > 1 else { throw error }
                     return answer(200)
                 },
-                time: Timekeeper(SleptTime()))
+                time: Timekeeper(SleptTime())
+            )
             let request = HTTPRequest(method: "GET", url: "http://x/", repetition: repetition)
             if expected == 2 {
                 #expect(try await client.send(request).head.status == 200)
@@ -112,13 +123,16 @@ struct RetryingClientTests {
                 default: answer(200)
                 }
             },
-            policy: policy, time: Timekeeper(clock))
+            policy: policy,
+            time: Timekeeper(clock)
+        )
         let got = try await client.send(HTTPRequest(method: "GET", url: "http://x/"))
         #expect(got.head.status == 200)
         #expect(
             clock.sleeps == [
                 .seconds(0.5), .seconds(1), .seconds(2), .seconds(2), .seconds(7),
-            ])
+            ]
+        )
     }
 
     @Test("after its patience the last answer is handed up, later in the background")
@@ -129,7 +143,9 @@ struct RetryingClientTests {
             policy.jitter = { 0 }
             let client = RetryingClient(
                 ScriptedClient { _ in answer(503, [("Retry-After", "10")], "busy") },
-                policy: policy, time: Timekeeper(clock))
+                policy: policy,
+                time: Timekeeper(clock)
+            )
             let got = try await RequestPriority.$current.withValue(priority) {
                 try await client.send(HTTPRequest(method: "GET", url: "http://x/"))
             }
@@ -151,7 +167,9 @@ struct RetryingClientTests {
                 calls.add(1, ordering: .relaxed).newValue == 1
                     ? answer(403, [], "rateLimitExceeded") : answer(403, [], "forbidden")
             },
-            rules: rules, time: Timekeeper(SleptTime()))
+            rules: rules,
+            time: Timekeeper(SleptTime())
+        )
         let got = try await client.send(HTTPRequest(method: "GET", url: "http://x/"))
         #expect(got.body == Array("forbidden".utf8))
         #expect(calls.load(ordering: .relaxed) == 2)
@@ -177,7 +195,9 @@ struct AuthorizingClientTests {
             ScriptedClient { request in
                 let field = request.headers.first { $0.name == "Authorization" }?.value
                 return answer(field == "Bearer token1" ? 200 : 401)
-            }, tokens: tokens)
+            },
+            tokens: tokens
+        )
         #expect(try await client.send(HTTPRequest(method: "GET", url: "x")).head.status == 200)
         let never = AuthorizingClient(ScriptedClient { _ in answer(401) }, tokens: tokens)
         #expect(try await never.send(HTTPRequest(method: "GET", url: "x")).head.status == 401)
@@ -189,7 +209,9 @@ struct AuthorizingClientTests {
         let client = AuthorizingClient(
             ScriptedClient { request in
                 answer(request.headers.contains { $0.name == "Authorization" } ? 500 : 200)
-            }, tokens: FixedToken("hush"))
+            },
+            tokens: FixedToken("hush")
+        )
         let request = HTTPRequest(method: "GET", url: "x", isAuthorized: false)
         #expect(try await client.send(request).head.status == 200)
     }
@@ -197,7 +219,9 @@ struct AuthorizingClientTests {
     @Test("a fixed token that is refused means signed out")
     func fixed() async throws {
         let client = AuthorizingClient(
-            ScriptedClient { _ in answer(401) }, tokens: FixedToken("hush"))
+            ScriptedClient { _ in answer(401) },
+            tokens: FixedToken("hush")
+        )
         await #expect {
             try await client.send(HTTPRequest(method: "GET", url: "x"))
         } throws: { error in
@@ -212,7 +236,9 @@ struct AuthorizingClientTests {
 @Suite("limits")
 struct RequestQueueTests {
     private func enqueue(
-        _ queue: inout RequestQueue, _ priority: RequestPriority, _ count: Int
+        _ queue: inout RequestQueue,
+        _ priority: RequestPriority,
+        _ count: Int
     ) -> [RequestQueue.ID] {
         (0..<count).map { _ in
             let id = queue.newID()
@@ -303,8 +329,11 @@ struct AccountClientTests {
                         await Task.yield()
                         inFlight.subtract(1, ordering: .sequentiallyConsistent)
                         return nil
-                    })
-            }, limit: 5)
+                    }
+                )
+            },
+            limit: 5
+        )
         try await withThrowingTaskGroup { group in
             for _ in 0..<200 {
                 group.addTask {
@@ -321,7 +350,8 @@ struct AccountClientTests {
     func givingUp() async throws {
         let client = LimitingClient(ScriptedClient { _ in answer(200, [], "x") }, limit: 1)
         var held: HTTPStreamedResponse? = try await client.stream(
-            HTTPRequest(method: "GET", url: "x"))
+            HTTPRequest(method: "GET", url: "x")
+        )
         let waiting = Task { try await client.send(HTTPRequest(method: "GET", url: "x")) }
         waiting.cancel()
         await #expect(throws: TransportError.cancelled) { try await waiting.value }
@@ -333,17 +363,26 @@ struct AccountClientTests {
     @Test("logs tell the request and no secret")
     func logs() async throws {
         let lines = Mutex<[String]>([])
-        var logger = Logger(label: "test") { _ in CapturedLog { line in lines.withLock { $0.append(line) } } }
+        var logger = Logger(label: "test") { _ in
+            CapturedLog { line in lines.withLock { $0.append(line) } }
+        }
         logger.logLevel = .trace
         let client = AccountClient.make(
             wire: ScriptedClient { _ in answer(200, [("Set-Cookie", "hush")], "body") },
-            tokens: FixedToken("hush"), requestsInFlight: 4, logger: logger)
+            tokens: FixedToken("hush"),
+            requestsInFlight: 4,
+            logger: logger
+        )
         _ = try await client.send(
-            HTTPRequest(method: "GET", url: "https://host/a/b?upload_id=hush"))
+            HTTPRequest(method: "GET", url: "https://host/a/b?upload_id=hush")
+        )
         _ = try await client.send(
             HTTPRequest(
-                method: "PUT", url: "https://me:hush@signed:1/up/hush?sig=hush",
-                isAuthorized: false))
+                method: "PUT",
+                url: "https://me:hush@signed:1/up/hush?sig=hush",
+                isAuthorized: false
+            )
+        )
         let text = lines.withLock { $0.joined(separator: "\n") }
         #expect(text.contains("GET host/a/b: 200 HTTP/2, 4 bytes"))
         #expect(text.contains("PUT signed:1/…: 200"))

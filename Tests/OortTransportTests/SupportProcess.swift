@@ -69,7 +69,9 @@ func withWire(
     _ body: (_ port: String, _ client: CurlClient) async throws -> Void
 ) async throws {
     let server = try SupportProcess(
-        "/usr/bin/env", ["python3", SupportProcess.folder + "/wire.py"] + arguments)
+        "/usr/bin/env",
+        ["python3", SupportProcess.folder + "/wire.py"] + arguments
+    )
     let port = try server.start()
     let client = try CurlClient(settings: settings)
     let result: Result<Void, any Error>

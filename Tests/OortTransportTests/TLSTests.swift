@@ -10,7 +10,8 @@ struct TLSTests {
 
     @Test(
         "small calls share one HTTP/2 connection, bodies whole; bulk goes over HTTP/1.1",
-        .enabled(if: nginx != nil, "nginx is not installed"))
+        .enabled(if: nginx != nil, "nginx is not installed")
+    )
     func http2() async throws {
         try await withCertificates { folder in
             var settings = CurlClient.Settings()
@@ -57,7 +58,9 @@ struct TLSTests {
     }
 
     private func withNginx(
-        folder: String, upstream: String, client: CurlClient,
+        folder: String,
+        upstream: String,
+        client: CurlClient,
         _ body: (_ base: String) async throws -> Void
     ) async throws {
         let finder = try SupportProcess(
@@ -65,7 +68,8 @@ struct TLSTests {
             [
                 "python3", "-c",
                 "import socket;print(socket.create_server(('127.0.0.1',0)).getsockname()[1])",
-            ])
+            ]
+        )
         let port = try finder.start()
         finder.stop()
         let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -81,7 +85,9 @@ struct TLSTests {
             """
         try configuration.write(toFile: folder + "/conf", atomically: true, encoding: .utf8)
         let nginx = try SupportProcess(
-            Self.nginx ?? "", ["-p", folder, "-c", folder + "/conf", "-e", folder + "/log"])
+            Self.nginx ?? "",
+            ["-p", folder, "-c", folder + "/conf", "-e", folder + "/log"]
+        )
         try nginx.startSilently()
         defer { nginx.stop() }
         let base = "https://127.0.0.1:\(port)"
@@ -103,7 +109,8 @@ struct TLSTests {
                 }
                 let trusting = try CurlClient(settings: .init(caFile: folder + "/ca.pem"))
                 let answer = try await trusting.send(
-                    request("https://localhost:\(port)/sent", nil))
+                    request("https://localhost:\(port)/sent", nil)
+                )
                 #expect(answer.head.status == 200)
                 await trusting.shutdown()
             }
@@ -145,8 +152,10 @@ struct TLSTests {
             try await withWire(arguments: arguments) { proxy, _ in
                 try await withWire(arguments: arguments + ["--tls"]) { direct, _ in
                     await #expect(processExitsWith: .success) {
-                        [folder = folder as String, proxy = proxy as String,
-                            direct = direct as String] in
+                        [
+                            folder = folder as String, proxy = proxy as String,
+                            direct = direct as String
+                        ] in
                         unsafe setenv("SSL_CERT_FILE", folder + "/ca.pem", 1)
                         unsafe setenv("HTTPS_PROXY", "http://127.0.0.1:\(proxy)", 1)
                         unsafe unsetenv("https_proxy")
@@ -155,11 +164,17 @@ struct TLSTests {
                         let client = try CurlClient()
                         let through = try await client.send(
                             OortTransport.HTTPRequest(
-                                method: "GET", url: "https://cloud.test/sent"))
+                                method: "GET",
+                                url: "https://cloud.test/sent"
+                            )
+                        )
                         #expect(through.head.header("X-Via") == "cloud.test:443")
                         let past = try await client.send(
                             OortTransport.HTTPRequest(
-                                method: "GET", url: "https://localhost:\(direct)/sent"))
+                                method: "GET",
+                                url: "https://localhost:\(direct)/sent"
+                            )
+                        )
                         #expect(past.head.header("X-Via") == "")
                         await client.shutdown()
                     }

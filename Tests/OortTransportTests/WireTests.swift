@@ -22,24 +22,32 @@ struct WireTests {
                 let left = (1 << 18) - Int(place % (1 << 18))
                 bytes += [UInt8](
                     repeating: UInt8(truncatingIfNeeded: place >> 18),
-                    count: min(left, count - bytes.count))
+                    count: min(left, count - bytes.count)
+                )
             }
             return bytes
         }
     }
 
     private func request(
-        _ port: String, _ path: String, body: OortTransport.HTTPRequest.Body = .none,
+        _ port: String,
+        _ path: String,
+        body: OortTransport.HTTPRequest.Body = .none,
         weight: OortTransport.HTTPRequest.Weight = .bulk
     ) -> OortTransport.HTTPRequest {
         var request = OortTransport.HTTPRequest(
-            method: "GET", url: "http://127.0.0.1:\(port)\(path)", body: body, weight: weight)
+            method: "GET",
+            url: "http://127.0.0.1:\(port)\(path)",
+            body: body,
+            weight: weight
+        )
         if case .none = body {} else { request.method = "POST" }
         return request
     }
 
     private func text(
-        _ client: CurlClient, _ request: OortTransport.HTTPRequest
+        _ client: CurlClient,
+        _ request: OortTransport.HTTPRequest
     ) async throws -> String {
         String(decoding: try await client.send(request).body, as: UTF8.self)
     }
@@ -62,9 +70,16 @@ struct WireTests {
             let framed = try await text(
                 client,
                 request(
-                    port, "/hash",
+                    port,
+                    "/hash",
                     body: .framed(
-                        prefix: head, source, 1000..<source.size - 10, suffix: tail)))
+                        prefix: head,
+                        source,
+                        1000..<source.size - 10,
+                        suffix: tail
+                    )
+                )
+            )
             #expect(framed == "\(source.size) \(expected)")
         }
     }
@@ -178,7 +193,8 @@ struct WireTests {
             let source = Generated()
             await #expect {
                 try await client.send(
-                    request(port, "/stop-reading", body: .content(source, 0..<source.size)))
+                    request(port, "/stop-reading", body: .content(source, 0..<source.size))
+                )
             } throws: { isBroken($0, saying: "stalled") }
         }
     }
@@ -195,7 +211,8 @@ struct WireTests {
         try await withWire { port, client in
             await #expect {
                 try await client.send(
-                    OortTransport.HTTPRequest(method: "GET", url: "http://127.0.0.1:1/"))
+                    OortTransport.HTTPRequest(method: "GET", url: "http://127.0.0.1:1/")
+                )
             } throws: { error in
                 guard case TransportError.unreachable? = error as? TransportError else {
                     return false
@@ -217,7 +234,8 @@ struct WireTests {
             let source = Generated(failsFrom: 10 << 20)
             await #expect(throws: TransportError.localContent("disk")) {
                 try await client.send(
-                    request(port, "/hash", body: .content(source, 0..<source.size)))
+                    request(port, "/hash", body: .content(source, 0..<source.size))
+                )
             }
         }
     }
@@ -250,7 +268,9 @@ struct WireTests {
             }
             #expect(bulk.contains("content-length: \(2 << 20)"))
             let small = try await text(
-                client, request(port, "/headers", body: .bytes([]), weight: .small))
+                client,
+                request(port, "/headers", body: .bytes([]), weight: .small)
+            )
             #expect(small.contains("accept-encoding: gzip"))
             #expect(small.contains("content-length: 0"))
             #expect(!small.contains("content-type"))
