@@ -211,13 +211,25 @@ extension Catalog {
         try mutate { transaction in
             let database = transaction.database
             try database.cachedStatement(
-                sql: "UPDATE content SET size = ?, is_open = ? WHERE id = ?"
+                sql: "UPDATE content SET size = ?, is_open = ?, hash = NULL WHERE id = ?"
             ).execute(arguments: [size, isOpen, id.rawValue])
             let row = try database.cachedStatement(
                 sql: "SELECT \(Node.columns) FROM node WHERE staged = ? LIMIT 1"
             ).row([id.rawValue])
             guard let node = row.map(Node.init(row:)) else { return nil }
             return try transaction.setStaged(id, size: size, modified: modified, of: node)
+        }
+    }
+
+    /// Keeps the hash of a staged content that is held still, for the planner; the next
+    /// `recordStaged` forgets it.
+    public func setHash(
+        _ hash: ContentHash, ofStaged id: ContentID
+    ) async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            try transaction.database.execute(
+                sql: "UPDATE content SET hash = ? WHERE id = ? AND is_staged = 1",
+                arguments: [hash.description, id.rawValue])
         }
     }
 

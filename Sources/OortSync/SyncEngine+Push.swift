@@ -68,7 +68,11 @@ extension SyncEngine {
     private func hash(_ content: ContentID) async {
         do throws(ProviderError) {
             let frozen = try await store.freeze(content)
-            store.release(frozen)
+            // Before it is let go: whoever writes from then on makes the hash untrue.
+            defer { store.release(frozen) }
+            try await storedAsync { () throws(CatalogError) in
+                try await self.catalog.setHash(frozen.hash, ofStaged: content)
+            }
             hashing.remove(content)
             planSoon()
         } catch {
