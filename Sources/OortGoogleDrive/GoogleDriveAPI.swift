@@ -15,7 +15,8 @@ public struct GoogleDriveEndpoints: Sendable, Hashable {
     public static let live = GoogleDriveEndpoints(
         api: "https://www.googleapis.com",
         accounts: "https://accounts.google.com",
-        oauth: "https://oauth2.googleapis.com")
+        oauth: "https://oauth2.googleapis.com"
+    )
 
     /// Servers at the given base URLs (no slash at the end).
     public init(api: String, accounts: String, oauth: String) {
@@ -74,7 +75,8 @@ struct GoogleDriveAPI: Sendable {
     }
 
     func send<Result: Decodable>(
-        _ request: HTTPRequest, as type: Result.Type = Result.self
+        _ request: HTTPRequest,
+        as type: Result.Type = Result.self
     ) async throws(ProviderError) -> Result {
         switch try await perform(request) {
         case .success(let response): try decode(response)
@@ -83,19 +85,23 @@ struct GoogleDriveAPI: Sendable {
     }
 
     func decode<Result: Decodable>(
-        _ response: HTTPResponse, as type: Result.Type = Result.self
+        _ response: HTTPResponse,
+        as type: Result.Type = Result.self
     ) throws(ProviderError) -> Result {
         do {
             return try JSONDecoder().decode(Result.self, from: Data(response.body))
         } catch {
             throw ProviderError(
                 .malformedAnswer,
-                detail: "Drive's answer is not a \(Result.self): \(Self.place(of: error))")
+                detail: "Drive's answer is not a \(Result.self): \(Self.place(of: error))"
+            )
         }
     }
 
     func get<Result: Decodable>(
-        _ path: String, _ query: [(String, String)], as type: Result.Type = Result.self
+        _ path: String,
+        _ query: [(String, String)],
+        as type: Result.Type = Result.self
     ) async throws(ProviderError) -> Result {
         try await send(getRequest(path, query))
     }
@@ -114,11 +120,15 @@ struct GoogleDriveAPI: Sendable {
                 ("Content-Type", "application/x-www-form-urlencoded"),
             ],
             body: .bytes(Array(Self.form(query).utf8)),
-            repetition: .harmless)
+            repetition: .harmless
+        )
     }
 
     func request(
-        _ method: String, _ path: String, _ query: [(String, String)], _ body: some Encodable,
+        _ method: String,
+        _ path: String,
+        _ query: [(String, String)],
+        _ body: some Encodable,
         repetition: HTTPRequest.Repetition
     ) throws(ProviderError) -> HTTPRequest {
         HTTPRequest(
@@ -126,7 +136,8 @@ struct GoogleDriveAPI: Sendable {
             url: url(path, query),
             headers: [("Content-Type", "application/json; charset=UTF-8")],
             body: .bytes(try Self.json(body)),
-            repetition: repetition)
+            repetition: repetition
+        )
     }
 
     // MARK: Calls
@@ -140,12 +151,16 @@ struct GoogleDriveAPI: Sendable {
     func metadataV2(_ id: ItemID) async throws(ProviderError) -> DriveFileV2 {
         try await get(
             "/drive/v2/files/\(Self.encoded(id.rawValue))",
-            [("supportsAllDrives", "true"), ("fields", DriveFileV2.fields)])
+            [("supportsAllDrives", "true"), ("fields", DriveFileV2.fields)]
+        )
     }
 
     /// One page of `files.list`; `drive` names the shared drive to search in, nil the user's items.
     func list(
-        _ condition: String, drive: String? = nil, page: String?, orderBy: String? = nil,
+        _ condition: String,
+        drive: String? = nil,
+        page: String?,
+        orderBy: String? = nil,
         pageSize: Int = 1000
     ) async throws(ProviderError) -> DriveFileList {
         var query = [
@@ -197,14 +212,20 @@ struct GoogleDriveAPI: Sendable {
 
     /// Opens a download. What is refused is thrown; 416 is an end, and so an empty stream.
     func download(
-        _ url: String, headers: [(name: String, value: String)] = []
+        _ url: String,
+        headers: [(name: String, value: String)] = []
     ) async throws(ProviderError) -> HTTPStreamedResponse {
         guard endpoints.isTrusted(url) else {
             throw ProviderError(.malformedAnswer, detail: "a link to an unexpected host")
         }
         let request = HTTPRequest(
-            method: "GET", url: url, headers: headers, repetition: .harmless, weight: .bulk,
-            answerTimeout: .seconds(120))
+            method: "GET",
+            url: url,
+            headers: headers,
+            repetition: .harmless,
+            weight: .bulk,
+            answerTimeout: .seconds(120)
+        )
         let response: HTTPStreamedResponse
         do throws(TransportError) {
             response = try await client.stream(request)
@@ -215,7 +236,8 @@ struct GoogleDriveAPI: Sendable {
         default:
             let body = try? await response.body.collect(atMost: 1 << 20)
             throw DriveFailure(
-                status: response.head.status, body: body ?? [],
+                status: response.head.status,
+                body: body ?? [],
                 retryAfter: response.head.retryAfter
             ).error
         }

@@ -12,7 +12,8 @@ extension OAuthService {
             authorizeURL: endpoints.accounts + "/o/oauth2/v2/auth",
             tokenURL: endpoints.oauth + "/token",
             scopes: ["https://www.googleapis.com/auth/drive"],
-            redirect: .anyPort(host: "127.0.0.1", path: "/"))
+            redirect: .anyPort(host: "127.0.0.1", path: "/")
+        )
         service.revocation = .form(url: endpoints.oauth + "/revoke")
         // Unless consent is asked for anew, a second sign-in brings no refresh token.
         service.extraParameters = [("access_type", "offline"), ("prompt", "consent")]

@@ -60,15 +60,21 @@ extension GoogleDriveAPI {
         let response: HTTPResponse
         switch try await perform(
             HTTPRequest(
-                method: "POST", url: url("/batch/drive/v3", []),
+                method: "POST",
+                url: url("/batch/drive/v3", []),
                 headers: [("Content-Type", "multipart/mixed; boundary=\(boundary)")],
-                body: .bytes(body), repetition: .harmless, answerTimeout: .seconds(120)))
+                body: .bytes(body),
+                repetition: .harmless,
+                answerTimeout: .seconds(120)
+            )
+        )
         {
         case .success(let answer): response = answer
         case .refused(let failure): throw failure.error
         }
         var answers = [HTTPResponse?](repeating: nil, count: requests.count)
-        for (index, answer) in BatchAnswer.parts(of: response) where answers.indices.contains(index) {
+        for (index, answer) in BatchAnswer.parts(of: response) where answers.indices.contains(index)
+        {
             answers[index] = answer
         }
         return answers
@@ -118,7 +124,8 @@ enum BatchAnswer {
             index,
             HTTPResponse(
                 head: HTTPResponseHead(status: status, headers: headers, httpVersion: version),
-                body: Array(inner.rest))
+                body: Array(inner.rest)
+            )
         )
     }
 

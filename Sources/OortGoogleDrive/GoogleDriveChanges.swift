@@ -65,7 +65,8 @@ extension GoogleDriveProvider {
         let drives = try await api.drives()
         for drive in drives {
             place.drives.append(
-                .init(drive: drive.id, token: try await api.startPageToken(drive: drive.id)))
+                .init(drive: drive.id, token: try await api.startPageToken(drive: drive.id))
+            )
         }
         place.listings = [.user(page: nil)] + drives.map { .drive($0.id, page: nil) }
         place.isEnumeration = true
@@ -79,7 +80,8 @@ extension GoogleDriveProvider {
 
     /// Reads one page of the first listing that is left.
     private func continueListing(
-        _ cursor: DriveCursor, before earlier: [Change]
+        _ cursor: DriveCursor,
+        before earlier: [Change]
     ) async throws(ProviderError) -> ChangePage {
         var place = cursor
         var next: [DriveCursor.Listing] = []
@@ -94,7 +96,9 @@ extension GoogleDriveProvider {
         case .folders(let folders, let token):
             let parents = folders.map { GoogleDriveAPI.quoted($0) + " in parents" }
             page = try await api.list(
-                "(\(parents.joined(separator: " or "))) and trashed=false", page: token)
+                "(\(parents.joined(separator: " or "))) and trashed=false",
+                page: token
+            )
             let below = (page.files ?? []).filter { $0.mimeType == DriveType.folder }.map(\.id)
             if let token = page.nextPageToken { next = [.folders(folders, page: token)] }
             next += Self.folderListings(below)
@@ -108,14 +112,17 @@ extension GoogleDriveProvider {
             cursor: Cursor(""),
             // The logs have been running meanwhile, so there is always something to read after.
             hasMore: true,
-            isEnumeration: place.isEnumeration)
+            isEnumeration: place.isEnumeration
+        )
         if place.listings.isEmpty { place.isEnumeration = false }
         return try finished(result, at: place, endsEnumeration: cursor.isEnumeration)
     }
 
     /// The page with its cursor; an enumeration's last page says so by having nothing after it.
     private func finished(
-        _ page: ChangePage, at place: DriveCursor, endsEnumeration: Bool
+        _ page: ChangePage,
+        at place: DriveCursor,
+        endsEnumeration: Bool
     ) throws(ProviderError) -> ChangePage {
         var page = page
         page.cursor = try place.cursor()
@@ -151,13 +158,17 @@ extension GoogleDriveProvider {
         let isAtEnd = place.log > place.drives.count
         if isAtEnd { place.log = 0 }
         return ChangePage(
-            changes: withPlace(changes, rootID: rootID), cursor: try place.cursor(),
-            hasMore: !isAtEnd || !place.listings.isEmpty, isEnumeration: false)
+            changes: withPlace(changes, rootID: rootID),
+            cursor: try place.cursor(),
+            hasMore: !isAtEnd || !place.listings.isEmpty,
+            isEnumeration: false
+        )
     }
 
     /// A drive that we were shut out of answers 404; the user's log will tell, or has told.
     private func readLog(
-        _ place: inout DriveCursor, drive: DriveCursor.DriveLog?
+        _ place: inout DriveCursor,
+        drive: DriveCursor.DriveLog?
     ) async throws(ProviderError) -> DriveChangeList {
         do throws(ProviderError) {
             return try await api.changes(token: drive?.token ?? place.user, drive: drive?.drive)
@@ -169,7 +180,9 @@ extension GoogleDriveProvider {
 
     /// One entry of a log in canonical terms.
     private func take(
-        _ entry: DriveChange, into place: inout DriveCursor, rootID: ItemID
+        _ entry: DriveChange,
+        into place: inout DriveCursor,
+        rootID: ItemID
     ) async throws(ProviderError) -> [Change] {
         if entry.changeType == "drive" || entry.changeType == "teamDrive" {
             return try await takeDrive(entry, into: &place, rootID: rootID)
@@ -201,7 +214,9 @@ extension GoogleDriveProvider {
 
     /// A shared drive that was joined, renamed or left.
     private func takeDrive(
-        _ entry: DriveChange, into place: inout DriveCursor, rootID: ItemID
+        _ entry: DriveChange,
+        into place: inout DriveCursor,
+        rootID: ItemID
     ) async throws(ProviderError) -> [Change] {
         guard let id = entry.driveId ?? entry.drive?.id else { return [] }
         guard entry.removed != true, let drive = entry.drive else {
@@ -223,7 +238,9 @@ extension GoogleDriveProvider {
         let isShared = changes.contains {
             if case .changed(let item) = $0 {
                 item.parentID == SyntheticFolder.sharedWithMe.id
-            } else { false }
+            } else {
+                false
+            }
         }
         return (isShared ? [.changed(SyntheticFolder.sharedWithMe.item(in: rootID))] : []) + changes
     }
@@ -237,7 +254,8 @@ extension GoogleDriveProvider {
 
     /// Drive has no long poll: news can only be asked for.
     public func waitForChanges(
-        since cursor: Cursor, atMost limit: Duration
+        since cursor: Cursor,
+        atMost limit: Duration
     ) async throws(ProviderError) -> FeedNews {
         _ = try DriveCursor(cursor)
         do {

@@ -13,8 +13,10 @@ struct DriveFailure: Sendable {
 
     init(_ response: HTTPResponse) {
         self.init(
-            status: response.head.status, body: response.body,
-            retryAfter: response.head.retryAfter)
+            status: response.head.status,
+            body: response.body,
+            retryAfter: response.head.retryAfter
+        )
     }
 
     /// Front-end failures are HTML and upload failures plain text, so JSON is not required.

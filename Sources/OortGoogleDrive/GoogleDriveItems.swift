@@ -101,8 +101,11 @@ extension DriveDrive {
     /// The drive as a folder of "Shared drives". It can be filled, but not moved or trashed.
     var item: Item {
         var item = Item(
-            id: ItemID(id), kind: .folder, fileName: name ?? "Untitled",
-            parentID: SyntheticFolder.sharedDrives.id)
+            id: ItemID(id),
+            kind: .folder,
+            fileName: name ?? "Untitled",
+            parentID: SyntheticFolder.sharedDrives.id
+        )
         item.createdTime = createdTime.flatMap { Timestamp(rfc3339: $0) }
         item.permissions = capabilities?.canAddChildren ?? true ? [.read, .write] : .read
         return item
@@ -149,7 +152,9 @@ enum NativeExports {
         ],
         "script": [
             .init(
-                mimeType: "application/vnd.google-apps.script+json", fileExtension: "json")
+                mimeType: "application/vnd.google-apps.script+json",
+                fileExtension: "json"
+            )
         ],
     ]
 

@@ -2,7 +2,8 @@ public import OortModel
 
 extension GoogleDriveProvider {
     public func children(
-        of folder: ItemReference, page: PageToken?
+        of folder: ItemReference,
+        page: PageToken?
     ) async throws(ProviderError) -> ListingPage {
         let rootID = try await rootID()
         switch SyntheticFolder(folder.id) {
@@ -25,14 +26,17 @@ extension GoogleDriveProvider {
     }
 
     private func listing(
-        _ condition: String, _ page: PageToken?, rootID: ItemID,
+        _ condition: String,
+        _ page: PageToken?,
+        rootID: ItemID,
         where isIncluded: (Item) -> Bool
     ) async throws(ProviderError) -> ListingPage {
         let answer = try await api.list(condition, page: page?.rawValue)
         let items = (answer.files ?? []).compactMap { $0.item(rootID: rootID) }
         return ListingPage(
             items: items.filter(isIncluded),
-            next: answer.nextPageToken.map { PageToken($0) })
+            next: answer.nextPageToken.map { PageToken($0) }
+        )
     }
 
     /// The synthetic folders in which there is something.
@@ -42,7 +46,9 @@ extension GoogleDriveProvider {
         // A page may be empty and still not be the last.
         repeat {
             let shared = try await api.list(
-                "sharedWithMe=true and trashed=false", page: page)
+                "sharedWithMe=true and trashed=false",
+                page: page
+            )
             let isThere = (shared.files ?? []).contains {
                 $0.item(rootID: rootID)?.parentID == SyntheticFolder.sharedWithMe.id
             }
@@ -73,14 +79,16 @@ extension GoogleDriveProvider {
             // Of a drive's root, `files` does not know the drive's name.
             let drive: DriveDrive = try await api.get(
                 "/drive/v3/drives/\(GoogleDriveAPI.encoded(file.id))",
-                [("fields", DriveDrive.fields)])
+                [("fields", DriveDrive.fields)]
+            )
             return drive.item
         }
         return file.item(rootID: rootID) ?? file.item(parent: nil)
     }
 
     public func items(
-        named name: String, in folder: ItemReference
+        named name: String,
+        in folder: ItemReference
     ) async throws(ProviderError) -> [Item] {
         if SyntheticFolder(folder.id) != nil {
             return try await itemsOfSynthetic(folder, named: name)
@@ -95,7 +103,10 @@ extension GoogleDriveProvider {
             let answer: DriveFileList
             do throws(ProviderError) {
                 answer = try await api.list(
-                    condition, page: page?.rawValue, orderBy: "createdTime")
+                    condition,
+                    page: page?.rawValue,
+                    orderBy: "createdTime"
+                )
             } catch {
                 throw error.kind == .notFound
                     ? ProviderError(.parentNotFound, detail: error.detail) : error
@@ -117,7 +128,8 @@ extension GoogleDriveProvider {
     }
 
     private func itemsOfSynthetic(
-        _ folder: ItemReference, named name: String
+        _ folder: ItemReference,
+        named name: String
     ) async throws(ProviderError) -> [Item] {
         var items: [Item] = []
         var page: PageToken?

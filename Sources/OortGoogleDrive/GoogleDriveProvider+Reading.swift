@@ -5,7 +5,9 @@ import Synchronization
 
 extension GoogleDriveProvider {
     public func read(
-        _ item: ItemReference, revision: Revision?, range: Range<Int64>
+        _ item: ItemReference,
+        revision: Revision?,
+        range: Range<Int64>
     ) async throws(ProviderError) -> ByteStream {
         guard !range.isEmpty else { return ByteStream { nil } }
         // Drive cannot be asked for a revision. The check runs beside the download, so that the
@@ -20,26 +22,35 @@ extension GoogleDriveProvider {
     }
 
     private func open(
-        _ item: ItemReference, _ range: Range<Int64>
+        _ item: ItemReference,
+        _ range: Range<Int64>
     ) async -> Result<HTTPStreamedResponse, ProviderError> {
         let url = api.url(
-            api.file(item.id), [("alt", "media"), ("supportsAllDrives", "true")])
+            api.file(item.id),
+            [("alt", "media"), ("supportsAllDrives", "true")]
+        )
         let last = range.upperBound == .max ? "" : String(range.upperBound - 1)
         do throws(ProviderError) {
             return .success(
                 try await api.download(
-                    url, headers: [("Range", "bytes=\(range.lowerBound)-\(last)")]))
+                    url,
+                    headers: [("Range", "bytes=\(range.lowerBound)-\(last)")]
+                )
+            )
         } catch { return .failure(error) }
     }
 
     private func isCurrent(
-        _ revision: Revision?, of id: ItemID
+        _ revision: Revision?,
+        of id: ItemID
     ) async -> Result<Void, ProviderError> {
         guard let revision else { return .success(()) }
         struct Head: Decodable { var headRevisionId: String? }
         do throws(ProviderError) {
             let head: Head = try await api.get(
-                api.file(id), [("supportsAllDrives", "true"), ("fields", "headRevisionId")])
+                api.file(id),
+                [("supportsAllDrives", "true"), ("fields", "headRevisionId")]
+            )
             return head.headRevisionId == revision.rawValue
                 ? .success(())
                 : .failure(.init(.preconditionFailed, detail: "Drive has a newer revision"))
@@ -48,7 +59,8 @@ extension GoogleDriveProvider {
 
     /// Where the body begins: the whole content at 200, what Content-Range says at 206.
     private static func start(
-        of head: HTTPResponseHead, asked: Int64
+        of head: HTTPResponseHead,
+        asked: Int64
     ) throws(ProviderError) -> Int64 {
         guard head.status == 206 else { return 0 }
         guard let field = head.header("Content-Range"), field.hasPrefix("bytes "),
@@ -59,7 +71,8 @@ extension GoogleDriveProvider {
     }
 
     public func export(
-        _ item: ItemReference, to format: ExportFormat
+        _ item: ItemReference,
+        to format: ExportFormat
     ) async throws(ProviderError) -> ByteStream {
         let url = api.url(api.file(item.id, "/export"), [("mimeType", format.mimeType)])
         do throws(ProviderError) {
@@ -76,10 +89,13 @@ extension GoogleDriveProvider {
     }
 
     private func exportByLink(
-        _ item: ItemReference, _ format: ExportFormat
+        _ item: ItemReference,
+        _ format: ExportFormat
     ) async throws(ProviderError) -> ByteStream {
         let links: DriveLinks = try await api.get(
-            api.file(item.id), [("supportsAllDrives", "true"), ("fields", "exportLinks")])
+            api.file(item.id),
+            [("supportsAllDrives", "true"), ("fields", "exportLinks")]
+        )
         guard let link = links.exportLinks?[format.mimeType] else {
             throw ProviderError(.unsupported, detail: "no link to this form")
         }
@@ -87,10 +103,13 @@ extension GoogleDriveProvider {
     }
 
     public func thumbnail(
-        of item: ItemReference, edge: Int
+        of item: ItemReference,
+        edge: Int
     ) async throws(ProviderError) -> ByteStream {
         let links: DriveLinks = try await api.get(
-            api.file(item.id), [("supportsAllDrives", "true"), ("fields", "thumbnailLink")])
+            api.file(item.id),
+            [("supportsAllDrives", "true"), ("fields", "thumbnailLink")]
+        )
         guard let link = links.thumbnailLink else {
             throw ProviderError(.unsupported, detail: "Drive has no picture of it")
         }
@@ -117,7 +136,8 @@ extension ByteStream {
                     let skipped = min(Int64(part.count), window.toSkip)
                     window.toSkip -= skipped
                     let kept = part.dropFirst(Int(skipped)).prefix(
-                        Int(clamping: window.left))
+                        Int(clamping: window.left)
+                    )
                     window.left -= Int64(kept.count)
                     return kept
                 }

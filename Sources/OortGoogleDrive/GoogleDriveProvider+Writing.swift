@@ -17,16 +17,24 @@ extension GoogleDriveProvider {
     private func creation(of folder: NewFolder, id: ItemID) throws(ProviderError) -> HTTPRequest {
         try refuseSynthetic(folder.parent)
         return try api.request(
-            "POST", "/drive/v3/files", GoogleDriveAPI.fileQuery,
+            "POST",
+            "/drive/v3/files",
+            GoogleDriveAPI.fileQuery,
             DriveMetadata(
-                id: id.rawValue, name: folder.name, parents: [folder.parent.id.rawValue],
-                mimeType: DriveType.folder, modifiedTime: Self.spelled(folder.modifiedTime)),
-            repetition: .harmless)
+                id: id.rawValue,
+                name: folder.name,
+                parents: [folder.parent.id.rawValue],
+                mimeType: DriveType.folder,
+                modifiedTime: Self.spelled(folder.modifiedTime)
+            ),
+            repetition: .harmless
+        )
     }
 
     /// A created file as an item. Drive creates in a trashed folder, too, and trashes at once.
     func created(
-        _ file: DriveFile, in parent: ItemReference
+        _ file: DriveFile,
+        in parent: ItemReference
     ) async throws(ProviderError) -> Item {
         guard file.trashed != true else {
             throw ProviderError(.parentNotFound, detail: "the folder is in Drive's trash")
@@ -36,14 +44,17 @@ extension GoogleDriveProvider {
 
     /// What a refused create means: "id in use" is an earlier try that succeeded.
     func createdBefore(
-        _ failure: DriveFailure, id: ItemID, parent: ItemReference
+        _ failure: DriveFailure,
+        id: ItemID,
+        parent: ItemReference
     ) async throws(ProviderError) -> Item {
         let file = try await fileCreatedBefore(failure, id: id)
         return try await created(file, in: parent)
     }
 
     func fileCreatedBefore(
-        _ failure: DriveFailure, id: ItemID
+        _ failure: DriveFailure,
+        id: ItemID
     ) async throws(ProviderError) -> DriveFile {
         switch failure.error.kind {
         case .nameTaken: return try await api.metadata(id)
@@ -71,9 +82,12 @@ extension GoogleDriveProvider {
             }
         }
         return try api.request(
-            "PATCH", api.file(move.item.id), query,
+            "PATCH",
+            api.file(move.item.id),
+            query,
             DriveMetadata(name: move.name, modifiedTime: Self.spelled(move.modifiedTime)),
-            repetition: .harmless)
+            repetition: .harmless
+        )
     }
 
     private func moved(_ file: DriveFile) throws(ProviderError) -> Item {
@@ -121,7 +135,8 @@ extension GoogleDriveProvider {
     }
 
     private static func check(
-        _ file: DriveFile, is revision: Revision
+        _ file: DriveFile,
+        is revision: Revision
     ) throws(ProviderError) {
         guard file.trashed == true || file.headRevisionId == revision.rawValue else {
             throw ProviderError(.preconditionFailed, detail: "Drive has a newer revision")
@@ -131,9 +146,12 @@ extension GoogleDriveProvider {
     private func request(for deletion: Deletion) throws(ProviderError) -> HTTPRequest {
         try refuseSynthetic(deletion.item)
         return try api.request(
-            "PATCH", api.file(deletion.item.id),
-            [("supportsAllDrives", "true"), ("fields", "id")], DriveMetadata(trashed: true),
-            repetition: .harmless)
+            "PATCH",
+            api.file(deletion.item.id),
+            [("supportsAllDrives", "true"), ("fields", "id")],
+            DriveMetadata(trashed: true),
+            repetition: .harmless
+        )
     }
 
     public func copy(_ copy: Copy) async throws(ProviderError) -> Item {
@@ -155,21 +173,30 @@ extension GoogleDriveProvider {
             item.clientModifiedTime?.truncated(to: .milliseconds) != time
         else { return item }
         return try await setAttributes(
-            of: ItemReference(id: item.id, path: .root), to: AttributeChange(modifiedTime: time))
+            of: ItemReference(id: item.id, path: .root),
+            to: AttributeChange(modifiedTime: time)
+        )
     }
 
     private func request(for copy: Copy, id: ItemID?) throws(ProviderError) -> HTTPRequest {
         try api.request(
-            "POST", api.file(copy.item.id, "/copy"), GoogleDriveAPI.fileQuery,
+            "POST",
+            api.file(copy.item.id, "/copy"),
+            GoogleDriveAPI.fileQuery,
             DriveMetadata(
-                id: id?.rawValue, name: copy.name, parents: [copy.parent.id.rawValue],
-                modifiedTime: Self.spelled(copy.modifiedTime)),
-            repetition: id == nil ? .onlyIfNotDone : .harmless)
+                id: id?.rawValue,
+                name: copy.name,
+                parents: [copy.parent.id.rawValue],
+                modifiedTime: Self.spelled(copy.modifiedTime)
+            ),
+            repetition: id == nil ? .onlyIfNotDone : .harmless
+        )
     }
 
     /// Copies of native documents cannot be given an id.
     private func copyNative(
-        _ copy: Copy, _ failure: DriveFailure
+        _ copy: Copy,
+        _ failure: DriveFailure
     ) async throws(ProviderError) -> DriveFile {
         let source = try await api.metadata(copy.item.id)
         guard source.item(parent: nil).kind == .nativeDocument else { throw failure.error }
@@ -177,16 +204,22 @@ extension GoogleDriveProvider {
     }
 
     public func setAttributes(
-        of item: ItemReference, to change: AttributeChange
+        of item: ItemReference,
+        to change: AttributeChange
     ) async throws(ProviderError) -> Item {
         try refuseSynthetic(item)
         let file: DriveFile = try await api.send(
             try api.request(
-                "PATCH", api.file(item.id), GoogleDriveAPI.fileQuery,
+                "PATCH",
+                api.file(item.id),
+                GoogleDriveAPI.fileQuery,
                 DriveMetadata(
                     modifiedTime: Self.spelled(change.modifiedTime),
-                    description: change.description),
-                repetition: .harmless))
+                    description: change.description
+                ),
+                repetition: .harmless
+            )
+        )
         return try moved(file)
     }
 
@@ -245,8 +278,10 @@ extension GoogleDriveProvider {
             guarded.map { deletions[$0].item.id }
         ) { id in
             HTTPRequest(
-                method: "GET", url: api.url(api.file(id), GoogleDriveAPI.fileQuery),
-                repetition: .harmless)
+                method: "GET",
+                url: api.url(api.file(id), GoogleDriveAPI.fileQuery),
+                repetition: .harmless
+            )
         } result: { _, response throws(ProviderError) in
             try api.decode(response)
         } alone: { id throws(ProviderError) in

@@ -50,9 +50,14 @@ public final class GoogleDriveProvider: Provider {
             return name.utf8.count > 32767 || depth >= 100 ? .tooLong : nil
         }
         var traits = ProviderTraits(
-            addressing: .id, names: names, hashAlgorithm: .md5,
-            largestSimpleUpload: 5_000_000, largestFile: 5 << 40,
-            uploadPartMultiple: partMultiple, uploadPartSize: partSize)
+            addressing: .id,
+            names: names,
+            hashAlgorithm: .md5,
+            largestSimpleUpload: 5_000_000,
+            largestFile: 5 << 40,
+            uploadPartMultiple: partMultiple,
+            uploadPartSize: partSize
+        )
         traits.batchSizes.createFolder = 100
         traits.batchSizes.move = 100
         traits.batchSizes.delete = 100
@@ -77,18 +82,25 @@ public final class GoogleDriveProvider: Provider {
 
     public func identity() async throws(ProviderError) -> AccountIdentity {
         let about: DriveAbout = try await api.get(
-            "/drive/v3/about", [("fields", "user(displayName,emailAddress,permissionId)")])
+            "/drive/v3/about",
+            [("fields", "user(displayName,emailAddress,permissionId)")]
+        )
         guard let user = about.user, let id = user.permissionId ?? user.emailAddress else {
             throw ProviderError(.malformedAnswer, detail: "an account without a user")
         }
         return AccountIdentity(
-            id: id, displayName: user.displayName ?? user.emailAddress ?? id,
-            email: user.emailAddress, rootID: try await rootID())
+            id: id,
+            displayName: user.displayName ?? user.emailAddress ?? id,
+            email: user.emailAddress,
+            rootID: try await rootID()
+        )
     }
 
     public func quota() async throws(ProviderError) -> Quota {
         let about: DriveAbout = try await api.get(
-            "/drive/v3/about", [("fields", "storageQuota(limit,usage)")])
+            "/drive/v3/about",
+            [("fields", "storageQuota(limit,usage)")]
+        )
         guard let used = about.storageQuota?.usage.flatMap({ Int64($0) }) else {
             throw ProviderError(.malformedAnswer, detail: "a quota without usage")
         }
@@ -102,7 +114,9 @@ public final class GoogleDriveProvider: Provider {
         if let id = known.withLock({ $0.rootID }) { return id }
         struct OnlyID: Decodable { var id: String }
         let root: OnlyID = try await api.get(
-            api.file(ItemID("root")), [("supportsAllDrives", "true"), ("fields", "id")])
+            api.file(ItemID("root")),
+            [("supportsAllDrives", "true"), ("fields", "id")]
+        )
         let id = ItemID(root.id)
         known.withLock { $0.rootID = id }
         return id
@@ -119,7 +133,9 @@ public final class GoogleDriveProvider: Provider {
         var ids = kept
         while ids.count < count {
             let answer: DriveGeneratedIDs = try await api.get(
-                "/drive/v3/files/generateIds", [("count", "1000"), ("fields", "ids")])
+                "/drive/v3/files/generateIds",
+                [("count", "1000"), ("fields", "ids")]
+            )
             guard !answer.ids.isEmpty else {
                 throw ProviderError(.malformedAnswer, detail: "no ids were generated")
             }

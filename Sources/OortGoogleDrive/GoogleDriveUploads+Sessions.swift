@@ -25,7 +25,9 @@ extension GoogleDriveProvider {
     /// service has confirmed is told to the observer before the next part goes out.
     /// Source: developers.google.com/workspace/drive/api/guides/manage-uploads.
     func sendInParts(
-        _ upload: Upload, _ observer: any UploadObserver, opening: SessionOpening?,
+        _ upload: Upload,
+        _ observer: any UploadObserver,
+        opening: SessionOpening?,
         replacing: Revision? = nil
     ) async throws(ProviderError) -> UploadAnswer {
         let session: DriveSession
@@ -68,16 +70,24 @@ extension GoogleDriveProvider {
                 fruitless = count > confirmed ? 0 : fruitless + 1
                 if fruitless > 4 {
                     throw ProviderError(
-                        .outcomeUnknown(retryAfter: nil), detail: "the upload session stands still")
+                        .outcomeUnknown(retryAfter: nil),
+                        detail: "the upload session stands still"
+                    )
                 }
                 if count != confirmed {
                     confirmed = count
                     observer.sent(count)
                     await observer.sessionChanged(
-                        try session.session(confirmed: count, expires: expires))
+                        try session.session(confirmed: count, expires: expires)
+                    )
                 }
                 state = try await sendPart(
-                    from: count, of: upload, to: session, replacing: revision, observer)
+                    from: count,
+                    of: upload,
+                    to: session,
+                    replacing: revision,
+                    observer
+                )
             }
         }
     }
@@ -85,10 +95,12 @@ extension GoogleDriveProvider {
     private struct Refusal: Error { var failure: DriveFailure }
 
     private func open(
-        _ opening: SessionOpening, _ upload: Upload
+        _ opening: SessionOpening,
+        _ upload: Upload
     ) async throws(ProviderError) -> Result<DriveSession, Refusal> {
         var request = HTTPRequest(
-            method: opening.method, url: opening.url,
+            method: opening.method,
+            url: opening.url,
             headers: [
                 ("Content-Type", "application/json; charset=UTF-8"),
                 ("X-Upload-Content-Type", upload.mimeType ?? "application/octet-stream"),
@@ -96,7 +108,8 @@ extension GoogleDriveProvider {
             ],
             body: .bytes(opening.metadata),
             // A session that nobody fills leaves nothing behind.
-            repetition: .harmless)
+            repetition: .harmless
+        )
         if let ifMatch = opening.ifMatch { request.headers.append(("If-Match", ifMatch)) }
         switch try await api.perform(request) {
         case .success(let response):
@@ -104,13 +117,17 @@ extension GoogleDriveProvider {
                 throw ProviderError(.malformedAnswer, detail: "an upload session without a URI")
             }
             return .success(
-                DriveSession(uri: uri, id: opening.id.rawValue, isV2: opening.isV2))
+                DriveSession(uri: uri, id: opening.id.rawValue, isV2: opening.isV2)
+            )
         case .refused(let failure): return .failure(Refusal(failure: failure))
         }
     }
 
     private func sendPart(
-        from start: Int64, of upload: Upload, to session: DriveSession, replacing: Revision?,
+        from start: Int64,
+        of upload: Upload,
+        to session: DriveSession,
+        replacing: Revision?,
         _ observer: any UploadObserver
     ) async throws(ProviderError) -> SessionState {
         guard start < upload.size else { return try await status(of: session, size: upload.size) }
@@ -125,28 +142,39 @@ extension GoogleDriveProvider {
             }
         }
         var request = HTTPRequest(
-            method: "PUT", url: session.uri,
+            method: "PUT",
+            url: session.uri,
             headers: [("Content-Range", "bytes \(start)-\(end - 1)/\(upload.size)")],
             body: .content(upload.content, start..<end),
             // Not repeated blindly: the status tells where to go on.
-            repetition: .onlyIfNotDone, weight: .bulk, answerTimeout: .seconds(300))
+            repetition: .onlyIfNotDone,
+            weight: .bulk,
+            answerTimeout: .seconds(300)
+        )
         request.onSent = { observer.sent(min(start + $0, end)) }
         return try await state(after: request, session)
     }
 
     private func status(
-        of session: DriveSession, size: Int64
+        of session: DriveSession,
+        size: Int64
     ) async throws(ProviderError) -> SessionState {
         try await state(
             after: HTTPRequest(
-                method: "PUT", url: session.uri,
+                method: "PUT",
+                url: session.uri,
                 headers: [("Content-Range", "bytes */\(size)"), ("Content-Length", "0")],
-                body: .bytes([]), repetition: .harmless, answerTimeout: .seconds(120)),
-            session)
+                body: .bytes([]),
+                repetition: .harmless,
+                answerTimeout: .seconds(120)
+            ),
+            session
+        )
     }
 
     private func state(
-        after request: HTTPRequest, _ session: DriveSession
+        after request: HTTPRequest,
+        _ session: DriveSession
     ) async throws(ProviderError) -> SessionState {
         let response: HTTPResponse
         do throws(TransportError) {
@@ -180,7 +208,9 @@ extension GoogleDriveProvider {
     /// A session's last word. What refuses the content for good is told as it is; the rest means
     /// that the session is gone, which a new one mends.
     private func ended(
-        _ failure: DriveFailure, isResumed: Bool, _ observer: any UploadObserver
+        _ failure: DriveFailure,
+        isResumed: Bool,
+        _ observer: any UploadObserver
     ) async throws(ProviderError) -> UploadAnswer {
         await observer.sessionChanged(nil)
         switch failure.error.kind {

@@ -25,13 +25,16 @@ struct DriveSession: Codable {
     func session(confirmed: Int64, expires: Timestamp?) throws(ProviderError) -> UploadSession {
         UploadSession(
             state: String(decoding: try GoogleDriveAPI.json(self), as: UTF8.self),
-            confirmedBytes: confirmed, expires: expires)
+            confirmedBytes: confirmed,
+            expires: expires
+        )
     }
 }
 
 extension GoogleDriveProvider {
     public func upload(
-        _ upload: Upload, observer: any UploadObserver
+        _ upload: Upload,
+        observer: any UploadObserver
     ) async throws(ProviderError) -> Item {
         let file: DriveFile
         switch upload.target {
@@ -52,7 +55,9 @@ extension GoogleDriveProvider {
     /// Content that arrived damaged is at once replaced by the right one, while nobody but us
     /// knows its revision.
     private func repaired(
-        _ file: DriveFile, _ upload: Upload, _ observer: any UploadObserver
+        _ file: DriveFile,
+        _ upload: Upload,
+        _ observer: any UploadObserver
     ) async throws(ProviderError) -> DriveFile {
         if Self.isContent(of: upload, file) { return file }
         guard let damaged = file.headRevisionId else {
@@ -61,7 +66,11 @@ extension GoogleDriveProvider {
         var again = upload
         again.session = nil
         let second = try await replace(
-            ItemReference(id: ItemID(file.id), path: .root), Revision(damaged), again, observer)
+            ItemReference(id: ItemID(file.id), path: .root),
+            Revision(damaged),
+            again,
+            observer
+        )
         guard Self.isContent(of: upload, second) else {
             throw ProviderError(.contentDamaged, detail: "Drive holds MD5 other than was sent")
         }
@@ -75,31 +84,55 @@ extension GoogleDriveProvider {
     // MARK: New items
 
     private func create(
-        _ upload: Upload, id: ItemID, parent: ItemReference, _ observer: any UploadObserver
+        _ upload: Upload,
+        id: ItemID,
+        parent: ItemReference,
+        _ observer: any UploadObserver
     ) async throws(ProviderError) -> DriveFile {
         guard case .create(_, let name, _) = upload.target else {
             throw ProviderError(.badRequest, detail: "not a new item")
         }
         let metadata = try GoogleDriveAPI.json(
             DriveMetadata(
-                id: id.rawValue, name: name, parents: [parent.id.rawValue],
-                mimeType: Self.mediaType(upload), modifiedTime: Self.spelled(upload.modifiedTime)))
+                id: id.rawValue,
+                name: name,
+                parents: [parent.id.rawValue],
+                mimeType: Self.mediaType(upload),
+                modifiedTime: Self.spelled(upload.modifiedTime)
+            )
+        )
         let answer: UploadAnswer
         if isSimple(upload) {
             let url = api.url(
                 "/upload/drive/v3/files",
-                [("uploadType", "multipart")] + GoogleDriveAPI.fileQuery)
+                [("uploadType", "multipart")] + GoogleDriveAPI.fileQuery
+            )
             answer = try await sendWhole(
-                upload, method: "POST", url: url, metadata: metadata, ifMatch: nil, observer)
+                upload,
+                method: "POST",
+                url: url,
+                metadata: metadata,
+                ifMatch: nil,
+                observer
+            )
         } else {
             let url = api.url(
                 "/upload/drive/v3/files",
-                [("uploadType", "resumable")] + GoogleDriveAPI.fileQuery)
+                [("uploadType", "resumable")] + GoogleDriveAPI.fileQuery
+            )
             answer = try await sendInParts(
-                upload, observer,
+                upload,
+                observer,
                 opening: SessionOpening(
-                    method: "POST", url: url, metadata: metadata, ifMatch: nil, id: id,
-                    isV2: false, revision: nil))
+                    method: "POST",
+                    url: url,
+                    metadata: metadata,
+                    ifMatch: nil,
+                    id: id,
+                    isV2: false,
+                    revision: nil
+                )
+            )
         }
         switch answer {
         case .file(let file): return file
@@ -107,7 +140,9 @@ extension GoogleDriveProvider {
             let file = try await fileCreatedBefore(failure, id: id)
             guard Self.isContent(of: upload, file), file.trashed != true else {
                 throw ProviderError(
-                    .preconditionFailed, detail: "an earlier try's item has changed since")
+                    .preconditionFailed,
+                    detail: "an earlier try's item has changed since"
+                )
             }
             return file
         }
@@ -118,7 +153,9 @@ extension GoogleDriveProvider {
     /// v3 has no precondition, so this one call goes by v2, whose ETag changes with any change of
     /// the item: when it fails, the head revision tells whether the content changed.
     private func replace(
-        _ item: ItemReference, _ revision: Revision?, _ upload: Upload,
+        _ item: ItemReference,
+        _ revision: Revision?,
+        _ upload: Upload,
         _ observer: any UploadObserver
     ) async throws(ProviderError) -> DriveFile {
         if upload.session != nil, let file = try await continued(upload, observer) { return file }
@@ -133,9 +170,12 @@ extension GoogleDriveProvider {
             // PUT replaces all metadata, so what is to stay goes along; the ETag guards it.
             let metadata = try GoogleDriveAPI.json(
                 DriveMetadataV2(
-                    title: current.title, description: current.description,
+                    title: current.title,
+                    description: current.description,
                     mimeType: Self.mediaType(upload) ?? current.mimeType,
-                    modifiedDate: Self.spelled(upload.modifiedTime)))
+                    modifiedDate: Self.spelled(upload.modifiedTime)
+                )
+            )
             let path = "/upload/drive/v2/files/\(GoogleDriveAPI.encoded(item.id.rawValue))"
             let query = [
                 ("supportsAllDrives", "true"),
@@ -145,18 +185,29 @@ extension GoogleDriveProvider {
             let answer: UploadAnswer
             if isSimple(upload) {
                 answer = try await sendWhole(
-                    upload, method: "PUT",
+                    upload,
+                    method: "PUT",
                     url: api.url(path, [("uploadType", "multipart")] + query),
-                    metadata: metadata, ifMatch: etag, observer)
+                    metadata: metadata,
+                    ifMatch: etag,
+                    observer
+                )
             } else {
                 var fresh = upload
                 fresh.session = nil
                 answer = try await sendInParts(
-                    fresh, observer,
+                    fresh,
+                    observer,
                     opening: SessionOpening(
-                        method: "PUT", url: api.url(path, [("uploadType", "resumable")] + query),
-                        metadata: metadata, ifMatch: etag, id: item.id, isV2: true,
-                        revision: revision))
+                        method: "PUT",
+                        url: api.url(path, [("uploadType", "resumable")] + query),
+                        metadata: metadata,
+                        ifMatch: etag,
+                        id: item.id,
+                        isV2: true,
+                        revision: revision
+                    )
+                )
             }
             switch answer {
             case .file(let file): return file
@@ -169,7 +220,8 @@ extension GoogleDriveProvider {
 
     /// Goes on with an interrupted session of a replacement.
     private func continued(
-        _ upload: Upload, _ observer: any UploadObserver
+        _ upload: Upload,
+        _ observer: any UploadObserver
     ) async throws(ProviderError) -> DriveFile? {
         guard case .replace(_, let revision) = upload.target else { return nil }
         switch try await sendInParts(upload, observer, opening: nil, replacing: revision) {
@@ -193,7 +245,11 @@ extension GoogleDriveProvider {
     /// Metadata and content in one request. It can be repeated: a create has its id, a replacement
     /// its precondition.
     private func sendWhole(
-        _ upload: Upload, method: String, url: String, metadata: [UInt8], ifMatch: String?,
+        _ upload: Upload,
+        method: String,
+        url: String,
+        metadata: [UInt8],
+        ifMatch: String?,
         _ observer: any UploadObserver
     ) async throws(ProviderError) -> UploadAnswer {
         let boundary = "oort-upload-boundary-5b7e90"
@@ -202,12 +258,19 @@ extension GoogleDriveProvider {
             Array("--\(boundary)\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n".utf8)
             + metadata + Array("\r\n--\(boundary)\r\nContent-Type: \(type)\r\n\r\n".utf8)
         var request = HTTPRequest(
-            method: method, url: url,
+            method: method,
+            url: url,
             headers: [("Content-Type", "multipart/related; boundary=\(boundary)")],
             body: .framed(
-                prefix: prefix, upload.content, 0..<upload.size,
-                suffix: Array("\r\n--\(boundary)--\r\n".utf8)),
-            repetition: .harmless, weight: .bulk, answerTimeout: .seconds(300))
+                prefix: prefix,
+                upload.content,
+                0..<upload.size,
+                suffix: Array("\r\n--\(boundary)--\r\n".utf8)
+            ),
+            repetition: .harmless,
+            weight: .bulk,
+            answerTimeout: .seconds(300)
+        )
         if let ifMatch { request.headers.append(("If-Match", ifMatch)) }
         let before = Int64(prefix.count)
         let size = upload.size

@@ -89,13 +89,26 @@ struct DriveFileV2: Decodable, Sendable {
     /// The same file in v3's words.
     var v3: DriveFile {
         DriveFile(
-            id: id, name: title, mimeType: mimeType, parents: parents.map { $0.map(\.id) },
-            description: description, originalFilename: originalFilename,
-            createdTime: createdDate, modifiedTime: modifiedDate, size: fileSize,
-            md5Checksum: md5Checksum, headRevisionId: headRevisionId, version: version,
-            trashed: labels?.trashed, driveId: driveId, ownedByMe: ownedByMe,
-            sharedWithMeTime: sharedWithMeDate, hasThumbnail: thumbnailLink != nil,
-            shortcutDetails: nil, capabilities: capabilities)
+            id: id,
+            name: title,
+            mimeType: mimeType,
+            parents: parents.map { $0.map(\.id) },
+            description: description,
+            originalFilename: originalFilename,
+            createdTime: createdDate,
+            modifiedTime: modifiedDate,
+            size: fileSize,
+            md5Checksum: md5Checksum,
+            headRevisionId: headRevisionId,
+            version: version,
+            trashed: labels?.trashed,
+            driveId: driveId,
+            ownedByMe: ownedByMe,
+            sharedWithMeTime: sharedWithMeDate,
+            hasThumbnail: thumbnailLink != nil,
+            shortcutDetails: nil,
+            capabilities: capabilities
+        )
     }
 }
 

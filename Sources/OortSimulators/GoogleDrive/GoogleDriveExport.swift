@@ -20,7 +20,8 @@ enum GoogleDriveExport {
         case "image/svg+xml":
             return Array(
                 ("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"200\" height=\"100\"><text "
-                    + "x=\"10\" y=\"50\">\(escaped(item.name))</text></svg>\n").utf8)
+                    + "x=\"10\" y=\"50\">\(escaped(item.name))</text></svg>\n").utf8
+            )
         case "image/png": return SamplePicture(width: 64, height: 48, seed: 5).png
         case "image/jpeg": return SamplePicture(width: 64, height: 48, seed: 5).jpeg
         case "application/zip", "application/epub+zip":
@@ -36,7 +37,9 @@ enum GoogleDriveExport {
 
     private static func escaped(_ text: String) -> String {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(
-            ">", with: "&gt;")
+            ">",
+            with: "&gt;"
+        )
     }
 
     private static func html(_ lines: [String]) -> String {
@@ -49,9 +52,12 @@ enum GoogleDriveExport {
     private static let mediaType = "application/vnd.openxmlformats-officedocument."
 
     private static func package(
-        main: String, type: String, _ parts: [(name: String, type: String?, text: String)]
+        main: String,
+        type: String,
+        _ parts: [(name: String, type: String?, text: String)]
     ) -> [UInt8] {
-        var types = "<Default Extension=\"rels\" ContentType="
+        var types =
+            "<Default Extension=\"rels\" ContentType="
             + "\"application/vnd.openxmlformats-package.relationships+xml\"/>"
         types += "<Override PartName=\"/\(main)\" ContentType=\"\(mediaType)\(type)\"/>"
         for part in parts {
@@ -73,10 +79,12 @@ enum GoogleDriveExport {
             ),
         ]
         return StoredZip.archive(
-            (fixed + parts.map { ($0.name, head + $0.text) }).map { ($0.0, Array($0.1.utf8)) })
+            (fixed + parts.map { ($0.name, head + $0.text) }).map { ($0.0, Array($0.1.utf8)) }
+        )
     }
 
-    private static func relations(_ entries: [(id: String, type: String, target: String)]) -> String {
+    private static func relations(_ entries: [(id: String, type: String, target: String)]) -> String
+    {
         "<Relationships xmlns=\"\(packageTypes)relationships\">"
             + entries.map {
                 "<Relationship Id=\"\($0.id)\" Type=\"\(office)relationships/\($0.type)\" "
@@ -90,13 +98,15 @@ enum GoogleDriveExport {
             "<w:p><w:r><w:t xml:space=\"preserve\">\(escaped($0))</w:t></w:r></w:p>"
         }.joined()
         return package(
-            main: "word/document.xml", type: "wordprocessingml.document.main+xml",
+            main: "word/document.xml",
+            type: "wordprocessingml.document.main+xml",
             [
                 (
                     "word/document.xml", nil,
                     "<w:document xmlns:w=\"\(space)\"><w:body>\(text)</w:body></w:document>"
                 )
-            ])
+            ]
+        )
     }
 
     private static func spreadsheet(_ lines: [String]) -> [UInt8] {
@@ -108,7 +118,8 @@ enum GoogleDriveExport {
                 }.joined() + "</row>"
         }.joined()
         return package(
-            main: "xl/workbook.xml", type: "spreadsheetml.sheet.main+xml",
+            main: "xl/workbook.xml",
+            type: "spreadsheetml.sheet.main+xml",
             [
                 (
                     "xl/workbook.xml", nil,
@@ -123,7 +134,8 @@ enum GoogleDriveExport {
                     "xl/worksheets/sheet1.xml", "spreadsheetml.worksheet+xml",
                     "<worksheet xmlns=\"\(space)\"><sheetData>\(rows)</sheetData></worksheet>"
                 ),
-            ])
+            ]
+        )
     }
 
     private static func presentation(_ lines: [String]) -> [UInt8] {
@@ -138,7 +150,8 @@ enum GoogleDriveExport {
             "<p:sp><p:nvSpPr><p:cNvPr id=\"2\" name=\"Text\"/><p:cNvSpPr/><p:nvPr/></p:nvSpPr>"
             + "<p:spPr/><p:txBody><a:bodyPr/>\(text)</p:txBody></p:sp>"
         return package(
-            main: "ppt/presentation.xml", type: "presentationml.presentation.main+xml",
+            main: "ppt/presentation.xml",
+            type: "presentationml.presentation.main+xml",
             [
                 (
                     "ppt/presentation.xml", nil,
@@ -153,7 +166,8 @@ enum GoogleDriveExport {
                     "ppt/slides/slide1.xml", "presentationml.slide+xml",
                     "<p:sld \(names)><p:cSld><p:spTree>\(group)\(shape)</p:spTree></p:cSld></p:sld>"
                 ),
-            ])
+            ]
+        )
     }
 
     private static func pdf(_ lines: [String]) -> [UInt8] {
@@ -179,10 +193,12 @@ enum GoogleDriveExport {
         file += "xref\n0 \(objects.count + 1)\n0000000000 65535 f \n"
         for offset in offsets {
             let digits = String(offset)
-            file += String(repeating: "0", count: max(0, 10 - digits.count)) + digits
+            file +=
+                String(repeating: "0", count: max(0, 10 - digits.count)) + digits
                 + " 00000 n \n"
         }
-        file += "trailer\n<< /Size \(objects.count + 1) /Root 1 0 R >>\nstartxref\n\(start)\n%%EOF\n"
+        file +=
+            "trailer\n<< /Size \(objects.count + 1) /Root 1 0 R >>\nstartxref\n\(start)\n%%EOF\n"
         return Array(file.utf8)
     }
 }

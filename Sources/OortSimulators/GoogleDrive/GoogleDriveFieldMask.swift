@@ -62,7 +62,8 @@ struct GoogleDriveFieldMask {
     }
 
     private static func check(
-        _ selection: Selection, against schema: GoogleDriveSchema
+        _ selection: Selection,
+        against schema: GoogleDriveSchema
     ) throws(Invalid) {
         guard case .some(let names) = selection else { return }
         for (name, below) in names {
@@ -125,12 +126,14 @@ struct GoogleDriveSchema: Sendable {
     }
 
     private static let user = GoogleDriveSchema(
-        "kind displayName photoLink me permissionId emailAddress")
+        "kind displayName photoLink me permissionId emailAddress"
+    )
     static let permission = GoogleDriveSchema(
         """
         kind id type emailAddress domain role allowFileDiscovery displayName photoLink \
         expirationTime permissionDetails deleted pendingOwner view teamDrivePermissionDetails
-        """)
+        """
+    )
     private static let capabilities = GoogleDriveSchema(
         """
         canAcceptOwnership canAddChildren canAddFolderFromAnotherDrive canAddMyDriveParent \
@@ -145,7 +148,8 @@ struct GoogleDriveSchema: Sendable {
         canRemoveChildren canRemoveContentRestriction canRemoveMyDriveParent canRename canShare \
         canTrash canTrashChildren canUntrash canDisableInheritedPermissions \
         canEnableInheritedPermissions canChangeItemDownloadRestriction
-        """)
+        """
+    )
     private static let shortcut = GoogleDriveSchema("targetId targetMimeType targetResourceKey")
 
     static let file = GoogleDriveSchema(
@@ -163,9 +167,12 @@ struct GoogleDriveSchema: Sendable {
         [
             "owners": user, "lastModifyingUser": user, "sharingUser": user, "trashingUser": user,
             "capabilities": capabilities, "permissions": permission, "shortcutDetails": shortcut,
-        ])
+        ]
+    )
     static let fileList = GoogleDriveSchema(
-        "kind nextPageToken incompleteSearch", ["files": file])
+        "kind nextPageToken incompleteSearch",
+        ["files": file]
+    )
     static let fileV2 = GoogleDriveSchema(
         """
         kind id etag title mimeType description alternateLink createdDate modifiedDate \
@@ -178,21 +185,26 @@ struct GoogleDriveSchema: Sendable {
             "owners": user, "labels": GoogleDriveSchema("starred hidden trashed restricted viewed"),
             "parents": GoogleDriveSchema("kind id selfLink parentLink isRoot"),
             "capabilities": capabilities, "shortcutDetails": shortcut,
-        ])
+        ]
+    )
     private static let driveFields = """
         kind id name createdTime themeId colorRgb backgroundImageLink backgroundImageFile hidden \
         orgUnitId restrictions
         """
     static let drive = GoogleDriveSchema(driveFields, ["capabilities": .open])
     static let driveList = GoogleDriveSchema(
-        "kind nextPageToken", ["drives": drive, "teamDrives": drive])
+        "kind nextPageToken",
+        ["drives": drive, "teamDrives": drive]
+    )
     static let changeList = GoogleDriveSchema(
         "kind nextPageToken newStartPageToken",
         [
             "changes": GoogleDriveSchema(
                 "kind type changeType removed time fileId driveId teamDriveId",
-                ["file": file, "drive": drive, "teamDrive": drive])
-        ])
+                ["file": file, "drive": drive, "teamDrive": drive]
+            )
+        ]
+    )
     static let about = GoogleDriveSchema(
         """
         kind maxImportSizes maxUploadSize appInstalled folderColorPalette driveThemes \
@@ -201,16 +213,24 @@ struct GoogleDriveSchema: Sendable {
         [
             "user": user,
             "storageQuota": GoogleDriveSchema(
-                "limit usage usageInDrive usageInDriveTrash"),
-        ])
+                "limit usage usageInDrive usageInDriveTrash"
+            ),
+        ]
+    )
     static let revision = GoogleDriveSchema(
         """
         kind id mimeType modifiedTime keepForever published publishedLink publishAuto \
         publishedOutsideDomain originalFilename md5Checksum size exportLinks
-        """, ["lastModifyingUser": user])
+        """,
+        ["lastModifyingUser": user]
+    )
     static let revisionList = GoogleDriveSchema(
-        "kind nextPageToken", ["revisions": revision])
+        "kind nextPageToken",
+        ["revisions": revision]
+    )
     static let permissionList = GoogleDriveSchema(
-        "kind nextPageToken", ["permissions": permission])
+        "kind nextPageToken",
+        ["permissions": permission]
+    )
     static let any = GoogleDriveSchema.open
 }

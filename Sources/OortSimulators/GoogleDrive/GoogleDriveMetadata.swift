@@ -29,8 +29,10 @@ struct GoogleDriveMetadata: Sendable {
                 || (isUpdate ? Self.writableInUpdate : Self.writableInCreate).contains(field)
             guard isWritable || value == .null else {
                 throw GoogleDriveSimulator.Failure(
-                    403, "fieldNotWritable",
-                    "The resource body includes fields which are not directly writable.")
+                    403,
+                    "fieldNotWritable",
+                    "The resource body includes fields which are not directly writable."
+                )
             }
         }
         id = fields["id"]?.text
@@ -74,7 +76,8 @@ struct GoogleDriveMetadata: Sendable {
     ]
 
     private static func time(
-        _ value: JSON?, _ field: String
+        _ value: JSON?,
+        _ field: String
     ) throws(GoogleDriveSimulator.Failure) -> Timestamp? {
         guard let text = value?.text else { return nil }
         guard let time = Timestamp(rfc3339: text) else { throw .invalid(field) }

@@ -272,7 +272,9 @@ indirect enum GoogleDriveQuery {
     }
 
     private static func compare(
-        _ time: Timestamp, _ comparator: Comparator, _ wanted: Timestamp
+        _ time: Timestamp,
+        _ comparator: Comparator,
+        _ wanted: Timestamp
     ) -> Bool {
         switch comparator {
         case .equal: time == wanted
@@ -286,8 +288,11 @@ indirect enum GoogleDriveQuery {
     }
 
     private static func matches(
-        _ item: SimulatedItem, _ facts: GoogleDriveFacts, _ field: String,
-        _ comparator: Comparator, _ wanted: String
+        _ item: SimulatedItem,
+        _ facts: GoogleDriveFacts,
+        _ field: String,
+        _ comparator: Comparator,
+        _ wanted: String
     ) -> Bool {
         switch field {
         case "name":

@@ -72,7 +72,9 @@ enum GoogleDriveType {
 extension GoogleDriveSimulator {
     /// What the service says about an item: the wanted fields, in v3's words.
     func resource(
-        of item: SimulatedItem, in tree: SimulatedTree, for request: SimulatorRequest,
+        of item: SimulatedItem,
+        in tree: SimulatedTree,
+        for request: SimulatorRequest,
         mask: GoogleDriveFieldMask
     ) -> JSON {
         let root = tree.root(of: item.id)
@@ -122,7 +124,8 @@ extension GoogleDriveSimulator {
             fields["shortcutDetails"] = [
                 "targetId": .string(target),
                 "targetMimeType": .string(
-                    tree.item(target).map { GoogleDriveType.of($0) } ?? "application/octet-stream"),
+                    tree.item(target).map { GoogleDriveType.of($0) } ?? "application/octet-stream"
+                ),
             ]
         case .nativeDocument:
             // Quota use, not the length of anything that can be read.
@@ -130,18 +133,22 @@ extension GoogleDriveSimulator {
             let types = GoogleDriveType.exports[mimeType] ?? []
             if !types.isEmpty {
                 fields["exportLinks"] = .object(
-                    Dictionary(uniqueKeysWithValues: types.map { ($0, link($0, item, request)) }))
+                    Dictionary(uniqueKeysWithValues: types.map { ($0, link($0, item, request)) })
+                )
             }
         }
         if hasThumbnail(item) {
             fields["thumbnailLink"] = .string(
-                request.url(host: "lh3.googleusercontent.com", path: "/thumb/\(item.id)=s220"))
+                request.url(host: "lh3.googleusercontent.com", path: "/thumb/\(item.id)=s220")
+            )
         }
         return mask.applied(to: .object(fields))
     }
 
     private func addContent(
-        of item: SimulatedItem, to fields: inout [String: JSON], for request: SimulatorRequest,
+        of item: SimulatedItem,
+        to fields: inout [String: JSON],
+        for request: SimulatorRequest,
         mask: GoogleDriveFieldMask
     ) {
         let content = item.head?.content ?? Self.emptyContent
@@ -154,7 +161,8 @@ extension GoogleDriveSimulator {
             fields["fullFileExtension"] = .string(ending)
         }
         fields["webContentLink"] = .string(
-            request.url(host: "drive.google.com", path: "/uc?id=\(item.id)&export=download"))
+            request.url(host: "drive.google.com", path: "/uc?id=\(item.id)&export=download")
+        )
         if mask.wants("md5Checksum") { fields["md5Checksum"] = .string(content.md5) }
         if mask.wants("sha1Checksum") { fields["sha1Checksum"] = .string(content.sha1) }
         if mask.wants("sha256Checksum") { fields["sha256Checksum"] = .string(content.sha256) }
@@ -164,12 +172,17 @@ extension GoogleDriveSimulator {
         let type = type.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? type
         return .string(
             request.url(
-                host: "docs.google.com", path: "/feeds/download/export?id=\(item.id)&type=\(type)"))
+                host: "docs.google.com",
+                path: "/feeds/download/export?id=\(item.id)&type=\(type)"
+            )
+        )
     }
 
     /// The same item in v2's words.
     func resourceV2(
-        of item: SimulatedItem, in tree: SimulatedTree, for request: SimulatorRequest,
+        of item: SimulatedItem,
+        in tree: SimulatedTree,
+        for request: SimulatorRequest,
         mask: GoogleDriveFieldMask
     ) -> JSON {
         let v3 = resource(of: item, in: tree, for: request, mask: .everything)
@@ -202,7 +215,8 @@ extension GoogleDriveSimulator {
                     "kind": "drive#parentReference", "id": $0,
                     "isRoot": .bool($0.text == tree.rootID),
                 ]
-            })
+            }
+        )
         return mask.applied(to: .object(fields))
     }
 

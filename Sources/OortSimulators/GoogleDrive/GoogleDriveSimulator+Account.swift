@@ -8,7 +8,9 @@ extension GoogleDriveSimulator {
     func batch(_ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
         guard
             let parts = MultipartBody.parts(
-                of: request.bytes, type: request.header("Content-Type") ?? "")
+                of: request.bytes,
+                type: request.header("Content-Type") ?? ""
+            )
         else { throw Failure(400, "badRequest", "Failed to parse batch request.") }
         guard parts.count <= 100 else {
             throw Failure(400, "badRequest", "The batch request exceeds the maximum of 100 calls.")
@@ -34,11 +36,13 @@ extension GoogleDriveSimulator {
         return SimulatorAnswer(
             status: 200,
             headers: [("Content-Type", "multipart/mixed; boundary=\(boundary)")],
-            body: .bytes(body))
+            body: .bytes(body)
+        )
     }
 
     private func answer(
-        toInner part: MultipartBody.Part, of outer: SimulatorRequest
+        toInner part: MultipartBody.Part,
+        of outer: SimulatorRequest
     ) -> SimulatorAnswer {
         let data = Data(part.body)
         guard let lineEnd = data.firstIndex(of: 10),
@@ -59,9 +63,15 @@ extension GoogleDriveSimulator {
             return (name: sides.first ?? "", value: sides.count > 1 ? sides[1] : "")
         }
         let request = SimulatorRequest(
-            method: String(words[0]), host: outer.host, rawPath: target.percentEncodedPath,
-            query: query, rawQuery: target.percentEncodedQuery ?? "", headers: headers,
-            origin: outer.origin, bytes: inner.body)
+            method: String(words[0]),
+            host: outer.host,
+            rawPath: target.percentEncodedPath,
+            query: query,
+            rawQuery: target.percentEncodedQuery ?? "",
+            headers: headers,
+            origin: outer.origin,
+            bytes: inner.body
+        )
         if request.query("alt") == "media" || request.rawPath.hasPrefix("/upload")
             || request.rawPath.hasPrefix("/batch")
         {
@@ -76,16 +86,20 @@ extension GoogleDriveSimulator {
 
     func revisions(_ id: String, _ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
         let mask = try mask(
-            request, GoogleDriveSchema.revisionList,
-            default: "kind,nextPageToken,revisions(kind,id,mimeType,modifiedTime)")
+            request,
+            GoogleDriveSchema.revisionList,
+            default: "kind,nextPageToken,revisions(kind,id,mimeType,modifiedTime)"
+        )
         return try account.withTree { tree throws(Failure) in
             let item = try self.visible(id, in: tree, request)
             return .json(
                 mask.applied(to: [
                     "kind": "drive#revisionList",
                     "revisions": .array(
-                        item.revisions.map { self.resource(of: $0, in: item) }),
-                ]))
+                        item.revisions.map { self.resource(of: $0, in: item) }
+                    ),
+                ])
+            )
         }
     }
 
@@ -107,7 +121,9 @@ extension GoogleDriveSimulator {
     }
 
     func revision(
-        _ revisionID: String, of id: String, _ request: SimulatorRequest
+        _ revisionID: String,
+        of id: String,
+        _ request: SimulatorRequest
     ) throws(Failure) -> SimulatorAnswer {
         let item = try account.withTree { tree throws(Failure) in
             try self.visible(id, in: tree, request)
@@ -116,7 +132,10 @@ extension GoogleDriveSimulator {
             throw Failure(404, "notFound", "Revision not found: \(revisionID).")
         }
         let mask = try mask(
-            request, GoogleDriveSchema.revision, default: "kind,id,mimeType,modifiedTime")
+            request,
+            GoogleDriveSchema.revision,
+            default: "kind,id,mimeType,modifiedTime"
+        )
         switch request.method {
         case "GET":
             guard request.query("alt") == "media" else {
@@ -124,8 +143,10 @@ extension GoogleDriveSimulator {
             }
             guard isKept(revisionID, item) || item.head?.id == revisionID else {
                 throw Failure(
-                    403, "download_restricted_for_revision",
-                    "The revision is not kept forever and cannot be downloaded.")
+                    403,
+                    "download_restricted_for_revision",
+                    "The revision is not kept forever and cannot be downloaded."
+                )
             }
             return try content(revision.content, type: GoogleDriveType.of(item), request)
         case "PATCH":
@@ -134,8 +155,10 @@ extension GoogleDriveSimulator {
             }
             guard keeps || !isKept(revisionID, item) else {
                 throw Failure(
-                    400, "illegalKeepForeverModification",
-                    "The keepForever field cannot be set to false.")
+                    400,
+                    "illegalKeepForeverModification",
+                    "The keepForever field cannot be set to false."
+                )
             }
             let changed = account.withTree { tree in
                 tree.update(id) { item in
@@ -146,7 +169,10 @@ extension GoogleDriveSimulator {
             return .json(mask.applied(to: resource(of: revision, in: changed ?? item)))
         default:
             throw Failure(
-                403, "revisionDeletionNotSupported", "Revisions cannot be deleted here.")
+                403,
+                "revisionDeletionNotSupported",
+                "Revisions cannot be deleted here."
+            )
         }
     }
 
@@ -160,7 +186,10 @@ extension GoogleDriveSimulator {
             guard self.role(on: item, in: tree) >= .writer else { throw .noPermission }
             if request.method == "POST" {
                 let mask = try self.mask(
-                    request, GoogleDriveSchema.permission, default: "kind,id,type,role")
+                    request,
+                    GoogleDriveSchema.permission,
+                    default: "kind,id,type,role"
+                )
                 guard request.json?["type"]?.text == "anyone" else {
                     throw Failure(400, "invalidSharingRequest", "Only links can be shared here.")
                 }
@@ -168,8 +197,10 @@ extension GoogleDriveSimulator {
                 return .json(mask.applied(to: public_))
             }
             let mask = try self.mask(
-                request, GoogleDriveSchema.permissionList,
-                default: "kind,nextPageToken,permissions(kind,id,type,role)")
+                request,
+                GoogleDriveSchema.permissionList,
+                default: "kind,nextPageToken,permissions(kind,id,type,role)"
+            )
             var all: [JSON] = [
                 [
                     "kind": "drive#permission", "id": "10769150350006150715113", "type": "user",
@@ -179,12 +210,15 @@ extension GoogleDriveSimulator {
             ]
             if item.extra["isPublic"]?.bool == true { all.append(public_) }
             return .json(
-                mask.applied(to: ["kind": "drive#permissionList", "permissions": .array(all)]))
+                mask.applied(to: ["kind": "drive#permissionList", "permissions": .array(all)])
+            )
         }
     }
 
     func permission(
-        _ permission: String, of id: String, _ request: SimulatorRequest
+        _ permission: String,
+        of id: String,
+        _ request: SimulatorRequest
     ) throws(Failure) -> SimulatorAnswer {
         guard request.method == "DELETE", permission == "anyoneWithLink" else {
             throw Failure(404, "notFound", "Permission not found: \(permission).")
@@ -200,10 +234,15 @@ extension GoogleDriveSimulator {
 
     func authorizePage(_ request: SimulatorRequest) -> SimulatorAnswer {
         var answer = SimulatedOAuth.authorize(
-            request, tokens: account.tokens, isOffline: request.query("access_type") == "offline")
+            request,
+            tokens: account.tokens,
+            isOffline: request.query("access_type") == "offline"
+        )
         if let index = answer.headers.firstIndex(where: { $0.name == "Location" }) {
-            let scope = (request.query("scope") ?? "").addingPercentEncoding(
-                withAllowedCharacters: .alphanumerics) ?? ""
+            let scope =
+                (request.query("scope") ?? "").addingPercentEncoding(
+                    withAllowedCharacters: .alphanumerics
+                ) ?? ""
             answer.headers[index].value +=
                 "&iss=https%3A%2F%2Faccounts.google.com&scope=\(scope)&authuser=0&prompt=consent"
         }
@@ -217,7 +256,9 @@ extension GoogleDriveSimulator {
                 [
                     "error": "invalid_request",
                     "error_description": "client_secret is missing.",
-                ], status: 400)
+                ],
+                status: 400
+            )
         }
         switch SimulatedOAuth.token(request, tokens: account.tokens) {
         case .success(let issued):
@@ -242,7 +283,8 @@ extension GoogleDriveSimulator {
         guard account.tokens.revoke(token) else {
             return .json(
                 ["error": "invalid_token", "error_description": "Token expired or revoked"],
-                status: 400)
+                status: 400
+            )
         }
         return .json([:])
     }
@@ -258,12 +300,16 @@ extension GoogleDriveSimulator {
                 [
                     "error": "invalid_scope",
                     "error_description": "Invalid device flow scope: \(scopes.first ?? "")",
-                ], status: 400)
+                ],
+                status: 400
+            )
         }
         guard
             let answer = SimulatedOAuth.deviceCode(
-                request, tokens: account.tokens,
-                verificationURI: "https://www.google.com/device")
+                request,
+                tokens: account.tokens,
+                verificationURI: "https://www.google.com/device"
+            )
         else { return .json(["error": "invalid_request"], status: 400) }
         return .json(answer)
     }

@@ -5,8 +5,11 @@ extension GoogleDriveSimulator {
     func about(_ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
         guard request.query("fields") != nil else {
             throw Failure(
-                400, "required",
-                "The 'fields' parameter is required for this method.", location: "fields")
+                400,
+                "required",
+                "The 'fields' parameter is required for this method.",
+                location: "fields"
+            )
         }
         let mask = try mask(request, GoogleDriveSchema.about, default: "*")
         let (used, inTrash) = account.withTree { tree in
@@ -29,7 +32,8 @@ extension GoogleDriveSimulator {
                 "maxUploadSize": "5242880000000", "appInstalled": true, "canCreateDrives": true,
                 "exportFormats": lists(GoogleDriveType.exports),
                 "importFormats": lists(GoogleDriveType.imports),
-            ]))
+            ])
+        )
     }
 
     func generateIDs(_ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
@@ -48,8 +52,10 @@ extension GoogleDriveSimulator {
 
     func drives(_ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
         let mask = try mask(
-            request, GoogleDriveSchema.driveList,
-            default: "kind,nextPageToken,drives(kind,id,name),teamDrives(kind,id,name)")
+            request,
+            GoogleDriveSchema.driveList,
+            default: "kind,nextPageToken,drives(kind,id,name),teamDrives(kind,id,name)"
+        )
         let ids = state.withLock { $0.drives }.sorted()
         let all = account.withTree { tree in
             ids.compactMap { tree.item($0) }.map { self.resource(ofDrive: $0) }
@@ -57,14 +63,19 @@ extension GoogleDriveSimulator {
         return .json(
             mask.applied(to: [
                 "kind": "drive#driveList", "drives": .array(all), "teamDrives": .array(all),
-            ]))
+            ])
+        )
     }
 
     func drive(_ id: String, _ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
         let mask = try mask(request, GoogleDriveSchema.drive, default: "kind,id,name")
         guard drive(id) != nil, let item = account.withTree({ $0.item(id) }) else {
             throw Failure(
-                404, "notFound", "Shared drive not found: \(id)", location: "driveId")
+                404,
+                "notFound",
+                "Shared drive not found: \(id)",
+                location: "driveId"
+            )
         }
         return .json(mask.applied(to: resource(ofDrive: item)))
     }
@@ -94,13 +105,19 @@ extension GoogleDriveSimulator {
 
     func changes(_ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
         let mask = try mask(
-            request, GoogleDriveSchema.changeList,
+            request,
+            GoogleDriveSchema.changeList,
             default: "kind,nextPageToken,newStartPageToken,changes(kind,changeType,removed,"
-                + "time,fileId,file(kind,id,name,mimeType))")
+                + "time,fileId,file(kind,id,name,mimeType))"
+        )
         let driveID = request.query("driveId")
         if let driveID, drive(driveID) == nil {
             throw Failure(
-                404, "notFound", "Shared drive not found: \(driveID)", location: "driveId")
+                404,
+                "notFound",
+                "Shared drive not found: \(driveID)",
+                location: "driveId"
+            )
         }
         let size = try pageSize(request)
         return try account.withTree { tree throws(Failure) in
@@ -124,7 +141,10 @@ extension GoogleDriveSimulator {
 
     /// What a log says of an item: its present state, or that it is no longer in this log.
     private func entry(
-        _ id: String, log: String?, in tree: SimulatedTree, _ request: SimulatorRequest,
+        _ id: String,
+        log: String?,
+        in tree: SimulatedTree,
+        _ request: SimulatorRequest,
         _ mask: GoogleDriveFieldMask
     ) -> JSON? {
         guard let item = tree.item(id) else {

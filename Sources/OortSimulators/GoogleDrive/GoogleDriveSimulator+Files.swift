@@ -6,9 +6,12 @@ extension GoogleDriveSimulator {
     private static let briefFile = "kind,id,name,mimeType"
 
     func answer(
-        with item: SimulatedItem, in tree: SimulatedTree, _ request: SimulatorRequest
+        with item: SimulatedItem,
+        in tree: SimulatedTree,
+        _ request: SimulatorRequest
     ) throws(Failure) -> SimulatorAnswer {
-        let brief = drive(tree.root(of: item.id)) == nil
+        let brief =
+            drive(tree.root(of: item.id)) == nil
             ? Self.briefFile : Self.briefFile + ",driveId,teamDriveId"
         let mask = try mask(request, GoogleDriveSchema.file, default: brief)
         return .json(resource(of: item, in: tree, for: request, mask: mask))
@@ -20,7 +23,10 @@ extension GoogleDriveSimulator {
         if request.query("alt") == "media" { return try download(id, request) }
         return try account.withTree { tree throws(Failure) in
             try self.answer(
-                with: try self.visible(id, in: tree, request), in: tree, request)
+                with: try self.visible(id, in: tree, request),
+                in: tree,
+                request
+            )
         }
     }
 
@@ -30,38 +36,53 @@ extension GoogleDriveSimulator {
             let item = try self.visible(id, in: tree, request)
             return .json(
                 self.resourceV2(of: item, in: tree, for: request, mask: mask),
-                headers: [("ETag", Self.etag(of: item))])
+                headers: [("ETag", Self.etag(of: item))]
+            )
         }
     }
 
     private func download(
-        _ id: String, _ request: SimulatorRequest
+        _ id: String,
+        _ request: SimulatorRequest
     ) throws(Failure) -> SimulatorAnswer {
         // rclone downloads from shared drives without supportsAllDrives, and has for years.
         guard let item = account.withTree({ $0.item(id) }) else { throw .notFound(id) }
         guard item.kind == .file else {
             throw Failure(
-                403, "fileNotDownloadable",
+                403,
+                "fileNotDownloadable",
                 "Only files with binary content can be downloaded. Use Export with Docs Editors "
-                    + "files.", location: "alt")
+                    + "files.",
+                location: "alt"
+            )
         }
         if item.extra["isAbusive"]?.bool == true, request.query("acknowledgeAbuse") != "true" {
             throw Failure(
-                403, "cannotDownloadAbusiveFile",
-                "This file has been identified as malware or spam and cannot be downloaded.")
+                403,
+                "cannotDownloadAbusiveFile",
+                "This file has been identified as malware or spam and cannot be downloaded."
+            )
         }
         return try content(
-            item.head?.content ?? Self.emptyContent, type: GoogleDriveType.of(item), request)
+            item.head?.content ?? Self.emptyContent,
+            type: GoogleDriveType.of(item),
+            request
+        )
     }
 
     func content(
-        _ content: SimulatedContent, type: String, _ request: SimulatorRequest
+        _ content: SimulatedContent,
+        type: String,
+        _ request: SimulatorRequest
     ) throws(Failure) -> SimulatorAnswer {
         let answer = SimulatorAnswer.content(content, for: request, type: type)
         guard answer.status == 416 else { return answer }
         throw Failure(
-            416, "requestedRangeNotSatisfiable", "Request range not satisfiable",
-            location: "Range")
+            416,
+            "requestedRangeNotSatisfiable",
+            "Request range not satisfiable",
+            location: "Range"
+        )
     }
 
     func export(_ id: String, _ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
@@ -75,10 +96,16 @@ extension GoogleDriveSimulator {
         let bytes = try exported(item, as: type)
         guard bytes.count <= 10_000_000 else {
             throw Failure(
-                403, "exportSizeLimitExceeded", "This file is too large to be exported.")
+                403,
+                "exportSizeLimitExceeded",
+                "This file is too large to be exported."
+            )
         }
         return SimulatorAnswer(
-            status: 200, headers: [("Content-Type", type)], body: .chunked(bytes))
+            status: 200,
+            headers: [("Content-Type", type)],
+            body: .chunked(bytes)
+        )
     }
 
     func exportLink(_ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
@@ -86,8 +113,10 @@ extension GoogleDriveSimulator {
             let item = account.withTree({ $0.item(id) })
         else { throw .notFound("") }
         return SimulatorAnswer(
-            status: 200, headers: [("Content-Type", type)],
-            body: .chunked(try exported(item, as: type)))
+            status: 200,
+            headers: [("Content-Type", type)],
+            body: .chunked(try exported(item, as: type))
+        )
     }
 
     private func exported(_ item: SimulatedItem, as type: String) throws(Failure) -> [UInt8] {
@@ -96,8 +125,11 @@ extension GoogleDriveSimulator {
         }
         guard GoogleDriveType.exports[GoogleDriveType.of(item)]?.contains(type) == true else {
             throw Failure(
-                400, "badRequest", "The requested conversion is not supported.",
-                location: "convertTo")
+                400,
+                "badRequest",
+                "The requested conversion is not supported.",
+                location: "convertTo"
+            )
         }
         return GoogleDriveExport.bytes(of: item, as: type)
     }
@@ -107,8 +139,10 @@ extension GoogleDriveSimulator {
             hasThumbnail(item)
         else { throw .notFound(id) }
         return SimulatorAnswer(
-            status: 200, headers: [("Content-Type", GoogleDriveType.of(item))],
-            body: .content(head.content, 0..<head.content.size))
+            status: 200,
+            headers: [("Content-Type", GoogleDriveType.of(item))],
+            body: .content(head.content, 0..<head.content.size)
+        )
     }
 
     // MARK: Writing
@@ -116,9 +150,11 @@ extension GoogleDriveSimulator {
     func create(_ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
         if request.query("uploadType") != nil {
             throw Failure(
-                400, "wrongUrlForUpload",
+                400,
+                "wrongUrlForUpload",
                 "Uploads must be sent to the upload URL. Re-send this request to "
-                    + "https://www.googleapis.com/upload/drive/v3/files")
+                    + "https://www.googleapis.com/upload/drive/v3/files"
+            )
         }
         let metadata = try GoogleDriveMetadata(request.bytes)
         return try account.withTree { tree throws(Failure) in
@@ -129,8 +165,10 @@ extension GoogleDriveSimulator {
 
     /// Makes an item as create and upload do; `content` is nil where none was sent.
     func create(
-        _ metadata: GoogleDriveMetadata, content: SimulatedContent?,
-        in tree: inout SimulatedTree, _ request: SimulatorRequest
+        _ metadata: GoogleDriveMetadata,
+        content: SimulatedContent?,
+        in tree: inout SimulatedTree,
+        _ request: SimulatorRequest
     ) throws(Failure) -> SimulatedItem {
         let parent = try parent(of: metadata, in: tree, request)
         let id = try newID(metadata, tree)
@@ -144,7 +182,10 @@ extension GoogleDriveSimulator {
             }
             if case .shortcut = found.kind {
                 throw Failure(
-                    400, "shortcutTargetInvalid", "Shortcuts cannot target other shortcuts.")
+                    400,
+                    "shortcutTargetInvalid",
+                    "Shortcuts cannot target other shortcuts."
+                )
             }
             kind = .shortcut(target: target)
         case .some(let type) where type.hasPrefix(GoogleDriveType.prefix):
@@ -160,8 +201,12 @@ extension GoogleDriveSimulator {
         let isFile = kind == .file
         let stored = isFile || content != nil ? content ?? Self.emptyContent : nil
         let item = tree.create(
-            metadata.name.flatMap { $0.isEmpty ? nil : $0 } ?? "Untitled", in: parent, kind: kind,
-            content: stored, modifiedTime: metadata.modifiedTime, id: id
+            metadata.name.flatMap { $0.isEmpty ? nil : $0 } ?? "Untitled",
+            in: parent,
+            kind: kind,
+            content: stored,
+            modifiedTime: metadata.modifiedTime,
+            id: id
         ) { item in
             if isFile { item.mimeType = type ?? GoogleDriveType.guess(item.name) }
             if let type, case .nativeDocument = kind { item.mimeType = type }
@@ -176,39 +221,55 @@ extension GoogleDriveSimulator {
     }
 
     private func parent(
-        of metadata: GoogleDriveMetadata, in tree: SimulatedTree, _ request: SimulatorRequest
+        of metadata: GoogleDriveMetadata,
+        in tree: SimulatedTree,
+        _ request: SimulatorRequest
     ) throws(Failure) -> String {
         let parents = metadata.parents ?? [tree.rootID]
         guard parents.count <= 1 else {
             throw Failure(
-                403, "cannotAddParent", "A file cannot have more than one parent.")
+                403,
+                "cannotAddParent",
+                "A file cannot have more than one parent."
+            )
         }
         let folder = try visible(parents.first ?? tree.rootID, in: tree, request)
         guard folder.isFolder else {
             throw Failure(
-                403, "parentNotAFolder", "The specified parent is not a folder.",
-                location: "parents")
+                403,
+                "parentNotAFolder",
+                "The specified parent is not a folder.",
+                location: "parents"
+            )
         }
         guard role(on: folder, in: tree) >= .writer else {
             throw Failure(
-                403, "insufficientParentPermissions",
-                "Insufficient permissions for the specified parent.")
+                403,
+                "insufficientParentPermissions",
+                "Insufficient permissions for the specified parent."
+            )
         }
         guard (tree.path(of: folder.id)?.count ?? 0) < 100 else {
             throw Failure(
-                403, "myDriveHierarchyDepthLimitExceeded",
-                "Your My Drive folders are nested too deep.")
+                403,
+                "myDriveHierarchyDepthLimitExceeded",
+                "Your My Drive folders are nested too deep."
+            )
         }
         return folder.id
     }
 
     private func newID(
-        _ metadata: GoogleDriveMetadata, _ tree: SimulatedTree
+        _ metadata: GoogleDriveMetadata,
+        _ tree: SimulatedTree
     ) throws(Failure) -> String? {
         guard let id = metadata.id else { return nil }
         if tree.item(id) != nil {
             throw Failure(
-                409, "fileIdInUse", "A file already exists with the provided ID.")
+                409,
+                "fileIdInUse",
+                "A file already exists with the provided ID."
+            )
         }
         guard state.withLock({ $0.generatedIDs.contains(id) }) else {
             throw .invalid("id", "The provided file ID is not usable.")
@@ -220,8 +281,10 @@ extension GoogleDriveSimulator {
     func checkRoom(for bytes: Int64) throws(Failure) {
         guard bytes == 0 || account.hasRoom(for: bytes) else {
             throw Failure(
-                403, "storageQuotaExceeded",
-                "The user's Drive storage quota has been exceeded.")
+                403,
+                "storageQuotaExceeded",
+                "The user's Drive storage quota has been exceeded."
+            )
         }
     }
 
@@ -236,7 +299,9 @@ extension GoogleDriveSimulator {
     }
 
     func checkMayWrite(
-        _ item: SimulatedItem, _ metadata: GoogleDriveMetadata, in tree: SimulatedTree
+        _ item: SimulatedItem,
+        _ metadata: GoogleDriveMetadata,
+        in tree: SimulatedTree
     ) throws(Failure) {
         let needed: Role = metadata.trashed == nil ? .writer : .owner
         guard role(on: item, in: tree) >= needed else { throw .noPermission }
@@ -247,7 +312,9 @@ extension GoogleDriveSimulator {
 
     /// Name, place, trash and the other fields of an update, in one step.
     func place(
-        _ item: SimulatedItem, _ metadata: GoogleDriveMetadata, in tree: inout SimulatedTree,
+        _ item: SimulatedItem,
+        _ metadata: GoogleDriveMetadata,
+        in tree: inout SimulatedTree,
         _ request: SimulatorRequest
     ) throws(Failure) {
         let added = request.query("addParents")?.split(separator: ",").map(String.init) ?? []
@@ -263,29 +330,42 @@ extension GoogleDriveSimulator {
             let folder = try visible(id, in: tree, request)
             guard folder.isFolder else {
                 throw Failure(
-                    403, "parentNotAFolder", "The specified parent is not a folder.",
-                    location: "addParents")
+                    403,
+                    "parentNotAFolder",
+                    "The specified parent is not a folder.",
+                    location: "addParents"
+                )
             }
             guard role(on: item, in: tree) == .owner else {
                 throw Failure(
-                    403, "cannotAddParent", "Increasing the number of parents is not allowed.")
+                    403,
+                    "cannotAddParent",
+                    "Increasing the number of parents is not allowed."
+                )
             }
             guard role(on: folder, in: tree) >= .writer else {
                 throw Failure(
-                    403, "insufficientParentPermissions",
-                    "Insufficient permissions for the specified parent.")
+                    403,
+                    "insufficientParentPermissions",
+                    "Insufficient permissions for the specified parent."
+                )
             }
             guard !tree.lies(folder.id, in: item.id) else {
                 throw Failure(
-                    400, "badRequest", "Bad Request. User message: \"Cannot make a folder a "
-                        + "descendant of itself.\"")
+                    400,
+                    "badRequest",
+                    "Bad Request. User message: \"Cannot make a folder a "
+                        + "descendant of itself.\""
+                )
             }
             let from = tree.root(of: item.id)
             let to = tree.root(of: folder.id)
             if from != to, item.isFolder, drive(to) != nil {
                 throw Failure(
-                    403, "teamDrivesFolderMoveInNotSupported",
-                    "Moving folders into shared drives is not supported.")
+                    403,
+                    "teamDrivesFolderMoveInNotSupported",
+                    "Moving folders into shared drives is not supported."
+                )
             }
             if from != to {
                 let log = drive(from) ?? "user"

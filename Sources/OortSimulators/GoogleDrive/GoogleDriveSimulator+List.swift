@@ -5,8 +5,10 @@ import Synchronization
 extension GoogleDriveSimulator {
     func list(_ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
         let mask = try mask(
-            request, GoogleDriveSchema.fileList,
-            default: "kind,nextPageToken,incompleteSearch,files(kind,id,name,mimeType)")
+            request,
+            GoogleDriveSchema.fileList,
+            default: "kind,nextPageToken,incompleteSearch,files(kind,id,name,mimeType)"
+        )
         let size = try pageSize(request)
         let includesDrives = [
             request.query("includeItemsFromAllDrives"), request.query("includeTeamDriveItems"),
@@ -14,7 +16,8 @@ extension GoogleDriveSimulator {
         if includesDrives, !supportsAllDrives(request) {
             throw .invalid(
                 "includeItemsFromAllDrives",
-                "The includeItemsFromAllDrives parameter must be accompanied by supportsAllDrives.")
+                "The includeItemsFromAllDrives parameter must be accompanied by supportsAllDrives."
+            )
         }
         let query = try query(request)
         let corpora = request.query("corpora") ?? "user"
@@ -25,8 +28,13 @@ extension GoogleDriveSimulator {
         let order = try order(request, query)
         return try account.withTree { tree throws(Failure) in
             var found = try self.matches(
-                query, corpora: corpora, drive: driveID, includesDrives: includesDrives, in: tree,
-                request)
+                query,
+                corpora: corpora,
+                drive: driveID,
+                includesDrives: includesDrives,
+                in: tree,
+                request
+            )
             order(&found)
             let start = try Self.offset(request.query("pageToken"), below: found)
             let page = found[start...].prefix(size)
@@ -34,7 +42,8 @@ extension GoogleDriveSimulator {
             var answer: [String: JSON] = [
                 "kind": "drive#fileList", "incompleteSearch": false,
                 "files": .array(
-                    page.map { self.resource(of: $0, in: tree, for: request, mask: fileMask) }),
+                    page.map { self.resource(of: $0, in: tree, for: request, mask: fileMask) }
+                ),
             ]
             if page.endIndex < found.endIndex, let last = page.last {
                 answer["nextPageToken"] = .string("~!!~AI9\(page.endIndex).\(last.id)")
@@ -45,7 +54,8 @@ extension GoogleDriveSimulator {
 
     /// Where a page begins: after the item that ended the one before, if that is still there.
     private static func offset(
-        _ token: String?, below found: [SimulatedItem]
+        _ token: String?,
+        below found: [SimulatedItem]
     ) throws(Failure) -> Int {
         guard let token else { return 0 }
         guard token.hasPrefix("~!!~AI9"), let dot = token.firstIndex(of: "."),
@@ -64,8 +74,12 @@ extension GoogleDriveSimulator {
     }
 
     private func matches(
-        _ query: GoogleDriveQuery?, corpora: String, drive: String?, includesDrives: Bool,
-        in tree: SimulatedTree, _ request: SimulatorRequest
+        _ query: GoogleDriveQuery?,
+        corpora: String,
+        drive: String?,
+        includesDrives: Bool,
+        in tree: SimulatedTree,
+        _ request: SimulatorRequest
     ) throws(Failure) -> [SimulatedItem] {
         if let drive, self.drive(drive) == nil {
             throw Failure(404, "notFound", "Shared drive not found: \(drive)", location: "driveId")
@@ -98,7 +112,10 @@ extension GoogleDriveSimulator {
     }
 
     private func facts(
-        of item: SimulatedItem, home: String?, in tree: SimulatedTree, _ query: GoogleDriveQuery
+        of item: SimulatedItem,
+        home: String?,
+        in tree: SimulatedTree,
+        _ query: GoogleDriveQuery
     ) -> GoogleDriveFacts {
         var text = ""
         if query.hasFullText {
@@ -108,15 +125,19 @@ extension GoogleDriveSimulator {
             }
         }
         return GoogleDriveFacts(
-            email: account.email, mimeType: GoogleDriveType.of(item),
+            email: account.email,
+            mimeType: GoogleDriveType.of(item),
             isTrashed: tree.isTrashed(item.id),
             sharedWithMe: item.extra["sharedWithMeTime"] != nil,
-            ownedByMe: home == nil && role(on: item, in: tree) == .owner, searchText: text)
+            ownedByMe: home == nil && role(on: item, in: tree) == .owner,
+            searchText: text
+        )
     }
 
     /// The order of a listing; without `orderBy` it means nothing, but does not change.
     private func order(
-        _ request: SimulatorRequest, _ query: GoogleDriveQuery?
+        _ request: SimulatorRequest,
+        _ query: GoogleDriveQuery?
     ) throws(Failure) -> (inout [SimulatedItem]) -> Void {
         guard let text = request.query("orderBy"), !text.isEmpty else {
             return { $0.sort { $0.id < $1.id } }
@@ -149,7 +170,9 @@ extension GoogleDriveSimulator {
     ]
 
     private static func compare(
-        _ left: SimulatedItem, _ right: SimulatedItem, by key: String
+        _ left: SimulatedItem,
+        _ right: SimulatedItem,
+        by key: String
     ) -> Int {
         func order<Value: Comparable>(_ left: Value, _ right: Value) -> Int {
             left == right ? 0 : left < right ? -1 : 1
@@ -169,7 +192,8 @@ extension GoogleDriveSimulator {
         case "starred":
             order(
                 left.extra["starred"]?.bool == true ? 0 : 1,
-                right.extra["starred"]?.bool == true ? 0 : 1)
+                right.extra["starred"]?.bool == true ? 0 : 1
+            )
         case "sharedWithMeTime", "viewedByMeTime":
             order(left.extra[key]?.text ?? "", right.extra[key]?.text ?? "")
         default: order(left.modifiedTime, right.modifiedTime)

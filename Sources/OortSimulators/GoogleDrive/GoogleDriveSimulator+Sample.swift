@@ -11,7 +11,9 @@ extension GoogleDriveSimulator {
     public static func sample(seed: UInt64 = 1) -> GoogleDriveSimulator {
         let service = empty(seed: seed)
         let sample = SampleAccount(
-            allowsDuplicates: true, allowsSlashes: true, allowsShortcuts: true
+            allowsDuplicates: true,
+            allowsSlashes: true,
+            allowsShortcuts: true
         ) { title, type in
             type == .notebook ? nil : title
         }
@@ -22,8 +24,10 @@ extension GoogleDriveSimulator {
             service.addShared(to: &tree)
             let songs = tree.create("Songs", in: drive, kind: .folder)
             tree.create(
-                "Evening song.txt", in: songs.id,
-                content: SimulatedContent("The day is done.\n"))
+                "Evening song.txt",
+                in: songs.id,
+                content: SimulatedContent("The day is done.\n")
+            )
         }
         return service
     }
@@ -31,12 +35,17 @@ extension GoogleDriveSimulator {
     private func addNative(to tree: inout SimulatedTree) {
         guard let documents = tree.item(at: ["Documents"]) else { return }
         tree.create(
-            "Guest list form", in: documents.id, kind: .nativeDocument(.document),
+            "Guest list form",
+            in: documents.id,
+            kind: .nativeDocument(.document),
             content: SimulatedContent("")
         ) { $0.mimeType = GoogleDriveType.prefix + "form" }
         tree.create(
-            "Floor plan", in: documents.id, kind: .nativeDocument(.drawing),
-            content: SimulatedContent("plan\n"))
+            "Floor plan",
+            in: documents.id,
+            kind: .nativeDocument(.drawing),
+            content: SimulatedContent("plan\n")
+        )
     }
 
     private func addShared(to tree: inout SimulatedTree) {
@@ -45,9 +54,14 @@ extension GoogleDriveSimulator {
             $0.extra = ["sharedWithMeTime": time, "role": "reader"]
         }
         tree.create(
-            "Onion soup.txt", in: folder.id, content: SimulatedContent("Onions, butter, time.\n"))
+            "Onion soup.txt",
+            in: folder.id,
+            content: SimulatedContent("Onions, butter, time.\n")
+        )
         tree.create(
-            "Minutes.txt", in: nil, content: SimulatedContent("We met and talked.\n")
+            "Minutes.txt",
+            in: nil,
+            content: SimulatedContent("We met and talked.\n")
         ) {
             $0.extra = ["sharedWithMeTime": time, "role": "writer"]
         }

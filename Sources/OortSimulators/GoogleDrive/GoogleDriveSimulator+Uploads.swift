@@ -18,7 +18,9 @@ extension GoogleDriveSimulator {
     }
 
     func upload(
-        _ id: String?, isV2: Bool, _ request: SimulatorRequest
+        _ id: String?,
+        isV2: Bool,
+        _ request: SimulatorRequest
     ) throws(Failure) -> SimulatorAnswer {
         if let key = request.query("upload_id") { return try resume(key, request) }
         let isUpdate = id != nil
@@ -28,44 +30,68 @@ extension GoogleDriveSimulator {
         case "media":
             return try finish(
                 UploadState(
-                    fileID: id, isV2: isV2, metadata: .empty, type: request.header("Content-Type"),
-                    ifMatch: request.header("If-Match")), SimulatedContent(request.bytes), request)
+                    fileID: id,
+                    isV2: isV2,
+                    metadata: .empty,
+                    type: request.header("Content-Type"),
+                    ifMatch: request.header("If-Match")
+                ),
+                SimulatedContent(request.bytes),
+                request
+            )
         case "multipart":
             guard
                 let parts = MultipartBody.parts(
-                    of: request.bytes, type: request.header("Content-Type") ?? ""),
+                    of: request.bytes,
+                    type: request.header("Content-Type") ?? ""
+                ),
                 parts.count == 2
             else { throw Failure(400, "badContent", "Malformed multipart body.") }
             return try finish(
                 UploadState(
-                    fileID: id, isV2: isV2,
+                    fileID: id,
+                    isV2: isV2,
                     metadata: try metadata(parts[0].body, isV2, isUpdate, request),
-                    type: parts[1].header("content-type"), ifMatch: request.header("If-Match")),
-                SimulatedContent(parts[1].body), request)
+                    type: parts[1].header("content-type"),
+                    ifMatch: request.header("If-Match")
+                ),
+                SimulatedContent(parts[1].body),
+                request
+            )
         case "resumable": return try open(id, isV2: isV2, request)
         default: throw Failure(400, "badRequest", "Bad Request", location: "uploadType")
         }
     }
 
     private func metadata(
-        _ bytes: [UInt8], _ isV2: Bool, _ isUpdate: Bool, _ request: SimulatorRequest
+        _ bytes: [UInt8],
+        _ isV2: Bool,
+        _ isUpdate: Bool,
+        _ request: SimulatorRequest
     ) throws(Failure) -> GoogleDriveMetadata {
         isV2
             ? try GoogleDriveMetadata(
-                v2: bytes, setsModifiedDate: request.query("setModifiedDate") == "true")
+                v2: bytes,
+                setsModifiedDate: request.query("setModifiedDate") == "true"
+            )
             : try GoogleDriveMetadata(bytes, isUpdate: isUpdate)
     }
 
     // MARK: Sessions
 
     private func open(
-        _ id: String?, isV2: Bool, _ request: SimulatorRequest
+        _ id: String?,
+        isV2: Bool,
+        _ request: SimulatorRequest
     ) throws(Failure) -> SimulatorAnswer {
         let session = UploadState(
-            fileID: id, isV2: isV2,
+            fileID: id,
+            isV2: isV2,
             metadata: try metadata(request.bytes, isV2, id != nil, request),
-            type: request.header("X-Upload-Content-Type"), ifMatch: request.header("If-Match"),
-            announced: request.header("X-Upload-Content-Length").flatMap { Int64($0) })
+            type: request.header("X-Upload-Content-Type"),
+            ifMatch: request.header("If-Match"),
+            announced: request.header("X-Upload-Content-Length").flatMap { Int64($0) }
+        )
         if let announced = session.announced { try checkRoom(for: announced) }
         try account.withTree { tree throws(Failure) in
             if let id {
@@ -86,28 +112,41 @@ extension GoogleDriveSimulator {
         }
         let query = request.rawQuery.isEmpty ? "" : request.rawQuery + "&"
         let uri = request.url(
-            host: request.host, path: "\(request.rawPath)?\(query)upload_id=\(key)")
+            host: request.host,
+            path: "\(request.rawPath)?\(query)upload_id=\(key)"
+        )
         return SimulatorAnswer(
-            status: 200, headers: [("Location", uri), ("X-GUploader-UploadID", key)])
+            status: 200,
+            headers: [("Location", uri), ("X-GUploader-UploadID", key)]
+        )
     }
 
     private func check(
-        _ session: UploadState, against item: SimulatedItem, in tree: SimulatedTree
+        _ session: UploadState,
+        against item: SimulatedItem,
+        in tree: SimulatedTree
     ) throws(Failure) {
         guard role(on: item, in: tree) >= .writer else { throw .noPermission }
-        if case .file = item.kind {
-        } else {
+        guard case .file = item.kind else {
             throw Failure(
-                403, "fileNotDownloadable", "Only files with binary content can be replaced.")
+                403,
+                "fileNotDownloadable",
+                "Only files with binary content can be replaced."
+            )
         }
         if let wanted = session.ifMatch, wanted != "*", wanted != Self.etag(of: item) {
             throw Failure(
-                412, "conditionNotMet", "Precondition Failed", location: "If-Match")
+                412,
+                "conditionNotMet",
+                "Precondition Failed",
+                location: "If-Match"
+            )
         }
     }
 
     private func resume(
-        _ key: String, _ request: SimulatorRequest
+        _ key: String,
+        _ request: SimulatorRequest
     ) throws(Failure) -> SimulatorAnswer {
         guard var session = state.withLock({ $0.sessions[key] }) else {
             return .text("Not Found", status: 404)
@@ -152,7 +191,8 @@ extension GoogleDriveSimulator {
             }
             return SimulatorAnswer(status: 308, headers: headers)
         }
-        let content = session.parts.isEmpty
+        let content =
+            session.parts.isEmpty
             ? Self.emptyContent : SimulatedContent(joining: session.parts)
         return try finish(session, content, request, key: key)
     }
@@ -160,7 +200,9 @@ extension GoogleDriveSimulator {
     // MARK: The end
 
     private func finish(
-        _ session: UploadState, _ content: SimulatedContent, _ request: SimulatorRequest,
+        _ session: UploadState,
+        _ content: SimulatedContent,
+        _ request: SimulatorRequest,
         key: String? = nil
     ) throws(Failure) -> SimulatorAnswer {
         try checkRoom(for: content.size)
@@ -191,7 +233,9 @@ extension GoogleDriveSimulator {
     }
 
     private func answer(
-        withUploaded id: String, _ session: UploadState, _ request: SimulatorRequest
+        withUploaded id: String,
+        _ session: UploadState,
+        _ request: SimulatorRequest
     ) throws(Failure) -> SimulatorAnswer {
         try account.withTree { tree throws(Failure) in
             guard let item = tree.item(id) else { throw .notFound(id) }
@@ -291,7 +335,8 @@ enum MultipartBody {
                 (
                     String(text[..<colon]),
                     text[text.index(after: colon)...].trimmingCharacters(in: .whitespaces)
-                ))
+                )
+            )
         }
         // Without an empty line there is no body.
         return rest.isEmpty ? Part(headers: headers, body: []) : nil

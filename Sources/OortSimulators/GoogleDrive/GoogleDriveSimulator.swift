@@ -38,13 +38,18 @@ public final class GoogleDriveSimulator: SimulatedService {
     public static func makeTree(seed: UInt64) -> SimulatedTree {
         let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
         let rules = SimulatedTreeRules(
-            comparison: .exact, keepsPathLog: false,
+            comparison: .exact,
+            keepsPathLog: false,
             makeID: { _, random in "1" + random.text(32, of: letters) },
-            makeRevisionID: { random in "0B" + random.text(48, of: letters) + "PQ" })
+            makeRevisionID: { random in "0B" + random.text(48, of: letters) + "PQ" }
+        )
         var random = RandomSource(seed: seed)
         return SimulatedTree(
-            rules: rules, rootID: "0A" + random.text(14, of: letters) + "PVA", rootName: "My Drive",
-            seed: seed)
+            rules: rules,
+            rootID: "0A" + random.text(14, of: letters) + "PVA",
+            rootName: "My Drive",
+            seed: seed
+        )
     }
 
     /// Adds a shared drive; the account is told of it by the change log.
@@ -96,8 +101,10 @@ public final class GoogleDriveSimulator: SimulatedService {
         }
 
         static let noPermission = Failure(
-            403, "insufficientFilePermissions",
-            "The user does not have sufficient permissions for this file.")
+            403,
+            "insufficientFilePermissions",
+            "The user does not have sufficient permissions for this file."
+        )
 
         var answer: SimulatorAnswer {
             var entry: [String: JSON] = [
@@ -113,12 +120,16 @@ public final class GoogleDriveSimulator: SimulatedService {
                         "code": .integer(Int64(status)), "message": .string(message),
                         "errors": [.object(entry)],
                     ]
-                ], status: status, headers: headers)
+                ],
+                status: status,
+                headers: headers
+            )
         }
     }
 
     public func answer(
-        to request: SimulatorRequest, for trouble: SimulatedTrouble
+        to request: SimulatorRequest,
+        for trouble: SimulatedTrouble
     ) -> SimulatorAnswer {
         var failure: Failure
         var wait: Int?
@@ -137,12 +148,17 @@ public final class GoogleDriveSimulator: SimulatedService {
 
     private static var unauthorized: Failure {
         var failure = Failure(
-            401, "authError", "Invalid Credentials", location: "Authorization")
+            401,
+            "authError",
+            "Invalid Credentials",
+            location: "Authorization"
+        )
         failure.headers.append(
             (
                 "WWW-Authenticate",
                 "Bearer realm=\"https://accounts.google.com/\", error=\"invalid_token\""
-            ))
+            )
+        )
         return failure
     }
 
@@ -168,9 +184,15 @@ public final class GoogleDriveSimulator: SimulatedService {
             return (name: sides.first ?? "", value: sides.count > 1 ? sides[1] : "")
         }
         return SimulatorRequest(
-            method: method, host: request.host, rawPath: request.rawPath,
-            query: request.query + query, rawQuery: request.rawQuery, headers: request.headers,
-            origin: request.origin, bytes: method == "GET" ? [] : request.bytes)
+            method: method,
+            host: request.host,
+            rawPath: request.rawPath,
+            query: request.query + query,
+            rawQuery: request.rawQuery,
+            headers: request.headers,
+            origin: request.origin,
+            bytes: method == "GET" ? [] : request.bytes
+        )
     }
 
     public func route(of request: SimulatorRequest) -> String {
@@ -180,8 +202,10 @@ public final class GoogleDriveSimulator: SimulatedService {
     func handle(_ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
         guard let operation = operation(of: request) else {
             return SimulatorAnswer(
-                status: 404, headers: [("Content-Type", "text/html; charset=UTF-8")],
-                body: .bytes(Array("<html><title>Error 404 (Not Found)!!1</title></html>".utf8)))
+                status: 404,
+                headers: [("Content-Type", "text/html; charset=UTF-8")],
+                body: .bytes(Array("<html><title>Error 404 (Not Found)!!1</title></html>".utf8))
+            )
         }
         try authorize(request, operation)
         switch operation {
@@ -218,7 +242,8 @@ public final class GoogleDriveSimulator: SimulatedService {
     }
 
     private func authorize(
-        _ request: SimulatorRequest, _ operation: Operation
+        _ request: SimulatorRequest,
+        _ operation: Operation
     ) throws(Failure) {
         switch operation {
         case .authorize, .token, .revoke, .deviceCode: return
@@ -228,9 +253,11 @@ public final class GoogleDriveSimulator: SimulatedService {
             // The URI of an upload session is a key by itself.
             if request.query("upload_id") != nil { return }
             throw Failure(
-                403, "forbidden",
+                403,
+                "forbidden",
                 "Method doesn't allow unregistered callers (callers without established "
-                    + "identity). Please use API Key or other form of API consumer identity.")
+                    + "identity). Please use API Key or other form of API consumer identity."
+            )
         }
         guard account.tokens.standing(of: token) == .valid else { throw Self.unauthorized }
     }
@@ -349,15 +376,20 @@ public final class GoogleDriveSimulator: SimulatedService {
 
     /// The `fields` parameter for a resource, or the few fields that come without it.
     func mask(
-        _ request: SimulatorRequest, _ schema: GoogleDriveSchema, default fallback: String
+        _ request: SimulatorRequest,
+        _ schema: GoogleDriveSchema,
+        default fallback: String
     ) throws(Failure) -> GoogleDriveFieldMask {
         let text = request.query("fields").flatMap { $0.isEmpty ? nil : $0 } ?? fallback
         do throws(GoogleDriveFieldMask.Invalid) {
             return try GoogleDriveFieldMask(text, for: schema)
         } catch {
             throw Failure(
-                400, "invalidParameter", "Invalid field selection \(error.name)",
-                location: "fields")
+                400,
+                "invalidParameter",
+                "Invalid field selection \(error.name)",
+                location: "fields"
+            )
         }
     }
 
@@ -367,7 +399,9 @@ public final class GoogleDriveSimulator: SimulatedService {
 
     /// An item that the request may see; `root` is an alias.
     func visible(
-        _ id: String, in tree: SimulatedTree, _ request: SimulatorRequest
+        _ id: String,
+        in tree: SimulatedTree,
+        _ request: SimulatorRequest
     ) throws(Failure) -> SimulatedItem {
         guard let item = tree.item(id == "root" ? tree.rootID : id),
             supportsAllDrives(request) || drive(tree.root(of: item.id)) == nil
