@@ -15,6 +15,10 @@ def files_of_package(package, into):
     for name in listing.stdout.splitlines():
         path = pathlib.Path(name)
         target = into / name.lstrip("/")
+        if path.is_symlink() and path.is_dir():
+            continue  # /lib and the like, through which other names of the listing lead
+        if any(above.is_symlink() for above in path.parents):
+            continue
         if path.is_symlink():
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(os.readlink(path))
