@@ -1,0 +1,240 @@
+import OortCatalog
+import OortModel
+import OortSync
+import Testing
+
+@Suite("an account's engine", .timeLimit(.minutes(2)))
+struct EngineTests {
+    private func run(
+        _ cloud: MemoryCloud = MemoryCloud(), settings: SyncSettings? = nil,
+        _ body: (World) async throws -> Void
+    ) async throws {
+        let world = try World(cloud, settings: settings)
+        world.start()
+        do { try await body(world) } catch {
+            await world.end()
+            throw error
+        }
+        await world.end()
+    }
+
+    @Test("the service's tree appears, with its content")
+    func enumeration() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("a", nil)
+        cloud.put("a/b", nil)
+        cloud.put("a/b/f", "deep")
+        try await run(cloud) { world in
+            try await world.agree()
+            cloud.put("a/b/f", "changed")
+            cloud.rename("a", to: "z")
+            try await world.agree()
+            cloud.remove("z")
+            try await world.agree()
+            #expect(cloud.takeCalls().isEmpty)
+        }
+    }
+
+    @Test("what is written here arrives there, each content by one upload")
+    func push() async throws {
+        try await run { world in
+            try world.makeFolder("d")
+            try world.write("d/f", "one")
+            for number in 0..<10 { try world.write("d/f", "save \(number)") }
+            try await world.settle()
+            #expect(world.cloud.takeCalls() == ["createFolder": 1, "upload": 1])
+            try world.write("d/f", "two")
+            try await world.settle()
+            #expect(world.cloud.takeCalls() == ["upload": 1])
+            try world.rename("d", to: "e")
+            try await world.settle()
+            #expect(world.cloud.takeCalls() == ["move": 1])
+            #expect(world.cloud.tree == ["e/": "", "e/f": "two"])
+        }
+    }
+
+    @Test("a deleted tree of 1,000 files is one deletion, and what was made and removed is nothing")
+    func deletion() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("d", nil)
+        for number in 0..<1000 { cloud.put("d/\(number)", nil) }
+        try await run(cloud) { world in
+            try await world.agree()
+            try world.remove("d")
+            try world.makeFolder("tmp")
+            try world.write("tmp/x", "x")
+            try world.remove("tmp")
+            try await world.settle()
+            #expect(cloud.takeCalls() == ["delete": 1])
+        }
+    }
+
+    @Test("a save dance is a new revision of the same item", arguments: [false, true])
+    func saveDance(isUploadedBefore: Bool) async throws {
+        try await run { world in
+            try world.write("f", "old")
+            try await world.settle()
+            let id = world.cloud.id("f")
+            _ = world.cloud.takeCalls()
+            try world.write(".f.tmp", "new")
+            if isUploadedBefore { try await world.settle() }
+            try world.rename(".f.tmp", to: "f")
+            try await world.settle()
+            #expect(world.cloud.id("f") == id)
+            #expect(world.cloud.tree == ["f": "new"])
+            #expect(
+                world.cloud.takeCalls()
+                    == (isUploadedBefore ? ["upload": 2, "delete": 1] : ["upload": 1]))
+        }
+    }
+
+    @Test("a backup made by renaming is a copy, and the original keeps its item")
+    func backup() async throws {
+        try await run(MemoryCloud { $0.copiesFiles = true }) { world in
+            try world.write("f", "old")
+            try await world.settle()
+            let id = world.cloud.id("f")
+            try world.rename("f", to: "f~")
+            try world.write("f", "new")
+            try await world.settle()
+            #expect(world.cloud.id("f") == id)
+            #expect(world.cloud.tree == ["f": "new", "f~": "old"])
+        }
+    }
+
+    @Test("two edits of one file both survive")
+    func conflict() async throws {
+        try await run { world in
+            try world.write("f.txt", "base")
+            try await world.settle()
+            await world.stop()
+            try world.write("f.txt", "mine")
+            world.cloud.put("f.txt", "theirs")
+            await world.restart()
+            try await world.settle()
+            let tree = world.cloud.tree
+            #expect(tree["f.txt"] == "theirs")
+            let copy = try #require(tree.keys.first { $0.hasPrefix("f (conflicted copy ") })
+            #expect(copy.hasSuffix(").txt"))
+            #expect(tree[copy] == "mine")
+            #expect(tree.count == 2)
+            #expect(await world.engine.status().conflicts.count == 1)
+        }
+    }
+
+    @Test("a name that both took: the same is one, the other gets a number", arguments: [true, false])
+    func bothCreated(isSame: Bool) async throws {
+        let world = try World()
+        try world.makeFolder("d")
+        try world.write("d/f.txt", "mine")
+        world.cloud.put("d", nil)
+        world.cloud.put("d/f.txt", isSame ? "mine" : "theirs")
+        world.start()
+        try await world.settle()
+        #expect(
+            world.cloud.tree
+                == (isSame
+                    ? ["d/": "", "d/f.txt": "mine"]
+                    : ["d/": "", "d/f.txt": "theirs", "d/f (2).txt": "mine"]))
+        await world.end()
+    }
+
+    @Test(
+        "an answer that was lost does not make it happen twice",
+        arguments: ["createFolder", "upload", "move", "delete"])
+    func lostAnswer(call: String) async throws {
+        try await run { world in
+            try world.makeFolder("d")
+            try world.write("d/f", "one")
+            try world.write("d/g", "gone")
+            if call == "createFolder" || call == "upload" {
+                world.cloud.loseAnswers(of: call)
+                try await world.settle()
+                #expect(world.cloud.takeCalls()["createFolder"] == 1)
+            } else {
+                try await world.settle()
+                world.cloud.loseAnswers(of: call)
+                _ = world.cloud.takeCalls()
+                try world.rename("d/f", to: "h")
+                try world.remove("d/g")
+                try await world.settle()
+                #expect(world.cloud.takeCalls() == ["move": 1, "delete": 1])
+                #expect(world.cloud.tree == ["d/": "", "h": "one"])
+            }
+        }
+    }
+
+    @Test("what the service refuses stays, is told, and goes out when the cause is gone")
+    func refusal() async throws {
+        try await run { world in
+            world.cloud.refuse("upload", with: .quotaExceeded)
+            try world.write("f", "big")
+            let missing = await world.engine.sync(timeout: .milliseconds(500)).missing
+            #expect(missing.map(\.path) == [["f"]])
+            #expect(missing.first?.errorKind == "quotaExceeded")
+            try await world.settle()
+            #expect(world.cloud.tree == ["f": "big"])
+        }
+    }
+
+    @Test("a restart goes on where the engine stopped; a lost cursor loses nothing")
+    func restart() async throws {
+        try await run { world in
+            try world.write("f", "one")
+            try await world.settle()
+            await world.stop()
+            world.cloud.remove("f")
+            world.cloud.put("g", "theirs")
+            try world.write("h", "mine")
+            world.cloud.loseCursors()
+            await world.restart()
+            try await world.settle()
+            #expect(world.cloud.tree == ["g": "theirs", "h": "mine"])
+        }
+    }
+
+    @Test("content that the account has is copied at the service")
+    func serverSideCopy() async throws {
+        try await run(MemoryCloud { $0.copiesFiles = true }) { world in
+            try world.write("f", "the same bytes")
+            try await world.settle()
+            let bytes = world.cloud.bytesUp
+            try world.write("g", "the same bytes")
+            try await world.settle()
+            #expect(world.cloud.bytesUp == bytes)
+            #expect(world.cloud.tree == ["f": "the same bytes", "g": "the same bytes"])
+        }
+    }
+
+    @Test("two items of one name are both shown, always the same way")
+    func duplicates() async throws {
+        let cloud = MemoryCloud(duplicates: true)
+        cloud.put("one.txt", "first")
+        cloud.put("two.txt", "second")
+        cloud.rename("two.txt", to: "one.txt")
+        try await run(cloud) { world in
+            let outcome = await world.engine.sync(timeout: .seconds(5))
+            #expect(outcome.isComplete)
+            for _ in 0..<200 where try await world.tree().count < 2 {
+                try await Task.sleep(for: .milliseconds(10))
+            }
+            #expect(try await Set(world.tree().keys) == ["one.txt", "one (2).txt"])
+            #expect(cloud.takeCalls().isEmpty)
+        }
+    }
+
+    @Test("a read-only mount pushes nothing")
+    func readOnly() async throws {
+        var settings = SyncSettings()
+        settings.isReadOnly = true
+        settings.settle = .zero
+        let cloud = MemoryCloud()
+        cloud.put("f", "theirs")
+        try await run(cloud, settings: settings) { world in
+            try await world.agree()
+            try world.write("g", "mine")
+            #expect(await !world.engine.sync(timeout: .milliseconds(300)).isComplete)
+            #expect(cloud.takeCalls().isEmpty)
+        }
+    }
+}

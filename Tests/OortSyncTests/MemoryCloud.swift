@@ -1,0 +1,401 @@
+import OortModel
+import Synchronization
+
+/// A service in memory that can refuse, lose answers and be changed by somebody else; it counts the
+/// calls that it gets.
+final class MemoryCloud: Provider {
+    struct Entry {
+        var item: Item
+        var bytes: [UInt8]
+    }
+
+    private struct State {
+        var entries: [ItemID: Entry] = [:]
+        var log: [ItemID] = []
+        var counter = 0
+        var calls: [String: Int] = [:]
+        var refusals: [String: [ProviderError]] = [:]
+        var lostAnswers: [String: Int] = [:]
+        var bytesUp: Int64 = 0
+        var cursorEpoch = 0
+        var history: [[UInt8]] = []
+    }
+
+    static let rootID = ItemID("root")
+    let traits: ProviderTraits
+    private let state = Mutex(State())
+
+    init(duplicates: Bool = false, change: (inout ProviderTraits) -> Void = { _ in }) {
+        var traits = ProviderTraits(
+            addressing: .id,
+            names: NameRules(
+                comparison: duplicates ? .exact : .caseInsensitive, allowsDuplicates: duplicates,
+                refusal: { _, _, _ in nil }),
+            hashAlgorithm: .sha256, largestSimpleUpload: 1 << 20, largestFile: 1 << 40,
+            uploadPartMultiple: 1, uploadPartSize: 1 << 20)
+        traits.replaceIsAtomic = true
+        traits.setsModifiedTime = true
+        traits.timeResolution = .milliseconds
+        traits.pollInterval = .milliseconds(20)
+        change(&traits)
+        self.traits = traits
+    }
+
+    // MARK: What tests do and ask
+
+    /// The next `count` calls of this name do their work, but the answer is lost.
+    func loseAnswers(of call: String, count: Int = 1) {
+        state.withLock { $0.lostAnswers[call] = count }
+    }
+
+    /// The next call of this name is refused.
+    func refuse(_ call: String, with kind: ProviderError.Kind, times: Int = 1) {
+        state.withLock {
+            $0.refusals[call] = Array(
+                repeating: ProviderError(kind, detail: "scripted"), count: times)
+        }
+    }
+
+    func loseCursors() { state.withLock { $0.cursorEpoch += 1 } }
+
+    /// The calls since the last time, reads left out.
+    func takeCalls() -> [String: Int] {
+        state.withLock { state in
+            defer { state.calls = [:] }
+            return state.calls
+        }
+    }
+
+    var bytesUp: Int64 { state.withLock { $0.bytesUp } }
+
+    /// Every content that was ever uploaded.
+    var history: [[UInt8]] { state.withLock { $0.history } }
+
+    /// The tree as paths and contents; folders end with a slash.
+    var tree: [String: String] {
+        state.withLock { state in
+            var tree: [String: String] = [:]
+            for entry in state.entries.values {
+                var path = entry.item.fileName
+                var parent = entry.item.parentID
+                while let id = parent, id != Self.rootID, let above = state.entries[id] {
+                    path = above.item.fileName + "/" + path
+                    parent = above.item.parentID
+                }
+                let isFolder = entry.item.kind == .folder
+                tree[path + (isFolder ? "/" : "")] =
+                    isFolder ? "" : String(decoding: entry.bytes, as: UTF8.self)
+            }
+            return tree
+        }
+    }
+
+    func id(_ path: String) -> ItemID? {
+        state.withLock { state in
+            var folder = Self.rootID
+            for part in path.split(separator: "/") {
+                guard
+                    let found = state.entries.values.first(where: {
+                        $0.item.parentID == folder && $0.item.fileName == part
+                    })
+                else { return nil }
+                folder = found.item.id
+            }
+            return folder
+        }
+    }
+
+    func put(_ path: String, _ text: String?) {
+        let parts = path.split(separator: "/").map(String.init)
+        guard let name = parts.last, let parent = id(parts.dropLast().joined(separator: "/"))
+        else { return }
+        state.withLock { state in
+            if let text, let id = Self.child(name, parent, state), var entry = state.entries[id] {
+                entry.bytes = Array(text.utf8)
+                Self.store(entry, newContent: true, &state)
+            } else {
+                _ = Self.make(
+                    name, parent, text.map { Array($0.utf8) }, modified: nil, &state)
+            }
+        }
+    }
+
+    func remove(_ path: String) {
+        guard let id = id(path) else { return }
+        state.withLock { Self.drop(id, &$0) }
+    }
+
+    func rename(_ path: String, to name: String) {
+        guard let id = id(path) else { return }
+        state.withLock { state in
+            guard var entry = state.entries[id] else { return }
+            entry.item.fileName = name
+            Self.store(entry, newContent: false, &state)
+        }
+    }
+
+    // MARK: The service
+
+    private static func child(_ name: String, _ parent: ItemID, _ state: State) -> ItemID? {
+        state.entries.values.first { $0.item.parentID == parent && $0.item.fileName == name }?.item.id
+    }
+
+    private static func hash(_ bytes: [UInt8]) -> ContentHash {
+        var hasher = MemoryHasher()
+        hasher.update(bytes[...])
+        return hasher.finalize()
+    }
+
+    @discardableResult
+    private static func store(_ entry: Entry, newContent: Bool, _ state: inout State) -> Item {
+        var entry = entry
+        state.counter += 1
+        if newContent {
+            entry.item.rev = Revision("r\(state.counter)")
+            entry.item.size = Int64(entry.bytes.count)
+            entry.item.contentHash = hash(entry.bytes)
+            state.history.append(entry.bytes)
+        }
+        state.entries[entry.item.id] = entry
+        state.log.append(entry.item.id)
+        return entry.item
+    }
+
+    private static func make(
+        _ name: String, _ parent: ItemID, _ bytes: [UInt8]?, modified: Timestamp?,
+        _ state: inout State
+    ) -> Item {
+        state.counter += 1
+        var item = Item(
+            id: ItemID("i\(state.counter)"), kind: bytes == nil ? .folder : .file, fileName: name,
+            parentID: parent)
+        item.clientModifiedTime =
+            bytes == nil ? nil : (modified ?? Timestamp(seconds: 1)).truncated(to: .milliseconds)
+        return store(Entry(item: item, bytes: bytes ?? []), newContent: bytes != nil, &state)
+    }
+
+    private static func drop(_ id: ItemID, _ state: inout State) {
+        for child in state.entries.values where child.item.parentID == id {
+            drop(child.item.id, &state)
+        }
+        state.entries[id] = nil
+        state.log.append(id)
+    }
+
+    private func call<T>(
+        _ name: String, _ body: (inout State) throws(ProviderError) -> T
+    ) throws(ProviderError) -> T {
+        let result: Result<T, ProviderError> = state.withLock { state in
+            state.calls[name, default: 0] += 1
+            if let refusal = state.refusals[name]?.popLast() { return .failure(refusal) }
+            let result: Result<T, ProviderError>
+            do throws(ProviderError) { result = .success(try body(&state)) } catch {
+                return .failure(error)
+            }
+            if let lost = state.lostAnswers[name], lost > 0 {
+                state.lostAnswers[name] = lost - 1
+                return .failure(
+                    ProviderError(.outcomeUnknown(retryAfter: nil), detail: "answer lost"))
+            }
+            return result
+        }
+        return try result.get()
+    }
+
+    private func error(_ kind: ProviderError.Kind) -> ProviderError {
+        ProviderError(kind, detail: "memory")
+    }
+
+    private func free(
+        _ name: String, in parent: ItemID, but id: ItemID? = nil, _ state: State
+    ) throws(ProviderError) {
+        guard parent == Self.rootID || state.entries[parent]?.item.kind == .folder else {
+            throw error(.parentNotFound)
+        }
+        guard !traits.names.allowsDuplicates else { return }
+        let key = traits.names.key(name)
+        let taken = state.entries.values.contains {
+            $0.item.parentID == parent && $0.item.id != id && traits.names.key($0.item.fileName) == key
+        }
+        if taken { throw error(.nameTaken) }
+    }
+
+    func identity() async throws(ProviderError) -> AccountIdentity {
+        AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: Self.rootID)
+    }
+
+    func quota() async throws(ProviderError) -> Quota { Quota(used: 1, total: nil) }
+    func signOut() async throws(ProviderError) {}
+
+    func changes(since cursor: Cursor?) async throws(ProviderError) -> ChangePage {
+        let result: Result<ChangePage, ProviderError> = state.withLock { state in
+            let end = Cursor("\(state.cursorEpoch):\(state.log.count)")
+            guard let cursor else {
+                // A parent may come after its children, as at the services.
+                let all = state.entries.values.sorted { $0.item.id.rawValue > $1.item.id.rawValue }
+                return .success(
+                    ChangePage(
+                        changes: all.map { .changed($0.item) }, cursor: end, hasMore: false,
+                        isEnumeration: true))
+            }
+            let parts = cursor.rawValue.split(separator: ":").compactMap { Int($0) }
+            guard parts.count == 2, parts[0] == state.cursorEpoch else {
+                return .failure(ProviderError(.cursorLost, detail: "memory"))
+            }
+            var seen: Set<ItemID> = []
+            var changes: [Change] = []
+            for id in state.log[parts[1]...] where seen.insert(id).inserted {
+                changes.append(state.entries[id].map { .changed($0.item) } ?? .removed(id))
+            }
+            return .success(
+                ChangePage(changes: changes, cursor: end, hasMore: false, isEnumeration: false))
+        }
+        return try result.get()
+    }
+
+    func waitForChanges(
+        since cursor: Cursor, atMost limit: Duration
+    ) async throws(ProviderError) -> FeedNews {
+        do { try await Task.sleep(for: .milliseconds(5)) } catch { throw self.error(.cancelled) }
+        let end = state.withLock { "\($0.cursorEpoch):\($0.log.count)" }
+        return end == cursor.rawValue ? .quiet(backoff: nil) : .changed
+    }
+
+    func children(
+        of folder: ItemReference, page: PageToken?
+    ) async throws(ProviderError) -> ListingPage {
+        ListingPage(
+            items: state.withLock { state in
+                state.calls["list", default: 0] += 1
+                return state.entries.values.map(\.item).filter { $0.parentID == folder.id }
+            }, next: nil)
+    }
+
+    func item(_ reference: ItemReference) async throws(ProviderError) -> Item {
+        guard let item = state.withLock({ $0.entries[reference.id]?.item }) else {
+            throw error(.notFound)
+        }
+        return item
+    }
+
+    func items(
+        named name: String, in folder: ItemReference
+    ) async throws(ProviderError) -> [Item] {
+        let key = traits.names.key(name)
+        return state.withLock { state in
+            state.entries.values.map(\.item).filter {
+                $0.parentID == folder.id && traits.names.key($0.fileName) == key
+            }
+        }
+    }
+
+    func read(
+        _ item: ItemReference, revision: Revision?, range: Range<Int64>
+    ) async throws(ProviderError) -> ByteStream {
+        let entry = state.withLock { $0.entries[item.id] }
+        guard let entry, revision == nil || entry.item.rev == revision else {
+            throw error(.preconditionFailed)
+        }
+        let part = Array(entry.bytes[Int(range.lowerBound)..<min(Int(range.upperBound), entry.bytes.count)])
+        let left = Mutex<[UInt8]?>(part.isEmpty ? nil : part)
+        return ByteStream { () throws(ProviderError) in
+            left.withLock { left in
+                defer { left = nil }
+                return left
+            }
+        }
+    }
+
+    func export(
+        _ item: ItemReference, to format: ExportFormat
+    ) async throws(ProviderError) -> ByteStream { throw error(.unsupported) }
+
+    func thumbnail(
+        of item: ItemReference, edge: Int
+    ) async throws(ProviderError) -> ByteStream { throw error(.unsupported) }
+
+    func createFolder(_ folder: NewFolder) async throws(ProviderError) -> Item {
+        try call("createFolder") { state throws(ProviderError) in
+            try free(folder.name, in: folder.parent.id, state)
+            return Self.make(folder.name, folder.parent.id, nil, modified: nil, &state)
+        }
+    }
+
+    func upload(
+        _ upload: Upload, observer: any UploadObserver
+    ) async throws(ProviderError) -> Item {
+        let bytes = try await upload.content.read(at: 0, count: Int(upload.size))
+        observer.sent(upload.size)
+        return try call("upload") { state throws(ProviderError) in
+            state.bytesUp += upload.size
+            switch upload.target {
+            case .create(let parent, let name, _):
+                try free(name, in: parent.id, state)
+                return Self.make(name, parent.id, bytes, modified: upload.modifiedTime, &state)
+            case .replace(let item, let revision):
+                guard var entry = state.entries[item.id] else { throw error(.notFound) }
+                if let revision, entry.item.rev != revision { throw error(.preconditionFailed) }
+                entry.bytes = bytes
+                entry.item.clientModifiedTime = upload.modifiedTime?.truncated(to: .milliseconds)
+                return Self.store(entry, newContent: true, &state)
+            }
+        }
+    }
+
+    func move(_ move: Move) async throws(ProviderError) -> Item {
+        try call("move") { state throws(ProviderError) in
+            guard var entry = state.entries[move.item.id] else { throw error(.notFound) }
+            try free(move.name, in: move.parent.id, but: move.item.id, state)
+            entry.item.parentID = move.parent.id
+            entry.item.fileName = move.name
+            return Self.store(entry, newContent: false, &state)
+        }
+    }
+
+    func delete(_ deletion: Deletion) async throws(ProviderError) {
+        try call("delete") { state throws(ProviderError) in
+            guard let entry = state.entries[deletion.item.id] else { return }
+            if let revision = deletion.revision, entry.item.rev != revision {
+                throw error(.preconditionFailed)
+            }
+            Self.drop(deletion.item.id, &state)
+        }
+    }
+
+    func copy(_ copy: Copy) async throws(ProviderError) -> Item {
+        try call("copy") { state throws(ProviderError) in
+            guard let entry = state.entries[copy.item.id] else { throw error(.notFound) }
+            try free(copy.name, in: copy.parent.id, state)
+            return Self.make(
+                copy.name, copy.parent.id, entry.bytes, modified: copy.modifiedTime, &state)
+        }
+    }
+
+    func setAttributes(
+        of item: ItemReference, to change: AttributeChange
+    ) async throws(ProviderError) -> Item {
+        try call("setAttributes") { state throws(ProviderError) in
+            guard var entry = state.entries[item.id] else { throw error(.notFound) }
+            if let time = change.modifiedTime {
+                entry.item.clientModifiedTime = time.truncated(to: .milliseconds)
+            }
+            if let text = change.description { entry.item.description = text }
+            return Self.store(entry, newContent: false, &state)
+        }
+    }
+
+    func makeHasher() -> any ContentHasher { MemoryHasher() }
+}
+
+/// FNV-1a: enough to tell test contents apart.
+struct MemoryHasher: ContentHasher {
+    private var value: UInt64 = 0xcbf2_9ce4_8422_2325
+
+    mutating func update(_ bytes: ArraySlice<UInt8>) {
+        for byte in bytes { value = (value ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    }
+
+    func finalize() -> ContentHash {
+        ContentHash(algorithm: .sha256, value: String(value, radix: 16))
+    }
+}

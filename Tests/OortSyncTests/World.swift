@@ -1,0 +1,180 @@
+import Foundation
+import Logging
+import OortCatalog
+import OortContentStore
+import OortModel
+import OortSync
+import Testing
+
+/// One machine with one account: a catalog, a content store and an engine on a cloud in memory.
+final class World {
+    let cloud: MemoryCloud
+    let folder: String
+    let catalog: Catalog
+    let store: ContentStore
+    let account: Account
+    private(set) var engine: SyncEngine
+    private var task: Task<Void, Never>?
+    private var settings = SyncSettings()
+
+    init(_ cloud: MemoryCloud = MemoryCloud(), settings: SyncSettings? = nil) throws {
+        self.cloud = cloud
+        folder = NSTemporaryDirectory() + "oort-sync-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: true)
+        var logger = Logger(label: "test")
+        logger.logLevel = ProcessInfo.processInfo.environment["OORT_LOG"] == nil ? .critical : .trace
+        catalog = try Catalog(path: folder + "/catalog.sqlite", logger: logger)
+        store = try ContentStore(
+            cacheFolder: folder + "/cache", stateFolder: folder + "/state", catalog: catalog,
+            logger: logger)
+        account = try catalog.registerAccount(
+            name: "work", service: "memory", names: cloud.traits.names)
+        store.setFetcher(
+            ProviderContentFetcher(account: account.id, provider: cloud, catalog: catalog),
+            for: account.id)
+        self.settings.settle = .milliseconds(300)
+        if let settings { self.settings = settings }
+        engine = SyncEngine(
+            account: account.id, provider: cloud, catalog: catalog, store: store,
+            settings: self.settings, logger: logger)
+        listen()
+    }
+
+    private func listen() {
+        let engine = engine
+        catalog.setListeners(CatalogListeners(localChange: { _ in engine.localChange() }))
+        store.writers.setListener { _ in engine.localChange() }
+    }
+
+    func start() {
+        let engine = engine
+        task = Task { await engine.run() }
+    }
+
+    /// The engine ends, as in an orderly stop; another one begins on the same catalog.
+    func restart() async {
+        await stop()
+        engine = SyncEngine(
+            account: account.id, provider: cloud, catalog: catalog, store: store,
+            settings: settings, logger: Logger(label: "test"))
+        listen()
+        start()
+    }
+
+    func stop() async {
+        task?.cancel()
+        await task?.value
+        task = nil
+    }
+
+    /// Ends the engine and takes everything away.
+    func end() async {
+        await stop()
+        try? catalog.close()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    // MARK: What programs do
+
+    @discardableResult
+    func write(_ path: String, _ text: String) throws -> Node {
+        let parts = path.split(separator: "/").map(String.init)
+        let parent = try node(parts.dropLast().joined(separator: "/"))
+        let name = try #require(parts.last)
+        let file =
+            try catalog.lookup(name, in: parent)
+            ?? catalog.create(
+                NewNode(kind: .file, mode: 0o644, owner: 0, group: 0), named: name,
+                in: parent.inode)
+        let (content, _) = try store.stage(over: nil, of: file.inode, account: account.id, modified: Timestamp.now)
+        let bytes = [UInt8](text.utf8)
+        _ = unsafe try content.write(bytes.span.bytes, at: 0)
+        store.close(content)
+        return try catalog.recordStaged(
+            content.id, size: Int64(text.utf8.count), modified: Timestamp.now, isOpen: false)
+            ?? file
+    }
+
+    func makeFolder(_ path: String) throws {
+        let parts = path.split(separator: "/").map(String.init)
+        _ = try catalog.create(
+            NewNode(kind: .folder, mode: 0o755, owner: 0, group: 0),
+            named: try #require(parts.last),
+            in: try node(parts.dropLast().joined(separator: "/")).inode)
+    }
+
+    func remove(_ path: String) throws {
+        let node = try node(path)
+        for child in try catalog.children(of: node.inode, after: nil, limit: 100_000) {
+            try remove(path + "/" + child.name)
+        }
+        let parent = try #require(node.parent)
+        _ =
+            node.kind == .folder
+            ? try catalog.removeFolder(node.name, in: parent)
+            : try catalog.unlink(node.name, in: parent)
+    }
+
+    func rename(_ path: String, to new: String) throws {
+        let node = try node(path)
+        let parts = new.split(separator: "/").map(String.init)
+        _ = try catalog.rename(
+            node.name, in: try #require(node.parent), to: try #require(parts.last),
+            in: try self.node(parts.dropLast().joined(separator: "/")).inode, mode: .replace)
+    }
+
+    func node(_ path: String) throws -> Node {
+        try #require(
+            try catalog.node(atPath: ["work"] + path.split(separator: "/").map(String.init)))
+    }
+
+    /// The local tree as paths and contents; folders end with a slash.
+    func tree() async throws -> [String: String] {
+        var tree: [String: String] = [:]
+        var queue = [("", account.root)]
+        while let (path, folder) = queue.popLast() {
+            for node in try catalog.children(of: folder, after: nil, limit: 100_000) {
+                if node.kind == .folder {
+                    tree[path + node.name + "/"] = ""
+                    queue.append((path + node.name + "/", node.inode))
+                } else {
+                    tree[path + node.name] = try await text(node)
+                }
+            }
+        }
+        return tree
+    }
+
+    private func text(_ node: Node) async throws -> String {
+        switch node.content {
+        case .none: return ""
+        case .staged(let id, _):
+            let content = try store.open(staged: id)
+            defer { store.close(content) }
+            return String(decoding: try await content.bytes(0..<node.size), as: UTF8.self)
+        case .revision(let item, let revision):
+            let content = try store.open(
+                ContentKey(account: account.id, item: item, revision: revision), size: node.size,
+                hash: node.hash)
+            defer { store.close(content) }
+            return String(decoding: try await content.bytes(0..<node.size), as: UTF8.self)
+        }
+    }
+
+    /// Pushes everything, and waits until the local tree is the cloud's.
+    func settle() async throws {
+        let outcome = await engine.sync(timeout: .seconds(20))
+        #expect(outcome.isComplete, "\(outcome)")
+        try await agree()
+    }
+
+    /// Waits until the local tree is the cloud's.
+    func agree() async throws {
+        for _ in 0..<400 {
+            if (try? await tree()) == cloud.tree { break }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        #expect(try await tree() == cloud.tree)
+    }
+}
