@@ -59,6 +59,23 @@ public struct ContentRow: Hashable, Sendable {
     }
 }
 
+/// The revision that somebody had before it was changed.
+public struct ContentOrigin: Hashable, Sendable {
+    /// Whose revision.
+    public var item: ItemID
+    /// Which revision.
+    public var revision: Revision
+    /// Bytes of it.
+    public var size: Int64
+
+    /// A revision with its size.
+    public init(item: ItemID, revision: Revision, size: Int64) {
+        self.item = item
+        self.revision = revision
+        self.size = size
+    }
+}
+
 /// Staged content that is about to be made.
 public struct NewStagedContent: Hashable, Sendable {
     /// The item whose revision it lies over; nil when it stands alone.
@@ -69,11 +86,15 @@ public struct NewStagedContent: Hashable, Sendable {
     public var baseSize: Int64
     /// Bytes in all.
     public var size: Int64
+    /// What the writer had before it: another revision that the file has by now is news against it.
+    public var origin: ContentOrigin?
 
     /// A content of `size` bytes, over a base where one is given.
     public init(
-        baseItem: ItemID? = nil, baseRevision: Revision? = nil, baseSize: Int64 = 0, size: Int64
+        baseItem: ItemID? = nil, baseRevision: Revision? = nil, baseSize: Int64 = 0, size: Int64,
+        origin: ContentOrigin? = nil
     ) {
+        self.origin = origin
         self.baseItem = baseItem
         self.baseRevision = baseRevision
         self.baseSize = baseSize
@@ -191,8 +212,10 @@ extension Catalog {
                 ])
             let id = ContentID(database.lastInsertedRowID)
             try prepare(id)
-            let changed = try node.map {
-                try transaction.setStaged(id, size: content.size, modified: modified, of: $0)
+            let changed = try node.map { node in
+                if let origin = content.origin { try transaction.setOrigin(origin, of: node) }
+                return try transaction.setStaged(
+                    id, size: content.size, modified: modified, of: node)
             }
             return (id, changed)
         }
@@ -340,6 +363,57 @@ extension Catalog {
 }
 
 extension CatalogTransaction {
+    /// A file is about to be changed by somebody who had this revision: what both sides last agreed
+    /// on is that one, and a newer one that the file has taken over is news again.
+    mutating func setOrigin(_ origin: ContentOrigin, of node: Node) throws {
+        guard node.remoteID == origin.item, node.contentItem == nil else { return }
+        let agreed = try Catalog.motion(node.inode, database)?.syncedRevision ?? node.revision
+        guard let agreed, agreed != origin.revision else { return }
+        try setInMotion(node, at: .now)
+        guard let motion = try Catalog.motion(node.inode, database) else { return }
+        if motion.remoteState == .asSynced {
+            try database.execute(
+                sql: """
+                    UPDATE motion SET remote_state = 1, remote_item = ?, remote_parent_id =
+                        (SELECT remote_id FROM node WHERE inode = motion.synced_parent)
+                    WHERE inode = ?
+                    """,
+                arguments: [try agreedItem(node, motion).json(), node.inode.column])
+        }
+        try database.execute(
+            sql: """
+                UPDATE motion SET synced_revision = ?, synced_size = ?, synced_hash =
+                    (SELECT hash FROM content WHERE account = motion.account AND item = ?
+                        AND revision = ?)
+                WHERE inode = ?
+                """,
+            arguments: [
+                origin.revision.rawValue, origin.size, origin.item.rawValue,
+                origin.revision.rawValue, node.inode.column,
+            ])
+        try database.execute(
+            sql: "UPDATE node SET revision = ? WHERE inode = ?",
+            arguments: [origin.revision.rawValue, node.inode.column])
+    }
+
+    /// What the service said last of an item of which nothing newer is known than the base.
+    private func agreedItem(_ node: Node, _ motion: MotionRow) throws -> StoredItem {
+        let details = try String.fetchOne(
+            database, sql: "SELECT details FROM node WHERE inode = ?",
+            arguments: [node.inode.column])
+        var item =
+            try details.map { try StoredItem(json: $0) }
+            ?? StoredItem(Item(id: ItemID(""), kind: .file, fileName: motion.syncedName))
+        item.id = node.remoteID?.rawValue ?? item.id
+        item.fileName = motion.syncedName
+        item.revision = motion.syncedRevision?.rawValue
+        item.hash = motion.syncedHash?.description
+        item.size = motion.syncedSize
+        item.modified = motion.syncedModified.map { [$0.seconds, Int64($0.nanoseconds)] }
+        item.description = motion.syncedDescription
+        return item
+    }
+
     /// Gives a file staged content and puts it in motion.
     mutating func setStaged(
         _ content: ContentID, size: Int64, modified: Timestamp, of node: Node

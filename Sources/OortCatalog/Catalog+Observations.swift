@@ -119,8 +119,9 @@ struct Observer {
             if try !isKnown(item, of: known, motion, parent) { unsure.insert(item.id) }
             return
         }
-        if motion == nil, let parent, try updateClean(known, item, parent) { return }
-        try observe(item, of: known, motion, parent)
+        let isApplied = try motion == nil && parent.map { try updateClean(known, item, $0) } ?? false
+        if !isApplied { try observe(item, of: known, parent) }
+        if item.kind == .folder { try placeWaiting(for: item) }
     }
 
     /// Whether the item is as the service had it when it was last heard of.
@@ -167,17 +168,8 @@ struct Observer {
         let stored = StoredItem(item)
         let shown = stored.shownName
         let kind = NodeKind(item)
-        var place: (parent: Node, name: String)?
-        if let parent, parent.parent != nil, !hasIntents {
-            if try Catalog.fetch(key: rules.comparison.key(shown), in: parent.inode, database) == nil {
-                place = (parent, shown)
-            } else if rules.allowsDuplicates,
-                let other = try Catalog.fetch(
-                    key: rules.comparison.key(shown), in: parent.inode, database),
-                other.remoteID != nil, try Catalog.motion(other.inode, database) == nil
-            {
-                place = (parent, try transaction.freeName(shown, in: parent.inode, rules))
-            }
+        let place = try parent.flatMap { parent in
+            try nameToShow(shown, in: parent).map { (parent: parent, name: $0) }
         }
         let name = place?.name ?? shown
         let modified = stored.modifiedTime ?? Timestamp.now
@@ -215,10 +207,80 @@ struct Observer {
                     """
             ).execute(
                 arguments: [
-                    inode.column, account.rawValue,
-                    parent?.remoteID?.rawValue ?? item.parentID?.rawValue, try stored.json(),
+                    inode.column, account.rawValue, parentMark(of: item, in: parent),
+                    try stored.json(),
                 ])
         }
+        if kind == .folder { try placeWaiting(for: item) }
+    }
+
+    /// The name under which something new is shown in a folder; nil when that is the planner's to
+    /// decide.
+    private func nameToShow(_ shown: String, in parent: Node) throws -> String? {
+        guard parent.parent != nil, !hasIntents else { return nil }
+        let other = try Catalog.fetch(
+            key: rules.comparison.key(shown), in: parent.inode, database)
+        guard let other else { return shown }
+        guard rules.allowsDuplicates, other.remoteID != nil,
+            try Catalog.motion(other.inode, database) == nil
+        else { return nil }
+        return try transaction.freeName(shown, in: parent.inode, rules)
+    }
+
+    // MARK: What comes before its folder
+
+    /// How the folder of an item in motion is noted: by id, or, while a folder that is told by path
+    /// is not known, by path; ids never begin with a slash.
+    private func parentMark(of item: Item, in parent: Node?) -> String? {
+        parent?.remoteID?.rawValue ?? item.parentID?.rawValue
+            ?? item.path?.parent.map(pathMark)
+    }
+
+    private func pathMark(_ path: RemotePath) -> String {
+        path.parts.isEmpty ? "/" : path.parts.map { "/" + rules.comparison.key($0) }.joined()
+    }
+
+    /// A folder is there: what was told before it and waited for it enters the tree with it.
+    private mutating func placeWaiting(for item: Item) throws {
+        if item.parentID == nil, let path = item.path {
+            try database.cachedStatement(
+                sql: """
+                    UPDATE motion SET remote_parent_id = ?
+                    WHERE account = ? AND remote_parent_id = ? AND remote_state = 1
+                    """
+            ).execute(arguments: [item.id.rawValue, account.rawValue, pathMark(path)])
+        }
+        guard let folder = try Catalog.node(item.id.rawValue, in: account, database),
+            folder.parent != nil
+        else { return }
+        var queue = [folder]
+        while let folder = queue.popLast() {
+            for node in try waiting(for: folder) {
+                guard let stored = try Catalog.motion(node.inode, database)?.remoteItem,
+                    let name = try nameToShow(stored.shownName, in: folder)
+                else { continue }
+                try transaction.takeOver(stored, of: node)
+                try transaction.put(
+                    node, at: folder.inode, name: name, serviceName: stored.fileName, rules)
+                try database.cachedStatement(sql: "DELETE FROM motion WHERE inode = ?")
+                    .execute(arguments: [node.inode.column])
+                if node.kind == .folder { queue.append(try transaction.node(node.inode)) }
+            }
+        }
+    }
+
+    /// What only the service knows and that lies in a folder which was not in the tree.
+    private func waiting(for folder: Node) throws -> [Node] {
+        let statement = try database.cachedStatement(
+            sql: """
+                SELECT \(Node.columns) FROM node WHERE parent IS NULL AND inode IN
+                    (SELECT inode FROM motion WHERE account = ? AND remote_parent_id = ?
+                        AND remote_state = 1 AND synced_parent IS NULL AND changed_ms = 0)
+                ORDER BY inode
+                """)
+        return try Row.fetchAll(
+            statement, arguments: [account.rawValue, folder.remoteID?.rawValue]
+        ).map(Node.init(row:))
     }
 
     /// News of a clean item, applied at once; false when its new name is somebody else's.
@@ -242,7 +304,7 @@ struct Observer {
 
     /// Keeps what was said of an item in motion, or puts it in motion.
     private mutating func observe(
-        _ item: Item, of node: Node, _ motion: MotionRow?, _ parent: Node?
+        _ item: Item, of node: Node, _ parent: Node?
     ) throws {
         try transaction.startMotion(node)
         try database.cachedStatement(
@@ -252,8 +314,7 @@ struct Observer {
                 """
         ).execute(
             arguments: [
-                parent?.remoteID?.rawValue ?? item.parentID?.rawValue,
-                try StoredItem(item).json(), node.inode.column,
+                parentMark(of: item, in: parent), try StoredItem(item).json(), node.inode.column,
             ])
     }
 
@@ -273,9 +334,7 @@ struct Observer {
     /// A removal by path may be half of a move: only when the run is over is it meant.
     private mutating func removed(_ path: RemotePath) throws {
         guard let name = path.name, let above = path.parent,
-            let folder = try folder(at: above),
-            let node = try Catalog.remoteChild(name, of: folder, rules.comparison, database),
-            let id = node.remoteID
+            let node = try self.node(name, at: above), let id = node.remoteID
         else { return }
         folders = [:]
         if try suspects.contains(id) || Catalog.motion(node.inode, database)?.intent != nil {
@@ -286,6 +345,26 @@ struct Observer {
         try database.cachedStatement(
             sql: "UPDATE motion SET remote_state = 3 WHERE inode = ?"
         ).execute(arguments: [node.inode.column])
+    }
+
+    /// The item of a name in the folder at a path, be that folder known or not.
+    private mutating func node(_ name: String, at path: RemotePath) throws -> Node? {
+        if let folder = try folder(at: path) {
+            return try Catalog.remoteChild(name, of: folder, rules.comparison, database)
+        }
+        let key = Array(rules.comparison.key(name).utf8)
+        return try Row.fetchAll(
+            database,
+            sql: """
+                SELECT \(Node.columns) FROM node WHERE inode IN
+                    (SELECT inode FROM motion WHERE account = ? AND remote_parent_id = ?
+                        AND remote_state = 1)
+                """,
+            arguments: [account.rawValue, pathMark(path)]
+        ).map(Node.init(row:)).first { node in
+            let item = try Catalog.motion(node.inode, database)?.remoteItem
+            return item.map { Array(rules.comparison.key($0.fileName).utf8) == key } ?? false
+        }
     }
 
     private mutating func endRun() throws {

@@ -279,7 +279,7 @@ extension CatalogTransaction {
         {
             let known = try Catalog.motion(twin.inode, database)
             isOpen = known?.remoteItem?.revision != item.revision
-                || known?.remoteItem?.fileName != item.fileName
+                || known?.remoteItem?.fileName.isSameText(as: item.fileName) != true
             if let parent = twin.parent {
                 effects.news.append(
                     .entryRemoved(parent: parent, name: twin.name, child: twin.inode))

@@ -47,7 +47,7 @@ extension CatalogTransaction {
                 SELECT synced_name FROM motion WHERE synced_parent = ? AND remote_state IN (0, 3)
                 """,
             arguments: [parent.column])
-        if names.contains(where: { rules.comparison.key($0) == key }) { return true }
+        if names.contains(where: { rules.comparison.key($0).isSameText(as: key) }) { return true }
         let items = try String.fetchAll(
             database,
             sql: """
@@ -56,7 +56,7 @@ extension CatalogTransaction {
                 """,
             arguments: [folder.account.rawValue, folder.remoteID?.rawValue])
         return try items.contains {
-            rules.comparison.key(try StoredItem(json: $0).shownName) == key
+            rules.comparison.key(try StoredItem(json: $0).shownName).isSameText(as: key)
         }
     }
 

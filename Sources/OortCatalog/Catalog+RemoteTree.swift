@@ -143,13 +143,13 @@ extension Catalog {
         // Nearly always it is clean and shown under the same name.
         if let node = try fetch(key: comparison.key(ShownName.escaped(name)), in: folder.inode, database),
             node.remoteID != nil, let place = try remotePlace(of: node, database),
-            place.parent == folder.inode, comparison.key(place.name) == key
+            place.parent == folder.inode, comparison.key(place.name).isSameText(as: key)
         {
             return node
         }
         return try remoteChildren(of: folder, database).first { node in
             guard let place = try remotePlace(of: node, database) else { return false }
-            return comparison.key(place.name) == key
+            return comparison.key(place.name).isSameText(as: key)
         }
     }
 }

@@ -235,9 +235,8 @@ struct Merger {
     private func firstNumber(_ name: String, in parent: Inode, orElse other: String) throws -> String {
         for number in 2..<1000 {
             let candidate = ShownName.numbered(name, number)
-            if try transaction.freeName(candidate, in: parent, rules) == candidate {
-                return candidate
-            }
+            let free = try transaction.freeName(candidate, in: parent, rules)
+            if free.isSameText(as: candidate) { return candidate }
         }
         return other
     }

@@ -10,17 +10,23 @@ extension ContentStore {
     /// - Parameters:
     ///   - base: what the file holds; used by the new content from now on, besides the caller. Nil
     ///     for a new or emptied file.
+    ///   - origin: what the writer had before, where that is not the base; nil when it knew
+    ///     nothing, or knows what the file has now.
     ///   - inode: the file; when the catalog has forgotten it (unlinked while open), the content
     ///     belongs to nobody and goes with its last user.
     ///   - account: the file's account.
     ///   - modified: the file's modified time.
     public func stage(
-        over base: CachedContent?, of inode: Inode, account: AccountID, modified: Timestamp
+        over base: CachedContent?, origin: CachedContent? = nil, of inode: Inode,
+        account: AccountID, modified: Timestamp
     ) throws(ContentError) -> (content: StagedContent, node: Node?) {
         let size = base?.size ?? 0
         let new = NewStagedContent(
             baseItem: base?.key.item, baseRevision: base?.key.revision, baseSize: size,
-            size: size)
+            size: size,
+            origin: (origin ?? base).map {
+                ContentOrigin(item: $0.key.item, revision: $0.key.revision, size: $0.size)
+            })
         let held = try base.map { base throws(ContentError) in
             try open(base.key, size: base.size, hash: base.hash)
         }

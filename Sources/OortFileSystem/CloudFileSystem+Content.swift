@@ -141,7 +141,10 @@ extension CloudFileSystem {
             return
         }
         let staged = try locked(open.file) { state throws(FileSystemError) in
-            try self.stage(&state, over: nil)
+            guard case .cached(let content) = open.content else {
+                return try self.stage(&state, over: nil)
+            }
+            return try self.stage(&state, over: nil, origin: content)
         }
         noteChange(of: open.file, in: staged)
     }
@@ -162,12 +165,13 @@ extension CloudFileSystem {
 
     /// Makes staged content for a file and shows it to all of its handles. Under the file's lock.
     private func stage(
-        _ state: inout OpenFile.State, over base: CachedContent?
+        _ state: inout OpenFile.State, over base: CachedContent?, origin: CachedContent? = nil
     ) throws(FileSystemError) -> StagedContent {
         let node = state.node
         let (content, changed) = try FileSystemError.translatingContent {
             () throws(ContentError) in
-            try store.stage(over: base, of: node.inode, account: node.account, modified: .now)
+            try store.stage(
+                over: base, origin: origin, of: node.inode, account: node.account, modified: .now)
         }
         if let changed { state.node = changed }
         show(content, to: state.handles)

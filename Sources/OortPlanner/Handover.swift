@@ -15,7 +15,7 @@ extension Planner {
             if places == nil { places = trees.localPlaces() }
             guard let position = places?[trees.key(remote.place)] else { continue }
             let heir = trees.items[position]
-            if heir.isReadyToInherit, heir.isBornHere || heir.isRecent && heir.isMisplaced {
+            if heir.isReadyToInherit, heir.canInherit {
                 steps.append(.handOver(from: original.inode, to: heir.inode))
             }
         }
@@ -24,6 +24,12 @@ extension Planner {
 }
 
 extension ItemState {
+    /// Whether it may take over another item's identity, now or when it is ready: a file that was
+    /// made here, or a program's temporary file that we sent a short while ago.
+    var canInherit: Bool {
+        !isFolder && local?.content != nil && (isBornHere || isRecent && isMisplaced)
+    }
+
     /// Whether it may take over another item's identity now.
     var isReadyToInherit: Bool {
         !isFolder && isSettled && isPushable && !isBusy && !isOpen && !hasNews && local?.content != nil

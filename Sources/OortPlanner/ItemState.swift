@@ -1,6 +1,8 @@
 public import OortModel
 
 /// Where an item lies: in which folder, under which name in the service's spelling.
+///
+/// Names are compared byte for byte: `é` in one scalar and in two are two names.
 public struct Place: Hashable, Sendable {
     /// The folder that holds the item.
     public var parent: Inode
@@ -11,6 +13,15 @@ public struct Place: Hashable, Sendable {
     public init(parent: Inode, name: String) {
         self.parent = parent
         self.name = name
+    }
+
+    public static func == (one: Place, other: Place) -> Bool {
+        one.parent == other.parent && one.name.isSameText(as: other.name)
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(parent)
+        for byte in name.utf8 { hasher.combine(byte) }
     }
 }
 

@@ -113,7 +113,9 @@ struct Merge {
         if remote.place.parent != synced.place.parent {
             merged.place.parent = remote.place.parent
         }
-        if remote.place.name != synced.place.name { merged.place.name = remote.place.name }
+        if !remote.place.name.isSameText(as: synced.place.name) {
+            merged.place.name = remote.place.name
+        }
         want[position] = merged
         let isUnchangedHere = local.hasSameContent(as: synced)
         if remote.content != synced.content {

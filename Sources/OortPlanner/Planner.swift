@@ -36,7 +36,8 @@ public struct Planner: Sendable {
 /// A place as the service compares it.
 struct PlaceKey: Hashable {
     let parent: Inode
-    let name: String
+    /// The name's key as bytes, since texts of two normal forms are equal to Swift.
+    let name: [UInt8]
 }
 
 /// The planner's input, indexed.
@@ -53,7 +54,7 @@ struct Trees {
     }
 
     func key(_ place: Place) -> PlaceKey {
-        PlaceKey(parent: place.parent, name: comparison.key(place.name))
+        PlaceKey(parent: place.parent, name: Array(comparison.key(place.name).utf8))
     }
 
     /// The items of the local tree by place.

@@ -18,6 +18,9 @@ struct Push {
     /// Backups made by renaming, and who has the name now.
     private var heirs: [Int: Int] = [:]
     private var isHeir: [Bool]
+    /// Items whose name a file has that is to take over their identity, but is still being written
+    /// or read: deleted or moved now, they could hand nothing over.
+    private var awaitsHeir: [Bool]
 
     init(_ trees: Trees, traits: PlannerTraits, postponed: [Bool]) {
         self.trees = trees
@@ -29,6 +32,7 @@ struct Push {
         deleting = none
         pinned = none
         isHeir = none
+        awaitsHeir = none
     }
 
     mutating func operations() -> [RemoteOperation] {
@@ -41,7 +45,7 @@ struct Push {
                 placing[position] = item.isMisplaced
             }
         }
-        findBackups()
+        findHeirs()
         let children = childrenOfDeleted()
         while dropImpossible(children) {}
         return ordered(children)
@@ -76,20 +80,30 @@ struct Push {
         }
     }
 
-    /// A file that was renamed within its folder while a new one took its name.
-    private mutating func findBackups() {
+    /// Files that were deleted, or renamed within their folder, while another file took their name.
+    private mutating func findHeirs() {
         var places: [PlaceKey: Int]?
-        for (position, original) in trees.items.enumerated() where placing[position] {
-            guard !original.isFolder, let remote = original.remote, let local = original.local,
-                local.place.parent == remote.place.parent, local.hasSameContent(as: remote)
+        for (position, original) in trees.items.enumerated() {
+            guard !original.isFolder, let remote = original.remote,
+                deleting[position] || placing[position]
             else { continue }
             if places == nil { places = trees.localPlaces() }
-            guard let heir = places?[trees.key(remote.place)], heir != position,
-                trees.items[heir].isBornHere, trees.items[heir].isReadyToInherit
+            guard let heir = places?[trees.key(remote.place)], heir != position else { continue }
+            let file = trees.items[heir]
+            guard let local = original.local else {
+                awaitsHeir[position] = file.canInherit && !file.isReadyToInherit
+                continue
+            }
+            guard file.canInherit, file.isBornHere,
+                local.place.parent == remote.place.parent, local.hasSameContent(as: remote)
             else { continue }
-            heirs[position] = heir
-            isHeir[heir] = true
-            placing[heir] = false
+            if file.isReadyToInherit {
+                heirs[position] = heir
+                isHeir[heir] = true
+                placing[heir] = false
+            } else {
+                awaitsHeir[position] = true
+            }
         }
     }
 
@@ -126,7 +140,7 @@ struct Push {
     private func canPlace(_ position: Int) -> Bool {
         let item = trees.items[position]
         guard let local = item.local else { return false }
-        if item.remote != nil && pinned[position] { return false }
+        if item.remote != nil && pinned[position] || awaitsHeir[position] { return false }
         if let parent = trees.index[local.place.parent], trees.items[parent].remote == nil,
             !placing[parent]
         {
@@ -146,7 +160,9 @@ struct Push {
 
     private func canDelete(_ position: Int, _ children: [Int: [Int]]) -> Bool {
         let item = trees.items[position]
-        if pinned[position] || hasBusyFolder(above: item.remote?.place) { return false }
+        if pinned[position] || awaitsHeir[position] || hasBusyFolder(above: item.remote?.place) {
+            return false
+        }
         guard item.isFolder else { return !waitsForFolder(position, children) }
         return (children[position] ?? []).allSatisfy { frees($0) }
             && !waitsForFolder(position, children)

@@ -488,9 +488,12 @@ extension SyncEngine {
         switch intent.kind {
         case .replace: return intent.hash != nil && item.contentHash?.description == intent.hash
         case .move:
-            guard item.fileName == intent.name else { return false }
+            guard let name = intent.name, item.fileName.isSameText(as: name) else { return false }
             if let parent = item.parentID { return parent.rawValue == intent.folderID }
-            return item.path?.parent?.parts == intent.folderPath
+            guard let folder = item.path?.parent?.parts, let meant = intent.folderPath else {
+                return false
+            }
+            return folder.elementsEqual(meant) { $0.isSameText(as: $1) }
         case .createFolder, .upload, .duplicate, .delete, .setAttributes: return false
         }
     }

@@ -146,6 +146,63 @@ struct PushRuleTests {
             ])
     }
 
+    /// Why a file that has another's name is not ready to take over its identity.
+    enum Delay: CaseIterable {
+        case unsettled, open, busy, waitsForNextTry
+
+        func apply(to item: inout ItemState) {
+            switch self {
+            case .unsettled: item.isSettled = false
+            case .open: item.isOpen = true
+            case .busy: item.isBusy = true
+            case .waitsForNextTry: item.isPushable = false
+            }
+        }
+    }
+
+    @Test("an identity waits for the file that is to take it over", arguments: Delay.allCases)
+    func awaitedHeir(delay: Delay) {
+        let deleted = item(10, local: nil, remote: ("f", 2), content: 1)
+        let backup = item(10, local: ("f~", 2), remote: ("f", 2), content: 1)
+        var heir = item(11, local: ("F", 2), remote: nil, content: 2)
+        delay.apply(to: &heir)
+        var temporary = item(11, local: ("f", 2), remote: (".f.tmp", 2), content: 2)
+        temporary.isRecent = true
+        delay.apply(to: &temporary)
+        for items in [[deleted, heir], [backup, heir], [deleted, temporary]] {
+            let plan = planner().plan(items)
+            #expect(plan.local.isEmpty)
+            #expect(plan.remote.isEmpty)
+        }
+        // An old file that was moved over it takes over nothing.
+        temporary.isRecent = false
+        #expect(planner().plan([deleted, temporary]).remote.map(\.action) == [.delete])
+    }
+
+    @Test("two normal forms of a name are two names where the service compares exactly")
+    func normalForms() {
+        let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}")
+        var traits = PlannerTraits(comparison: .exact, allowsDuplicates: false)
+        let renamed = item(10, local: (composed, 2), remote: (decomposed, 2), content: 1)
+        #expect(
+            Planner(traits: traits).plan([renamed]).remote.map(\.action)
+                == [.move(to: Place(parent: root, name: composed), isDetour: false)])
+        let two = [
+            item(10, local: (composed, 2), remote: nil, content: 1),
+            item(11, local: (decomposed, 2), remote: nil, content: 2),
+        ]
+        #expect(Planner(traits: traits).plan(two).remote.count == 2)
+        #expect(Planner(traits: traits).plan(two).local.isEmpty)
+        // Somebody else renamed it from one form to the other.
+        var news = item(10, local: (decomposed, 2), remote: (decomposed, 2), content: 1)
+        news.remote?.place.name = composed
+        #expect(
+            Planner(traits: traits).plan([news]).local.first
+                == .place(Inode(10), Place(parent: root, name: composed)))
+        traits.comparison = .composedCaseInsensitive
+        #expect(Planner(traits: traits).plan([renamed]).remote.count == 1)
+    }
+
     @Test("what is unsettled, held back or open is not pushed, and nobody takes its name")
     func unsettled() {
         var first = item(10, local: ("b", 2), remote: ("a", 2), content: 1)

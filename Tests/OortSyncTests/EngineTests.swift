@@ -122,6 +122,25 @@ struct EngineTests {
         }
     }
 
+    @Test(
+        "an edit of a revision that is no longer the newest is a conflict, not a replacement",
+        arguments: [false, true])
+    func lateEdit(empties: Bool) async throws {
+        try await run { world in
+            try world.write("f.txt", "base")
+            try await world.settle()
+            let handle = try world.open("f.txt")
+            world.cloud.put("f.txt", "theirs")
+            try await world.agree()
+            try world.write("f.txt", over: handle, empties: empties, "mine")
+            try await world.settle()
+            let tree = world.cloud.tree
+            #expect(tree["f.txt"] == "theirs")
+            #expect(tree.filter { $0.key.hasPrefix("f (conflicted copy ") }.values.map(\.self) == ["mine"])
+            #expect(tree.count == 2)
+        }
+    }
+
     @Test("a name that both took: the same is one, the other gets a number", arguments: [true, false])
     func bothCreated(isSame: Bool) async throws {
         let world = try World()

@@ -96,7 +96,7 @@ final class MemoryCloud: Provider {
             for part in path.split(separator: "/") {
                 guard
                     let found = state.entries.values.first(where: {
-                        $0.item.parentID == folder && $0.item.fileName == part
+                        $0.item.parentID == folder && $0.item.fileName.isSameText(as: String(part))
                     })
                 else { return nil }
                 folder = found.item.id
@@ -137,7 +137,9 @@ final class MemoryCloud: Provider {
     // MARK: The service
 
     private static func child(_ name: String, _ parent: ItemID, _ state: State) -> ItemID? {
-        state.entries.values.first { $0.item.parentID == parent && $0.item.fileName == name }?.item.id
+        state.entries.values.first {
+            $0.item.parentID == parent && $0.item.fileName.isSameText(as: name)
+        }?.item.id
     }
 
     private static func hash(_ bytes: [UInt8]) -> ContentHash {
@@ -215,7 +217,8 @@ final class MemoryCloud: Provider {
         guard !traits.names.allowsDuplicates else { return }
         let key = traits.names.key(name)
         let taken = state.entries.values.contains {
-            $0.item.parentID == parent && $0.item.id != id && traits.names.key($0.item.fileName) == key
+            $0.item.parentID == parent && $0.item.id != id
+                && traits.names.key($0.item.fileName).isSameText(as: key)
         }
         if taken { throw error(.nameTaken) }
     }
@@ -284,7 +287,8 @@ final class MemoryCloud: Provider {
         let key = traits.names.key(name)
         return state.withLock { state in
             state.entries.values.map(\.item).filter {
-                $0.parentID == folder.id && traits.names.key($0.fileName) == key
+                $0.parentID == folder.id
+                    && traits.names.key($0.fileName).isSameText(as: key)
             }
         }
     }

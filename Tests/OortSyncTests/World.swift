@@ -96,6 +96,31 @@ final class World {
             ?? file
     }
 
+    /// The content of the revision that a file has now, as a program that opens it gets it.
+    func open(_ path: String) throws -> CachedContent {
+        let node = try node(path)
+        guard case .revision(let item, let revision) = node.content else {
+            throw CatalogError.notFound
+        }
+        return try store.open(
+            ContentKey(account: account.id, item: item, revision: revision), size: node.size,
+            hash: node.hash)
+    }
+
+    /// Writes through a handle that was opened on a revision, at its beginning.
+    func write(_ path: String, over base: CachedContent, empties: Bool, _ text: String) throws {
+        let file = try node(path)
+        let (content, _) = try store.stage(
+            over: empties ? nil : base, origin: base, of: file.inode, account: account.id,
+            modified: .now)
+        let bytes = [UInt8](text.utf8)
+        _ = unsafe try content.write(bytes.span.bytes, at: 0)
+        let size = content.size
+        store.close(content)
+        store.close(base)
+        try catalog.recordStaged(content.id, size: size, modified: .now, isOpen: false)
+    }
+
     func makeFolder(_ path: String) throws {
         let parts = path.split(separator: "/").map(String.init)
         _ = try catalog.create(

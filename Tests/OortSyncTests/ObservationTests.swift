@@ -1,0 +1,192 @@
+import OortCatalog
+import OortModel
+import OortPlanner
+import Testing
+
+/// What the service tells, applied to a catalog without an engine.
+@Suite("what the service tells")
+struct ObservationTests {
+    private let world: World
+    private var catalog: Catalog { world.catalog }
+    private var account: AccountID { world.account.id }
+
+    init() throws { try self.init(duplicates: false) }
+
+    private init(duplicates: Bool) throws {
+        world = try World(MemoryCloud(duplicates: duplicates))
+        try world.catalog.setIdentity(
+            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: MemoryCloud.rootID),
+            of: world.account.id)
+    }
+
+    /// Whether the service tells where an item lies by id or by path.
+    enum Addressing: CaseIterable { case id, path }
+
+    private func item(
+        _ path: String, _ id: String, in parent: String = "root", rev: String? = nil,
+        _ addressing: Addressing = .id
+    ) -> Change {
+        let isFolder = path.hasSuffix("/")
+        let parts = path.split(separator: "/").map(String.init)
+        var item = Item(
+            id: ItemID(id), kind: isFolder ? .folder : .file, fileName: parts.last ?? "")
+        switch addressing {
+        case .id: item.parentID = ItemID(parent)
+        case .path: item.path = RemotePath(parts)
+        }
+        if !isFolder {
+            item.rev = Revision(rev ?? "1")
+            item.size = 0
+        }
+        return .changed(item)
+    }
+
+    private func apply(
+        _ changes: [Change], begins: Bool = false, ends: Bool = false, endsRun: Bool = true
+    ) async throws {
+        var observations = Observations(changes: changes)
+        observations.beginsEnumeration = begins
+        observations.endsEnumeration = ends
+        observations.endsRun = endsRun
+        observations.cursor = Cursor("c")
+        _ = try await catalog.apply(observations, to: account)
+    }
+
+    /// Merges what is left to merge, as the engine does after each page.
+    private func merge() async throws {
+        let planner = Planner(traits: PlannerTraits(world.cloud.traits))
+        _ = try await catalog.plan(
+            account, with: planner,
+            under: PlanningConditions(
+                now: Timestamp.now.seconds * 1000, settle: 0, isOpen: { _ in false },
+                hash: { bytes in
+                    var hasher = MemoryHasher()
+                    hasher.update(bytes[...])
+                    return hasher.finalize()
+                }))
+    }
+
+    private func paths(below folder: Inode? = nil, _ prefix: String = "") throws -> Set<String> {
+        var found: Set<String> = []
+        let top = folder ?? world.account.root
+        for node in try catalog.children(of: top, after: nil, limit: 10_000) {
+            if node.kind == .folder {
+                found.insert(prefix + node.name + "/")
+                found.formUnion(try paths(below: node.inode, prefix + node.name + "/"))
+            } else {
+                found.insert(prefix + node.name)
+            }
+        }
+        return found
+    }
+
+    @Test(
+        "a whole account is there when its enumeration ends, children told before their folders",
+        arguments: Addressing.allCases)
+    func childrenFirst(addressing: Addressing) async throws {
+        try await apply(
+            [
+                item("a/b/c/f", "f", in: "c", addressing), item("a/b/c/", "c", in: "b", addressing),
+                item("a/b/g", "g", in: "b", addressing),
+            ], begins: true)
+        try await apply([item("a/b/", "b", in: "a", addressing)])
+        #expect(try paths().isEmpty)
+        try await apply(
+            [item("a/", "a", addressing), item("h", "h", addressing)], ends: true)
+        #expect(try paths() == ["a/", "a/b/", "a/b/c/", "a/b/c/f", "a/b/g", "h"])
+        #expect(try catalog.account(account)?.isEnumerated == true)
+        #expect(try await catalog.pending(account).isEmpty)
+        await world.end()
+    }
+
+    @Test("a file that waits for its folder is as the service had it last, or not there at all")
+    func waitingChanges() async throws {
+        try await apply(
+            [
+                item("a/f", "f", rev: "1", .path), item("a/g", "g", .path),
+                item("a/h", "h", .path),
+            ])
+        try await apply([item("a/f2", "f", rev: "2", .path), .removed(ItemID("g"))])
+        try await apply([.removedPath(RemotePath(["A", "H"]))])
+        try await merge()
+        try await apply([item("a/", "a", .path)])
+        #expect(try paths() == ["a/", "a/f2"])
+        #expect(try catalog.node(atPath: ["work", "a", "f2"])?.revision == Revision("2"))
+        await world.end()
+    }
+
+    @Test("a move told as a removal and a new entry, pages apart, keeps the inode and the children")
+    func tombstones() async throws {
+        try await apply(
+            [item("a/", "a", .path), item("a/f", "f", .path), item("b", "b", .path)],
+            begins: true, ends: true)
+        let folder = try #require(try catalog.node(atPath: ["work", "a"])).inode
+        let file = try #require(try catalog.node(atPath: ["work", "a", "f"])).inode
+        try await apply(
+            [.removedPath(RemotePath(["a"])), .removedPath(RemotePath(["b"]))], endsRun: false)
+        #expect(try paths() == ["a/", "a/f", "b"])
+        try await apply([item("new/", "a", .path), item("new/f", "f", .path)])
+        try await merge()
+        #expect(try paths() == ["new/", "new/f"])
+        #expect(try catalog.node(atPath: ["work", "new"])?.inode == folder)
+        #expect(try catalog.node(atPath: ["work", "new", "f"])?.inode == file)
+        #expect(try await catalog.pending(account).isEmpty)
+        await world.end()
+    }
+
+    @Test("what an enumeration did not name is gone, and what was made or changed here is not")
+    func enumerationEnd() async throws {
+        try await apply(
+            [
+                item("gone", "1"), item("stays", "2"), item("d/", "3"), item("d/f", "4", in: "3"),
+                item("e/", "5"), item("e/f", "6", in: "5"),
+            ], begins: true, ends: true)
+        try world.write("e/mine", "mine")
+        try world.write("d/f", "changed")
+        try await apply([item("stays", "2")], begins: true)
+        #expect(try paths().count == 7)
+        try await apply([], ends: true)
+        try await merge()
+        #expect(try paths() == ["stays", "d/", "d/f", "e/", "e/mine"])
+        #expect(
+            try await Set(catalog.pending(account).map { $0.path.joined(separator: "/") })
+                == ["d", "d/f", "e", "e/mine"])
+        await world.end()
+    }
+
+    @Test("items of one name are numbered, and stay so however they are told again")
+    func duplicates() async throws {
+        let tests = try ObservationTests(duplicates: true)
+        try await tests.apply(
+            [item("f.txt", "1"), item("f.txt", "2"), item("f.txt", "3")], begins: true, ends: true)
+        func name(_ id: String) throws -> String? {
+            try tests.catalog.node(remoteID: ItemID(id), account: tests.account)?.name
+        }
+        let before = try ["1", "2", "3"].map(name)
+        #expect(before == ["f.txt", "f (2).txt", "f (3).txt"])
+        try await tests.apply(
+            [item("f.txt", "3"), item("f.txt", "2"), item("f.txt", "1")], begins: true, ends: true)
+        try await tests.merge()
+        #expect(try ["1", "2", "3"].map(name) == before)
+        #expect(try await tests.catalog.pending(tests.account).isEmpty)
+        await tests.world.end()
+        await world.end()
+    }
+
+    @Test("two normal forms of a name are two files, and a rename between them is seen")
+    func normalForms() async throws {
+        let tests = try ObservationTests(duplicates: true)
+        let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}")
+        try await tests.apply([item(composed, "1"), item(decomposed, "2")], begins: true, ends: true)
+        func bytes(_ id: String) throws -> [UInt8]? {
+            try tests.catalog.node(remoteID: ItemID(id), account: tests.account)
+                .map { Array($0.name.utf8) }
+        }
+        #expect(try bytes("1") == Array(composed.utf8))
+        #expect(try bytes("2") == Array(decomposed.utf8))
+        try await tests.apply([.removed(ItemID("1")), item(composed, "2")])
+        #expect(try bytes("2") == Array(composed.utf8))
+        await tests.world.end()
+        await world.end()
+    }
+}
