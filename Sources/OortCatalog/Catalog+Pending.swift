@@ -80,6 +80,29 @@ extension Catalog {
         }
     }
 
+    /// How many items are in motion.
+    public func pendingCount(_ account: AccountID) async throws(CatalogError) -> Int {
+        try await readAsync { database in
+            try Int.fetchOne(
+                database,
+                sql: """
+                    SELECT count(*) FROM motion JOIN node ON node.inode = motion.inode
+                    WHERE motion.account = ? AND NOT
+                        (motion.changed_ms = 0 AND node.parent IS NULL AND motion.synced_parent IS NULL)
+                    """,
+                arguments: [account.rawValue]) ?? 0
+        }
+    }
+
+    /// How many items of an account are known; read through an index, yet every entry of it.
+    public func itemCount(_ account: AccountID) async throws(CatalogError) -> Int64 {
+        try await readAsync { database in
+            try Int64.fetchOne(
+                database, sql: "SELECT count(*) FROM node WHERE account = ?",
+                arguments: [account.rawValue]) ?? 0
+        }
+    }
+
     /// The conflict copies that are still there.
     public func conflicts(_ account: AccountID) async throws(CatalogError) -> [Conflict] {
         try await readAsync { database in

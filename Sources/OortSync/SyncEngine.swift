@@ -33,7 +33,8 @@ public actor SyncEngine {
     /// Whether the feed has to be read from its beginning.
     var lostCursor = false
     var isIdentified = false
-    var trouble: SyncStatus.Trouble?
+    /// What keeps the account from working; nil when nothing does.
+    public internal(set) var trouble: SyncStatus.Trouble?
     var listings: [Inode: Task<Result<Void, ProviderError>, Never>] = [:]
 
     // MARK: The push
@@ -109,11 +110,16 @@ public actor SyncEngine {
         status.trouble = trouble
         status.transfers = running.values.filter { $0.size > 0 }.sorted { $0.inode < $1.inode }
         status.pending = (try? await catalog.pending(account, limit: 1000)) ?? []
+        status.pendingCount = status.pending.count
+        if status.pendingCount == 1000, let count = try? await catalog.pendingCount(account) {
+            status.pendingCount = count
+        }
         status.conflicts = (try? await catalog.conflicts(account)) ?? []
         if let account = try? catalog.account(account) {
             status.isEnumerated = account.isEnumerated
             status.quota = account.quota
         }
+        if !status.isEnumerated { status.knownItems = try? await catalog.itemCount(account) }
         return status
     }
 
@@ -125,13 +131,16 @@ public actor SyncEngine {
         try? await catalog.retryNow(account)
         planSoon()
         let steps = max(1, Int(timeout / .milliseconds(25)))
-        var missing: [PendingItem] = []
         for _ in 0..<steps {
-            missing = (try? await catalog.pending(account, below: scope)) ?? missing
-            if missing.isEmpty { return SyncOutcome(missing: [], trouble: nil) }
+            let isMissing =
+                scope == nil
+                ? try? await catalog.pendingCount(account) > 0
+                : try? await !catalog.pending(account, below: scope, limit: 1).isEmpty
+            if isMissing == false { return SyncOutcome(missing: [], trouble: nil) }
             if case .signedOut = trouble { break }
             guard (try? await clock.sleep(for: .milliseconds(25))) != nil else { break }
         }
+        let missing = (try? await catalog.pending(account, below: scope)) ?? []
         return SyncOutcome(missing: missing, trouble: trouble)
     }
 

@@ -27,6 +27,10 @@ public struct SyncStatus: Sendable {
     public var isEnumerated = false
     /// What the service does not have as it is here, oldest first; at most the first thousand.
     public var pending: [PendingItem] = []
+    /// How many there are in all.
+    public var pendingCount = 0
+    /// How many items are known while the tree is being read; nil once it is.
+    public var knownItems: Int64?
     /// Contents on their way up.
     public var transfers: [Transfer] = []
     /// Conflict copies that nobody has put away yet.

@@ -26,6 +26,7 @@ def machine(folder, clouds):
     machine = Machine(folder, clouds)
     yield machine
     log = machine.log()
+    print(f"the end of the mount's log:\n{log[-4000:]}")  # shown by pytest for a failure
     machine.clean()
     for word in ("Fatal error", "Illegal instruction", "Segmentation fault"):
         assert word not in log, log[-3000:]

@@ -144,6 +144,10 @@ class Clouds:
     def counts(self, cloud):
         return {k: v["calls"] for k, v in json.loads(self.control(cloud, "GET", "counts")).items()}
 
+    def calls(self, cloud):
+        """The requests in order: route, method, bytes_in."""
+        return json.loads(self.control(cloud, "GET", "calls"))
+
     def forget_calls(self, cloud):
         self.control(cloud, "DELETE", "calls")
 
@@ -184,9 +188,9 @@ class Machine:
         (self.folder / "config" / "oort" / "config.toml").write_text(text)
 
     def oort(self, *arguments, status=0, timeout=120, **more):
-        """Runs a command of Oort's; its standard output and error together."""
+        """Runs a command of Oort's, which ends with this code; all that it says."""
         result = self.run(str(OORT), *arguments, status=None, timeout=timeout, **more)
-        assert result.returncode == status, (
+        assert status is None or result.returncode == status, (
             f"oort {' '.join(map(str, arguments))}: {result.returncode}\n{result.stdout}")
         return result.stdout
 

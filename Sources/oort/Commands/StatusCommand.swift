@@ -29,7 +29,7 @@ struct StatusCommand: AsyncParsableCommand {
     private func report(_ folders: Folders) async throws -> StatusReport {
         let client = ControlClient(folders: folders)
         if client.isMountRunning { return try await client.status() }
-        return try RestingState(folders: folders).report()
+        return try await RestingState(folders: folders).report()
     }
 
     private func show(_ report: StatusReport, clearing: Bool) {
@@ -80,7 +80,7 @@ enum StatusText {
             let room = account.totalBytes.map { " of \(ByteSize(bytes: $0))" } ?? ""
             parts.append("\(ByteSize(bytes: used))\(room) in use")
         }
-        if let count = account.knownItems { parts.append("\(count) items") }
+        if let count = account.knownItems { parts.append("\(count) items so far") }
         return "\(account.name): \(account.state.rawValue) (\(parts.joined(separator: ", ")))"
     }
 
@@ -97,14 +97,22 @@ enum StatusText {
         }
         if account.pendingCount > 0 {
             lines.append("  \(account.pendingCount) pending:")
-            lines += account.pending.map { "    " + line($0) }
-            let unseen = account.pendingCount - account.pending.count
-            if unseen > 0 { lines.append("    ... and \(unseen) more") }
+            let shown = account.pending.prefix(mostLines)
+            lines += shown.map { "    " + line($0) }
+            lines += more(account.pendingCount - shown.count)
         }
         if !account.conflicts.isEmpty {
             lines.append("  \(account.conflicts.count) conflict copies, please look:")
-            lines += account.conflicts.map { "    \($0)" }
+            lines += account.conflicts.prefix(mostLines).map { "    \($0)" }
+            lines += more(account.conflicts.count - mostLines)
         }
         return lines
+    }
+
+    /// The most pending changes, and the most conflicts, that are listed for each account.
+    private static let mostLines = 10
+
+    private static func more(_ count: Int) -> [String] {
+        count > 0 ? ["    ... and \(count) more"] : []
     }
 }

@@ -54,14 +54,26 @@ struct ControlClient: Sendable {
     /// - Returns: the last word.
     func sync(
         _ request: SyncRequest,
-        progress: (SyncProgress) -> Void
+        progress: @escaping @Sendable (SyncProgress) -> Void
+    ) async throws(Failure) -> SyncProgress {
+        let message: HTTPRequest
+        do {
+            message = try self.message("POST", "/sync", request)
+        } catch {
+            throw translate(error)
+        }
+        // The mount ends it in time; this is for one that hangs.
+        let limit = request.timeoutSeconds.map { Duration.seconds($0 + 15) }
+        return try await within(limit) { try await sync(message, progress: progress) }
+    }
+
+    private func sync(
+        _ message: HTTPRequest,
+        progress: @Sendable (SyncProgress) -> Void
     ) async throws(Failure) -> SyncProgress {
         do {
             var client = HTTPClient()
-            let response = try await client.sendHTTPRequest(
-                try message("POST", "/sync", request),
-                to: try address()
-            )
+            let response = try await client.sendHTTPRequest(message, to: try address())
             guard case .httpBody(let body) = response.payload else { throw Self.silence }
             var line = Data()
             var last: SyncProgress?
@@ -96,23 +108,56 @@ struct ControlClient: Sendable {
         }
     }
 
-    private func ask<Answer: Decodable>(
+    private func ask<Answer: Decodable & Sendable>(
         _ method: String,
         _ path: String,
         _ body: some Encodable,
         answer: Answer.Type
     ) async throws(Failure) -> Answer {
+        let message: HTTPRequest
+        do {
+            message = try self.message(method, path, body)
+        } catch {
+            throw translate(error)
+        }
+        return try await within(.seconds(60)) { try await send(message, answer: answer) }
+    }
+
+    private func send<Answer: Decodable>(
+        _ message: HTTPRequest,
+        answer: Answer.Type
+    ) async throws(Failure) -> Answer {
         do {
             var client = HTTPClient()
-            let response = try await client.sendHTTPRequest(
-                try message(method, path, body),
-                to: try address()
-            )
+            let response = try await client.sendHTTPRequest(message, to: try address())
             let data = try await response.bodyData
             guard response.statusCode == .ok else {
                 throw try ControlCoding.decode(ControlFailure.self, from: data).failure
             }
             return try ControlCoding.decode(Answer.self, from: data)
+        } catch {
+            throw translate(error)
+        }
+    }
+
+    /// Runs an exchange that a hanging mount must not hold up for ever.
+    private func within<Answer: Sendable>(
+        _ limit: Duration?,
+        _ exchange: @escaping @Sendable () async throws -> Answer
+    ) async throws(Failure) -> Answer {
+        do {
+            return try await withThrowingTaskGroup { group in
+                group.addTask { try await exchange() }
+                if let limit {
+                    group.addTask {
+                        try await Task.sleep(for: limit)
+                        throw Self.silence
+                    }
+                }
+                defer { group.cancelAll() }
+                guard let answer = try await group.next() else { throw Self.silence }
+                return answer
+            }
         } catch {
             throw translate(error)
         }

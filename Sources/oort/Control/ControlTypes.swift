@@ -56,7 +56,7 @@ struct AccountStatus: Codable, Hashable, Sendable {
     var usedBytes: Int64?
     /// Bytes that may be used; nil when unknown or without limit.
     var totalBytes: Int64?
-    /// How many items of the tree are known.
+    /// How many items of the tree are known, while it is being read.
     var knownItems: Int64?
     /// How many changes the cloud does not have yet, `pending` may show fewer.
     var pendingCount: Int

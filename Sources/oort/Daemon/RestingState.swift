@@ -12,43 +12,58 @@ struct RestingState {
     /// The accounts with what the catalog last heard of them.
     ///
     /// - Throws: `Failure` when the list of accounts or the catalog cannot be read.
-    func report() throws(Failure) -> StatusReport {
-        let accounts = try AccountRegistry(folders: folders).accounts()
-        let known = try knownAccounts()
-        return StatusReport(
-            mount: nil,
-            accounts: accounts.map { account in
-                let known = known.first { $0.name == account.name }
-                return AccountStatus(
+    func report() async throws(Failure) -> StatusReport {
+        var report = StatusReport(mount: nil, accounts: [])
+        for account in try AccountRegistry(folders: folders).accounts() {
+            report.accounts.append(
+                AccountStatus(
                     name: account.name,
                     service: account.service,
                     person: account.email ?? account.displayName,
                     state: .notMounted,
-                    trouble: known?.trouble,
-                    usedBytes: known?.quota?.used,
-                    totalBytes: known?.quota?.total,
-                    knownItems: nil,
                     pendingCount: 0,
                     pending: [],
                     transfers: [],
                     conflicts: []
                 )
-            }
-        )
-    }
-
-    private func knownAccounts() throws(Failure) -> [Account] {
-        guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return [] }
-        do {
+            )
+        }
+        guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return report }
+        do throws(CatalogError) {
             let catalog = try Catalog(
                 path: folders.catalogFile,
                 cachedNodes: 16,
                 logger: Logger(label: "oort") { _ in SwiftLogNoOpLogHandler() }
             )
             defer { try? catalog.close() }
-            return try catalog.accounts()
+            for known in try catalog.accounts() {
+                guard let index = report.accounts.firstIndex(where: { $0.name == known.name })
+                else { continue }
+                try await complete(&report.accounts[index], with: known, of: catalog)
+            }
         } catch {
             throw CatalogTrouble.failure(error, path: folders.catalogFile)
+        }
+        return report
+    }
+
+    private func complete(
+        _ status: inout AccountStatus,
+        with known: Account,
+        of catalog: Catalog
+    ) async throws(CatalogError) {
+        status.trouble = known.trouble
+        status.usedBytes = known.quota?.used
+        status.totalBytes = known.quota?.total
+        status.pendingCount = try await catalog.pendingCount(known.id)
+        let now = Date()
+        status.pending = try await catalog.pending(known.id, limit: 1000).map { item in
+            var change = SyncWords.change(item, below: known.name, now: now)
+            change.next = "waits for the next mount"
+            return change
+        }
+        status.conflicts = try await catalog.conflicts(known.id).map { conflict in
+            ([known.name] + conflict.path).joined(separator: "/")
         }
     }
 }

@@ -24,14 +24,29 @@ extension CloudMount {
     func sync(_ request: SyncRequest) throws(Failure) -> AsyncStream<SyncProgress> {
         let targets = try targets(of: request.path)
         return AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            // Owned by the stream: ends with it.
+            let latest = LatestProgress()
+            // Owned by the stream, as the timer is: both end with it.
             let task = Task {
-                await self.sync(targets, within: request.timeoutSeconds) {
-                    continuation.yield($0)
+                await self.sync(targets) { progress in
+                    latest.value.withLock { $0 = progress }
+                    continuation.yield(progress)
                 }
                 continuation.finish()
             }
-            continuation.onTermination = { _ in task.cancel() }
+            // Apart from the work, so that the time ends also when that hangs.
+            let timer = request.timeoutSeconds.map { seconds in
+                Task {
+                    guard (try? await Task.sleep(for: .seconds(seconds))) != nil else { return }
+                    var last = latest.value.withLock { $0 }
+                    last.state = .timedOut
+                    continuation.yield(last)
+                    continuation.finish()
+                }
+            }
+            continuation.onTermination = { _ in
+                task.cancel()
+                timer?.cancel()
+            }
         }
     }
 
@@ -44,7 +59,7 @@ extension CloudMount {
         ]
         for (name, account) in accounts.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
             let label = name.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
-            let count = (try? await catalog.pending(account.id))?.count ?? 0
+            let count = (try? await catalog.pendingCount(account.id)) ?? 0
             lines.append("oort_pending_changes{account=\"\(label)\"} \(count)")
         }
         return lines.joined(separator: "\n") + "\n"
@@ -61,8 +76,9 @@ extension CloudMount {
             person: known.flatMap { $0.email ?? $0.displayName }, state: SyncWords.state(status),
             trouble: SyncWords.trouble(
                 status.trouble, account: account.name, service: account.service),
-            usedBytes: status.quota?.used, totalBytes: status.quota?.total, knownItems: nil,
-            pendingCount: pending.count, pending: Self.shown(pending),
+            usedBytes: status.quota?.used, totalBytes: status.quota?.total,
+            knownItems: status.knownItems, pendingCount: status.pendingCount,
+            pending: Self.ordered(pending),
             transfers: status.transfers.map { transfer in
                 Transfer(
                     path: path(of: transfer.inode) ?? folder, isUpload: true,
@@ -71,29 +87,24 @@ extension CloudMount {
             conflicts: status.conflicts.map { ([folder] + $0.path).joined(separator: "/") })
     }
 
-    /// Sends and waits until nothing is pending, the time is over or nothing can move.
-    private func sync(
-        _ targets: [Target], within seconds: Double?, tell: @Sendable (SyncProgress) -> Void
-    ) async {
-        let clock = ContinuousClock()
-        let deadline = seconds.map { clock.now + .seconds($0) }
+    /// Sends and waits until nothing is pending or nothing can move.
+    private func sync(_ targets: [Target], tell: @Sendable (SyncProgress) -> Void) async {
         await withTaskGroup { group in
             for target in targets {
                 group.addTask {
                     // For ever is until this group is cancelled.
-                    let limit = seconds.map { Duration.seconds($0) } ?? .seconds(1_000_000_000)
-                    _ = await target.account.engine.sync(target.inode, timeout: limit)
+                    _ = await target.account.engine.sync(
+                        target.inode, timeout: .seconds(1_000_000_000))
                 }
             }
-            var last: SyncProgress
+            // Looking costs what is pending: often for little, seldom for much.
+            var pause = Duration.milliseconds(10)
             repeat {
-                last = await progress(targets)
-                if last.state == .waiting, let deadline, clock.now >= deadline {
-                    last.state = .timedOut
-                }
-                tell(last)
-                guard last.state == .waiting else { break }
-            } while (try? await Task.sleep(for: .milliseconds(50))) != nil
+                let now = await progress(targets)
+                tell(now)
+                guard now.state == .waiting else { break }
+                pause = min(pause * 2, .milliseconds(now.pendingCount < 100 ? 50 : 500))
+            } while (try? await Task.sleep(for: pause)) != nil
             group.cancelAll()
         }
     }
@@ -108,8 +119,8 @@ extension CloudMount {
                 isStuck = false
                 continue
             }
-            let status = await target.account.engine.status()
-            let isSignedOut = if case .signedOut = status.trouble { true } else { false }
+            let trouble = await target.account.engine.trouble
+            let isSignedOut = if case .signedOut = trouble { true } else { false }
             let folder = "\(mountPoint)/\(target.account.name)"
             for item in items {
                 var change = SyncWords.change(item, below: folder, now: now)
@@ -117,7 +128,7 @@ extension CloudMount {
                     change.error =
                         change.error
                         ?? SyncWords.trouble(
-                            status.trouble, account: target.account.name,
+                            trouble, account: target.account.name,
                             service: target.account.service)
                 } else {
                     isStuck = false
@@ -128,7 +139,7 @@ extension CloudMount {
         let state: SyncProgress.State =
             changes.isEmpty ? .done : isStuck ? .stuck : .waiting
         return SyncProgress(
-            state: state, pendingCount: changes.count, pending: Self.shown(changes))
+            state: state, pendingCount: changes.count, pending: Array(Self.ordered(changes).prefix(100)))
     }
 
     /// An account, and what of it is meant; the whole of it for nil.
@@ -168,10 +179,9 @@ extension CloudMount {
         }
     }
 
-    /// The first of the changes, those with an error before the others.
-    private static func shown(_ changes: [PendingChange]) -> [PendingChange] {
-        Array(
-            (changes.filter { $0.error != nil } + changes.filter { $0.error == nil }).prefix(100))
+    /// The changes, those with an error before the others.
+    private static func ordered(_ changes: [PendingChange]) -> [PendingChange] {
+        changes.filter { $0.error != nil } + changes.filter { $0.error == nil }
     }
 
     private func path(of inode: Inode) -> String? {
@@ -184,4 +194,9 @@ extension CloudMount {
         }
         return ([mountPoint] + names.reversed()).joined(separator: "/")
     }
+}
+
+/// What a waiting client was told last, shared by the work and its timer.
+private final class LatestProgress: Sendable {
+    let value = Mutex(SyncProgress(state: .waiting, pendingCount: 0, pending: []))
 }

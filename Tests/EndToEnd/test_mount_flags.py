@@ -1,0 +1,136 @@
+"""Each flag of `oort mount` does what its help says."""
+
+import errno
+import os
+import stat
+import subprocess
+import time
+
+import pytest
+
+from machine import eventually
+
+
+@pytest.fixture
+def account(machine, clouds, cloud):
+    clouds.edit(cloud, "write", "/there.txt", text="there\n")
+    machine.login(cloud)
+    return cloud
+
+
+@pytest.fixture(params=["dropbox"])
+def cloud(request):
+    """What a mount's flags do has nothing to do with the service."""
+    return request.param
+
+
+def test_read_only(machine, clouds, account):
+    machine.mount("--read-only")
+    drive = machine.ready(account)
+    assert (drive / "there.txt").read_text() == "there\n"
+    for change in (lambda: (drive / "new.txt").write_text("x"),
+                   lambda: (drive / "there.txt").write_text("x"),
+                   lambda: (drive / "there.txt").unlink(),
+                   lambda: (drive / "folder").mkdir(),
+                   lambda: os.rename(drive / "there.txt", drive / "renamed.txt"),
+                   lambda: os.chmod(drive / "there.txt", 0o600)):
+        with pytest.raises(OSError) as refusal:
+            change()
+        assert refusal.value.errno == errno.EROFS
+    clouds.edit(account, "write", "/there.txt", text="changed there\n")
+    eventually(lambda: (drive / "there.txt").read_text() == "changed there\n", "the change shows")
+
+
+def test_other_users(machine, account):
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    machine.folder.parent.chmod(0o755)
+    machine.folder.chmod(0o755)
+    reads = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "cat",
+             machine.mount_point / account / "there.txt"]
+    machine.mount()
+    machine.ready(account)
+    assert machine.run(*reads, status=None).returncode != 0
+    machine.unmount()
+    machine.mount("--allow-other")
+    assert machine.run(*reads).stdout == "there\n"
+    writes = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "touch",
+              machine.mount_point / account / "there.txt"]
+    assert machine.run(*writes, status=None).returncode != 0
+
+
+def test_the_cache_keeps_to_its_size(machine, clouds, account):
+    for number in range(8):
+        clouds.edit(account, "write", f"/file{number}", seed=number, size=1 << 20)
+    machine.mount("--cache-size", "3M")
+    drive = machine.ready(account)
+    eventually((drive / "file7").exists, "the files show")
+    for number in range(8):
+        content = (drive / f"file{number}").read_bytes()
+        assert content == clouds.content(account, f"/file{number}")
+    assert machine.status()["mount"]["cache_limit"] == 3 << 20
+    eventually(lambda: machine.status()["mount"]["cached_bytes"] <= 4 << 20, "it makes room")
+
+
+def test_the_poll_interval(machine, clouds, cloud):
+    """Drive has no long poll: nothing else than the interval tells when it is asked."""
+    clouds.edit("drive", "write", "/there.txt", text="there\n")
+    machine.login("drive")
+    machine.mount("--poll-interval", "1h")
+    drive = machine.ready("drive")
+    machine.sync()
+    assert (drive / "there.txt").read_text() == "there\n"
+    clouds.edit("drive", "write", "/there.txt", text="changed there\n")
+    time.sleep(3)  # three times the interval of the settings
+    assert (drive / "there.txt").read_text() == "there\n"
+    machine.unmount()
+    machine.mount("--poll-interval", "200ms")
+    eventually(lambda: (drive / "there.txt").read_text() == "changed there\n", "the change shows")
+
+
+def test_the_settling_time(machine, clouds, account):
+    machine.mount("--settle", "1h")
+    drive = machine.ready(account)
+    (drive / "new.txt").write_text("new")
+    time.sleep(2)  # ten times the time of the settings
+    assert "/new.txt" not in clouds.tree(account)
+    assert machine.account(account)["pending_count"] == 1
+    machine.sync()
+    assert clouds.content(account, "/new.txt") == b"new"
+
+
+def test_certificates_that_are_not_there(machine, folder):
+    said = machine.oort("mount", machine.mount_point, "--ca-file", folder / "none.pem", status=1)
+    assert "none.pem" in said and "cannot be read" in said
+
+
+def test_in_the_foreground(machine, account):
+    with open(machine.folder / "words", "w") as words:
+        from machine import OORT
+        process = subprocess.Popen(
+            [str(OORT), "mount", str(machine.mount_point), "--foreground"],
+            env=machine.environment, stdin=subprocess.DEVNULL, stdout=words, stderr=words)
+    try:
+        eventually(lambda: os.path.ismount(machine.mount_point), "it is mounted")
+        eventually(lambda: "Mounted at" in (machine.folder / "words").read_text(), "it says so")
+        assert machine.process == process.pid
+        machine.unmount()
+        assert process.wait(timeout=30) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_mount_point_from_the_settings(machine, clouds, folder):
+    machine.write_settings(f'mount_point = "{folder}/elsewhere"\n' + clouds.settings())
+    assert f"{folder}/elsewhere" in machine.oort("mount")
+    assert os.path.ismount(folder / "elsewhere")
+    machine.oort("unmount", folder / "elsewhere")
+    assert not os.path.ismount(folder / "elsewhere")
+
+
+def test_the_state_belongs_to_the_user_alone(machine, account):
+    machine.mount()
+    for path in (machine.state, machine.cache, machine.folder / "run" / "oort"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert (machine.folder / "run" / "oort" / "control.sock").stat().st_mode & 0o077 == 0

@@ -1,0 +1,144 @@
+"""Signing in and out as a person does, at each service."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+
+from machine import CLOUDS, OORT, eventually
+
+# Opens the address like a browser would, follows the redirect to Oort's port, shows what it says.
+BROWSER = """#!{python}
+import sys, urllib.request
+page = urllib.request.urlopen(sys.argv[1], timeout=30).read().decode(errors="replace")
+open({page!r}, "w").write(page)
+"""
+
+
+def browse(url):
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return answer.read().decode()
+
+
+class Login:
+    """`oort login` in a process of its own, its words read as they come."""
+
+    def __init__(self, machine, *arguments, **environment):
+        self.process = subprocess.Popen(
+            [str(OORT), "login", *arguments], env={**machine.environment, **environment},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.said = ""
+
+    def until(self, pattern):
+        """Reads on until a line has the pattern; its first group."""
+        for line in self.process.stdout:
+            self.said += line
+            if found := re.search(pattern, line):
+                return found.group(1)
+        raise AssertionError(f"never said: {pattern}\n{self.said}")
+
+    def end(self):
+        rest, _ = self.process.communicate(timeout=60)
+        self.said += rest
+        assert self.process.returncode == 0, self.said
+        return self.said
+
+
+@pytest.fixture
+def login(machine):
+    started = []
+
+    def start(*arguments, **environment):
+        started.append(Login(machine, *arguments, **environment))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+        one.process.wait()
+
+
+def works(machine, clouds, cloud):
+    """The account is there, and what is written in it arrives."""
+    account, = json.loads(machine.oort("accounts", "--json"))
+    assert account["service"] == cloud and account["email"]
+    machine.mount()
+    (machine.ready(cloud) / "file.txt").write_text("signed in")
+    machine.sync()
+    assert clouds.content(cloud, "/file.txt") == b"signed in"
+
+
+def test_with_a_browser(machine, clouds, cloud, folder, login):
+    programs = folder / "bin"
+    programs.mkdir()
+    opener = programs / "xdg-open"
+    opener.write_text(BROWSER.format(python=sys.executable, page=str(folder / "page")))
+    opener.chmod(0o755)
+    session = login(cloud, PATH=f"{programs}:{os.environ['PATH']}")
+    said = session.end()
+    assert "Signed in to" in said and f'"{cloud}"' in said
+    eventually((folder / "page").exists, "the browser shows the last page")
+    assert "close this window" in (folder / "page").read_text()
+    works(machine, clouds, cloud)
+
+
+def test_a_wrong_state_is_refused(machine, clouds, login):
+    session = login("drive", PATH="/nonexistent")
+    url = session.until(r"(http://\S+)")
+    with pytest.raises(urllib.error.HTTPError):
+        browse(re.sub(r"state=[^&]+", "state=forged", url))
+    session.process.kill()
+    assert json.loads(machine.oort("accounts", "--json")) == []
+
+
+def test_without_a_browser(machine, clouds, cloud, login):
+    session = login(cloud, "--no-browser")
+    url = session.until(r"(http\S+)")
+    if cloud == "onedrive":
+        session.until(r"code: (\S+)")
+        clouds.control(cloud, "POST", "tokens/approve")
+    elif cloud == "dropbox":
+        session.process.stdin.write(browse(url) + "\n")
+        session.process.stdin.flush()
+    else:
+        browse(url)
+    session.end()
+    works(machine, clouds, cloud)
+
+
+def test_logout_revokes(machine, clouds, cloud):
+    tokens = clouds.tokens(cloud)
+    text = json.dumps({k: tokens[k] for k in ("access_token", "refresh_token")})
+    machine.oort("login", cloud, "--token-file", "-", "--name", "mine", input=text)
+    account, = json.loads(machine.oort("accounts", "--json"))
+    assert account["name"] == "mine"
+    said = machine.oort("logout", "mine")
+    assert "Signed out" in said
+    assert json.loads(machine.oort("accounts", "--json")) == []
+    again = machine.oort("login", cloud, "--token-file", "-", input=text, status=None)
+    if cloud == "onedrive":
+        # Microsoft has no call that takes a token back; it is forgotten here, and said so.
+        return
+    assert "does not accept" in again
+
+
+def test_a_token_that_expired_is_refreshed(machine, clouds, cloud, drive):
+    clouds.control(cloud, "POST", "tokens/expire")
+    (drive / "file.txt").write_text("after")
+    machine.sync()
+    assert clouds.content(cloud, "/file.txt") == b"after"
+
+
+def test_tokens_lie_where_only_the_user_reads_them(machine, clouds):
+    for cloud in CLOUDS:
+        machine.login(cloud)
+    files = [file for file in (machine.state / "tokens").rglob("*") if file.is_file()]
+    assert len(files) == 3
+    assert all(file.stat().st_mode & 0o077 == 0 for file in files)
+    assert (machine.state / "tokens").stat().st_mode & 0o077 == 0
