@@ -5,14 +5,7 @@ import shutil
 
 import pytest
 
-from machine import Machine, eventually
-
-
-def read(path):
-    try:
-        return path.read_text()
-    except OSError:
-        return None
+from machine import Machine, eventually, read
 
 
 def test_remote_changes_appear(machine, clouds, cloud, drive):

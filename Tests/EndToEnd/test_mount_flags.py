@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from machine import eventually
+from machine import OORT, eventually, read
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_read_only(machine, clouds, account):
             change()
         assert refusal.value.errno == errno.EROFS
     clouds.edit(account, "write", "/there.txt", text="changed there\n")
-    eventually(lambda: (drive / "there.txt").read_text() == "changed there\n", "the change shows")
+    eventually(lambda: read(drive / "there.txt") == "changed there\n", "the change shows")
 
 
 def test_other_users(machine, account):
@@ -85,7 +85,7 @@ def test_the_poll_interval(machine, clouds, cloud):
     assert (drive / "there.txt").read_text() == "there\n"
     machine.unmount()
     machine.mount("--poll-interval", "200ms")
-    eventually(lambda: (drive / "there.txt").read_text() == "changed there\n", "the change shows")
+    eventually(lambda: read(drive / "there.txt") == "changed there\n", "the change shows")
 
 
 def test_the_settling_time(machine, clouds, account):
@@ -106,7 +106,6 @@ def test_certificates_that_are_not_there(machine, folder):
 
 def test_in_the_foreground(machine, account):
     with open(machine.folder / "words", "w") as words:
-        from machine import OORT
         process = subprocess.Popen(
             [str(OORT), "mount", str(machine.mount_point), "--foreground"],
             env=machine.environment, stdin=subprocess.DEVNULL, stdout=words, stderr=words)

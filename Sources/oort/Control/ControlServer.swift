@@ -71,7 +71,7 @@ struct ControlServer: Service {
                 }
             }
         } onGracefulShutdown: {
-            Task { await server.stop(timeout: 1) }
+            Task { await server.stop(timeout: 0.1) }
         }
     }
 
