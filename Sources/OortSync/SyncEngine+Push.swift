@@ -30,6 +30,13 @@ extension SyncEngine {
     private func planIfNeeded() async {
         let isExhausted = inFlight == 0 && !operations.isEmpty
         guard needsPlan || isExhausted, !isMidRun else { return }
+        // A plan costs what is pending, and is asked for at every local change.
+        let started = now
+        // More than a minute ahead is a clock that was set back.
+        guard started >= nextPlan || nextPlan > started + 60_000 else {
+            return wake(at: nextPlan)
+        }
+        defer { nextPlan = now + min((now - started) * 4, 10_000) }
         needsPlan = false
         let provider = provider
         let store = store

@@ -60,6 +60,10 @@ public actor SyncEngine {
     var offlineTries = 0
     var reservedIDs: [ItemID] = []
     var timer: Task<Void, Never>?
+    /// When to look again, milliseconds since 1970.
+    var moments: Set<Int64> = []
+    /// Before this moment no plan is made: making plans must leave time for what is planned.
+    var nextPlan: Int64 = 0
     /// How many callers want everything pushed at once.
     var urgentCallers = 0
 
@@ -159,15 +163,28 @@ public actor SyncEngine {
 
     nonisolated var now: Int64 { Timestamp.now.inMilliseconds }
 
-    /// Wakes the push at a moment, milliseconds since 1970.
+    /// Wakes the push at a moment, milliseconds since 1970; an earlier or later one that somebody
+    /// else waits for stays.
     func wake(at moment: Int64) {
+        let isNext = moments.allSatisfy { $0 > moment }
+        guard moments.insert(moment).inserted, isNext else { return }
+        setTimer(to: moment)
+    }
+
+    private func setTimer(to moment: Int64) {
         timer?.cancel()
         let delay = max(1, moment - now)
         // Owned by the engine: replaced by the next one, cancelled at the end of `run`.
         timer = Task {
             guard (try? await clock.sleep(for: .milliseconds(delay))) != nil else { return }
-            self.planSoon()
+            self.timeCame(moment)
         }
+    }
+
+    private func timeCame(_ moment: Int64) {
+        moments = moments.filter { $0 > moment }
+        if let next = moments.min() { setTimer(to: next) }
+        planSoon()
     }
 }
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 
 import pytest
 
@@ -144,9 +145,11 @@ def test_idle_it_uses_no_cpu(machine, clouds, cloud, drive):
     fields = lambda: open(f"/proc/{machine.process}/stat").read().rsplit(")", 1)[1].split()
     before = sum(map(int, fields()[11:13]))
     polls = sum(clouds.counts(cloud).values())
-    eventually(lambda: sum(clouds.counts(cloud).values()) >= polls + 3
-               or sum(map(int, fields()[11:13])) > before + 100, "some polls", timeout=60)
-    assert sum(map(int, fields()[11:13])) - before < 50, "less than half a second of CPU"
+    time.sleep(6)
+    polls = sum(clouds.counts(cloud).values()) - polls
+    used = sum(map(int, fields()[11:13])) - before
+    # A poll with its bookkeeping takes a few hundredths of a second in a debug build.
+    assert used <= 20 + 10 * polls, f"{used} ticks of CPU for {polls} polls in 6 s"
 
 
 def test_extended_attributes_show_the_schema(machine, clouds, cloud, drive):

@@ -134,7 +134,7 @@ def test_rsync_over_a_file_is_a_revision(machine, clouds, cloud, drive, folder):
     eventually((drive / "data.bin").exists, "the file is there")
     before = clouds.tree(cloud)["/data.bin"]
     local = folder / "data.bin"
-    local.write_bytes(os.urandom(200_000))
+    local.write_bytes(os.urandom(210_000))
     machine.run("rsync", "-a", local, drive / "data.bin")
     machine.sync()
     saved_as_a_revision(clouds, cloud, "/data.bin", before, local.read_bytes())

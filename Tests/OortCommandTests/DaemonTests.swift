@@ -137,12 +137,13 @@ struct DaemonTests {
             #expect(report == (await mount.status()))
             try await client.accountAdded("drive")
             #expect(mount.added.withLock { $0 } == ["drive"])
-            var seen: [Int] = []
+            let seen = Seen()
             let last = try await client.sync(SyncRequest(path: nil, timeoutSeconds: nil)) {
-                seen.append($0.pendingCount)
+                let count = $0.pendingCount
+                seen.counts.withLock { $0.append(count) }
             }
             #expect(last.state == .done)
-            #expect(seen == [3, 2, 1, 0])
+            #expect(seen.counts.withLock { $0 } == [3, 2, 1, 0])
             let stuck = try await client.sync(SyncRequest(path: "/x", timeoutSeconds: 1)) { _ in }
             #expect(stuck.state == .stuck)
             let failure = await #expect(throws: Failure.self) {
@@ -226,4 +227,9 @@ struct DaemonTests {
         #expect(lines.withLock { $0.count } == 1)
         #expect(lines.withLock { $0.first?.hasSuffix("info x: moved path=a\\nb") } == true)
     }
+}
+
+/// The counts of pending changes that a client was told.
+private final class Seen: Sendable {
+    let counts = Mutex<[Int]>([])
 }
