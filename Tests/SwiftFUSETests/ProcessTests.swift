@@ -11,11 +11,9 @@ extension MountTests {
         let path = try #require(role)
         let fileSystem = MemoryFileSystem()
         _ = try fileSystem.make("alive")
-        let mount = try Mount(
-            fileSystem,
-            at: path,
-            options: .init(sourceName: "daemon", subtype: "swiftfuse")
-        )
+        var options = Mount.Options(sourceName: "daemon", subtype: "swiftfuse")
+        options.unmountsAtDeath = path.hasSuffix("/.")
+        let mount = try Mount(fileSystem, at: path, options: options)
         try await mount.end()
     }
 
@@ -47,6 +45,23 @@ extension MountTests {
         try await mount.unmount()
         let path = mount.path
         #expect(try MountTable.current().mount(at: path) == nil)
+    }
+
+    @Test("a daemon that asked for it is unmounted when it is killed", .enabled(if: role == nil))
+    func unmountAtDeath() async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let daemon = try ChildProcess.again("MountTests/daemon", role: folder.path + "/.")
+        let script = """
+            until test -e "$1/alive"; do test -d /proc/$2 || exit 1; sleep 0.05; done
+            kill -9 $2; i=0
+            while grep -q " $1 fuse" /proc/mounts; do
+                i=$((i + 1)); test $i -lt 600 || exit 2; sleep 0.05
+            done
+            """
+        let outcome = try await ChildProcess.run(script, folder.path, "\(daemon.id)")
+        #expect(outcome.status == 0, "\(outcome.output)")
+        #expect(await daemon.outcome().status == -SIGKILL)
     }
 
     @Test("no thread and no descriptor is left", .enabled(if: role == nil))
