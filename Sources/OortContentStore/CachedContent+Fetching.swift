@@ -14,9 +14,9 @@ extension CachedContent {
     /// Starts what is needed and not under way, and then, as far as slots are free, what is wished.
     func startFetches(need: Range<Int64>?, wish: ReadAhead.Wish) {
         state.withLock { state in
-            if let need { cutBack(for: need, &state) }
-            let coming = state.presentOrComing
             let isWhole = size <= Self.wholeFile
+            if let need, !isWhole { cutBack(for: need, &state) }
+            let coming = state.presentOrComing
             let part = isWhole ? size : max(wish.part, 1)
             let wished = isWhole && need != nil
                 ? 0..<size : wish.range.clamped(to: 0..<size)
@@ -96,7 +96,11 @@ extension CachedContent {
         guard let fetcher = store.fetcher(of: key.account) else {
             throw .fetch(ProviderError(.offline, detail: "the account is not connected"))
         }
-        guard let id else { throw .damaged(detail: "content without a file") }
+        // Void, as when somebody took the file away: who waits looks again, and makes a new one.
+        guard let id, (try? store.pool.file(store.paths.cached(id))) != nil else {
+            discard()
+            return
+        }
         let path = store.paths.cached(id)
         do throws(ProviderError) {
             let stream = try await fetcher.fetch(key, range: range)
@@ -113,7 +117,11 @@ extension CachedContent {
                     arrived(
                         position - count..<position, number: number, generation: generation)
                 }
-                if position >= rest.upperBound { return }
+                if position >= rest.upperBound {
+                    // A stream that is let go before its end costs the service's connection.
+                    if position == range.upperBound { _ = try? await stream.next() }
+                    return
+                }
             }
             throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "body ended early")
         } catch {
@@ -127,6 +135,7 @@ extension CachedContent {
         let satisfied: [Waiter] = state.withLock { state in
             guard state.generation == generation else { return [] }
             state.present.insert(contentsOf: range)
+            state.isUnsaved = true
             if let index = state.fetches.firstIndex(where: { $0.id == number }) {
                 state.fetches[index].position = range.upperBound
             }
@@ -146,10 +155,7 @@ extension CachedContent {
             // Whoever waits for what nobody brings any longer must look again.
             let coming = state.presentOrComing
             let uncovered = state.takeWaiters { !coming.covers($0.range) }
-            let isComplete = state.present.covers(0..<size) && !state.isVerified
-                && !state.isVerifying
-            if isComplete { state.isVerifying = true }
-            return (uncovered, isComplete)
+            return (uncovered, state.beginVerifying(size))
         }
         let result: Result<Void, ContentError> = error.map { .failure($0) } ?? .success(())
         for waiter in concerned { waiter.continuation.resume(returning: result) }
@@ -192,14 +198,16 @@ extension CachedContent {
 
     /// Ends the transfers that nobody waits for: the last reader has gone.
     func stopFetching() {
-        let tasks = state.withLock { state in
+        let (tasks, isComplete) = state.withLock { state in
             let idle = state.fetches.filter { fetch in
-                !state.waiters.contains { $0.range.overlaps(fetch.position..<max(fetch.end, fetch.position)) }
+                let rest = fetch.position..<max(fetch.end, fetch.position)
+                return !state.waiters.contains { $0.range.overlaps(rest) }
             }
             state.fetches.removeAll { fetch in idle.contains { $0.id == fetch.id } }
-            return idle.map(\.task)
+            return (idle.map(\.task), state.beginVerifying(size))
         }
         for task in tasks { task?.cancel() }
+        if isComplete { Task { await self.verify() } }
     }
 
     /// Compares the complete content with the service's hash, and throws it away if it differs.
@@ -226,7 +234,7 @@ extension CachedContent {
             state.isVerifying = false
             if state.generation == generation { state.isVerified = isGood }
         }
-        if !isGood {
+        if !isGood, state.withLock({ $0.generation == generation }) {
             store.logger.error(
                 "content differs from the service's hash; it will be fetched again",
                 metadata: ["item": "\(key.item)", "revision": "\(key.revision)"])
@@ -244,6 +252,13 @@ extension CachedContent.State {
             ranges.insert(contentsOf: fetch.position..<fetch.end)
         }
         return ranges
+    }
+
+    /// Whether all bytes are here and nobody has compared them with the hash: the caller does.
+    mutating func beginVerifying(_ size: Int64) -> Bool {
+        guard present.covers(0..<size), id != nil, !isVerified, !isVerifying else { return false }
+        isVerifying = true
+        return true
     }
 
     /// Takes out the waiters that `body` names, to be resumed outside of the lock.

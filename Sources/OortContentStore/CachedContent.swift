@@ -36,6 +36,8 @@ public final class CachedContent: Sendable {
         var generation = 0
         var isVerified = false
         var isVerifying = false
+        /// Whether bytes came that the catalog does not know of.
+        var isUnsaved = false
         /// Makes the row and the file, once for all who need them.
         var preparation: Task<Result<ContentID, ContentError>, Never>?
     }
@@ -123,6 +125,7 @@ public final class CachedContent: Sendable {
 
     /// The row and the file of the content, made if they are not there.
     func prepare() async throws(ContentError) -> ContentID {
+        if let id { return id }
         let preparation = state.withLock { state in
             if let id = state.id { return Task { Result<ContentID, ContentError>.success(id) } }
             if let preparation = state.preparation { return preparation }

@@ -159,26 +159,27 @@ extension ContentStore {
             id: id, account: row.account, base: base, state: state, store: self)
     }
 
-    /// Waits until there may be room for a write that found none: cached contents give way, then
-    /// uploads are waited for.
+    /// Waits until there is room for a write that found none: cached contents give way, then uploads
+    /// are waited for. Room that was made before the call counts, too.
     ///
-    /// - Throws: `.noSpace` when no upload made room for as long as the settings say.
-    public func makeRoom() async throws(ContentError) {
-        let before = room.given
-        await evict()
-        guard room.given == before else { return }
-        let started = room.given
+    /// - Throws: `.noSpace` when nothing was given back for as long as the settings say, or the bytes
+    ///   are more than there is in all.
+    public func makeRoom(for bytes: Int64) async throws(ContentError) {
+        guard bytes <= settings.limit else { throw .noSpace }
         let step = Duration.milliseconds(100)
+        var given = room.given
         var waited = Duration.zero
-        while waited < settings.roomPatience {
+        while true {
+            await evict(toFit: bytes)
+            if room.hasRoom(for: bytes) { return }
+            // As long as uploads go on, one of them will make enough.
+            if room.given != given { (given, waited) = (room.given, .zero) }
+            guard waited < settings.roomPatience else { throw .noSpace }
             do { try await clock.sleep(for: step) } catch {
                 throw .fetch(ProviderError(.cancelled, detail: "nobody waits any longer"))
             }
             waited += step
-            await evict()
-            if room.given != started { return }
         }
-        throw .noSpace
     }
 
     /// Lets go of staged contents that no file has and nobody uses; those in use go with their last

@@ -34,6 +34,8 @@ public final class ContentStore: Sendable {
         var unsaved: Set<ContentKey> = []
         var isSaving = false
         var isEvicting = false
+        /// Asked for while one was under way.
+        var evictsAgain = false
         var lastTemporary: UInt64 = 0
     }
 
@@ -79,6 +81,9 @@ public final class ContentStore: Sendable {
 
     /// Bytes of staged and of cached contents on the disk.
     public var usage: (staged: Int64, cached: Int64) { room.used }
+
+    /// Bytes that programs can still write before an upload must make room.
+    public var freeBytes: Int64 { room.free }
 
     /// Who gets an account's bytes; nil when it is not connected.
     func fetcher(of account: AccountID) -> (any ContentFetcher)? {
@@ -134,19 +139,23 @@ public final class ContentStore: Sendable {
 
     /// Lets a content go that `open` gave; transfers that nobody waits for end with the last user.
     public func close(_ content: CachedContent) {
-        let isLast = state.withLock { state in
+        let (isLast, isUnsaved) = state.withLock { state in
             guard let known = state.cached[content.key], known.content === content else {
-                return true
+                return (true, false)
             }
             let users = known.users - 1
-            if users <= 0, !state.unsaved.contains(content.key) {
+            let isUnsaved = content.state.withLock { $0.isUnsaved || $0.isVerifying }
+            if users <= 0, !isUnsaved, !state.unsaved.contains(content.key) {
                 state.cached[content.key] = nil
             } else {
                 state.cached[content.key] = (content, users)
             }
-            return users <= 0
+            return (users <= 0, isUnsaved)
         }
-        if isLast { content.stopFetching() }
+        guard isLast else { return }
+        content.stopFetching()
+        // What a transfer brought that did not come to its end is kept, too.
+        if isUnsaved { markChanged(content) }
     }
 
     /// The staged content of this number, to be read or written; `close` lets it go.
@@ -244,8 +253,9 @@ public final class ContentStore: Sendable {
         }
         var records: [CacheRecord] = []
         for content in contents {
-            let (id, present, isVerified) = content.state.withLock {
-                ($0.id, $0.present, $0.isVerified)
+            let (id, present, isVerified) = content.state.withLock { state in
+                state.isUnsaved = false
+                return (state.id, state.present, state.isVerified)
             }
             guard let id, let file = try? pool.file(paths.cached(id)),
                 (try? file.synchronise()) != nil
@@ -261,7 +271,9 @@ public final class ContentStore: Sendable {
         }
         state.withLock { state in
             for content in contents where !state.unsaved.contains(content.key) {
-                if let known = state.cached[content.key], known.users <= 0 {
+                if let known = state.cached[content.key], known.users <= 0,
+                    !content.state.withLock({ $0.isUnsaved || $0.isVerifying })
+                {
                     state.cached[content.key] = nil
                 }
             }
@@ -269,16 +281,30 @@ public final class ContentStore: Sendable {
     }
 
     /// Takes cached contents away, the least recently used first, until limit and reserve are kept.
-    /// What somebody uses, what is pinned, and what is staged stays.
-    public func evict() async {
+    /// What somebody uses, what is pinned, and what is staged stays. `bytes` are to fit in, too.
+    public func evict(toFit bytes: Int64 = 0) async {
         let starts = state.withLock { state in
-            guard !state.isEvicting else { return false }
+            guard !state.isEvicting else {
+                state.evictsAgain = true
+                return false
+            }
             state.isEvicting = true
             return true
         }
         guard starts else { return }
-        defer { state.withLock { $0.isEvicting = false } }
-        var excess = room.excess
+        while true {
+            await evictOnce(toFit: bytes)
+            let isOver = state.withLock { state in
+                state.isEvicting = state.evictsAgain
+                state.evictsAgain = false
+                return !state.isEvicting
+            }
+            if isOver { return }
+        }
+    }
+
+    private func evictOnce(toFit bytes: Int64) async {
+        var excess = room.excess(with: bytes)
         guard excess > 0 else { return }
         guard let rows = try? await catalog.evictableContents(limit: 100_000) else { return }
         var gone: [ContentRow] = []

@@ -52,6 +52,19 @@ final class Room: Sendable {
         }
     }
 
+    /// Whether bytes that are to be written would find room.
+    func hasRoom(for bytes: Int64) -> Bool {
+        used.staged + bytes <= limit
+            && (DiskFile.freeBytes(at: folder) ?? .max) - bytes > reserve
+    }
+
+    /// Bytes that staged contents can still take, in place of cached ones if need be.
+    var free: Int64 {
+        let (staged, cached) = used
+        let onDisk = (DiskFile.freeBytes(at: folder) ?? .max).addingReportingOverflow(cached)
+        return max(min(limit - staged, (onDisk.overflow ? .max : onDisk.partialValue) - reserve), 0)
+    }
+
     /// Counts staged bytes that were there before.
     func addStaged(_ bytes: Int64) { state.withLock { $0.staged += bytes } }
 
@@ -72,11 +85,12 @@ final class Room: Sendable {
         }
     }
 
-    /// Bytes of cached content that must go so that the limit and the reserve are kept.
-    var excess: Int64 {
+    /// Bytes of cached content that must go so that the limit and the reserve are kept with some
+    /// more bytes.
+    func excess(with bytes: Int64) -> Int64 {
         let (staged, cached) = used
-        let overLimit = staged + cached - limit
-        let overDisk = (reserve * 2) - (DiskFile.freeBytes(at: folder) ?? .max)
+        let overLimit = staged + cached - limit + bytes
+        let overDisk = (reserve * 2) + bytes - (DiskFile.freeBytes(at: folder) ?? .max)
         return max(overLimit, overDisk, 0)
     }
 }

@@ -38,8 +38,8 @@ public final class StagedContent: Sendable {
         case done(offset: Int64)
         /// An upload reads it, or the service has it: `ContentStore.thaw` gives another to write.
         case frozen
-        /// The disk or the limit is full: `ContentStore.makeRoom`, then again.
-        case noRoom
+        /// The disk or the limit is full: `ContentStore.makeRoom` for as many bytes, then again.
+        case noRoom(for: Int64)
     }
 
     /// The content's number.
@@ -86,7 +86,7 @@ public final class StagedContent: Sendable {
             let growth = state.own.gaps(in: range).reduce(Int64(0)) {
                 $0 + ($1.upperBound - $1.lowerBound)
             }
-            guard growth == 0 || store.room.takeStaged(growth) else { return .noRoom }
+            guard growth == 0 || store.room.takeStaged(growth) else { return .noRoom(for: growth) }
             state.charged += growth
             do throws(ContentError) {
                 let file = try self.file()
@@ -94,8 +94,9 @@ public final class StagedContent: Sendable {
                 try note(range, &state)
                 state.size = max(state.size, range.upperBound)
             } catch {
-                if case .noSpace = error { return .noRoom }
-                throw error
+                state.charged -= growth
+                store.room.giveStaged(growth)
+                return try full(error, for: growth)
             }
             return .done(offset: offset)
         }
@@ -132,11 +133,19 @@ public final class StagedContent: Sendable {
             do throws(ContentError) {
                 try file().allocate(range)
             } catch {
-                if case .noSpace = error { return .noRoom }
-                throw error
+                return try full(error, for: range.upperBound - range.lowerBound)
             }
             return .done(offset: range.lowerBound)
         }
+    }
+
+    /// What a write is told that the disk refused: a disk that has room refuses for another cause
+    /// (a user's quota), which waiting for uploads does not mend.
+    private func full(
+        _ error: ContentError, for bytes: Int64
+    ) throws(ContentError) -> WriteOutcome {
+        guard case .noSpace = error, !store.room.hasRoom(for: bytes) else { throw error }
+        return .noRoom(for: bytes)
     }
 
     /// Makes what was written survive the death of the machine.

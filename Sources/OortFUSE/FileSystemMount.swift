@@ -23,6 +23,8 @@ public final class FileSystemMount: Sendable {
             options.unmountsAtDeath = unmountsAtDeath
             // The catalog tells of each change that the feeds bring.
             options.tellsEveryChange = true
+            // The way to a shortcut's target changes whenever that is moved, and the shortcut is not.
+            options.cachesSymbolicLinks = false
             return options
         }
     }

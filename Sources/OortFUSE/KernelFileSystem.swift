@@ -6,7 +6,7 @@ import SwiftFUSE
 
 /// The kernel's requests as calls of a `FileSystem`, and its outcomes as replies.
 ///
-/// Decides nothing. /// `opendir` is left to SwiftFUSE's default, so that the kernel opens and caches folders by itself;
+/// Decides nothing. `opendir` is left to SwiftFUSE's default, so that the kernel opens and caches folders by itself;
 /// `forget` too, since inodes are rows of the catalog and no object lives for each.
 struct KernelFileSystem<Files: FileSystem>: LowLevelFileSystem {
     let files: Files

@@ -49,8 +49,9 @@ public struct Validity: Hashable, Sendable {
 
     /// The feed invalidates what changes.
     public static let day = Validity(entry: .seconds(86_400), attributes: .seconds(86_400))
-    /// The name holds, the size is only known once the document was exported.
-    public static let nativeDocument = Validity(entry: .seconds(86_400), attributes: .zero)
+    /// The name holds; the size is only known once the document was exported, and a shortcut's
+    /// changes when its target moves.
+    public static let sizeUnknown = Validity(entry: .seconds(86_400), attributes: .zero)
 }
 
 /// A name that was found or made. The kernel's lookup count goes up by one with each.

@@ -1,3 +1,4 @@
+import Logging
 public import OortCatalog
 import OortContentStore
 public import OortModel
@@ -73,12 +74,11 @@ extension CloudFileSystem {
     ) -> Outcome<Void> {
         do throws(FileSystemError) {
             let parent = try removableFolder(folder)
-            var unknown = [parent]
-            if let node = try child(name, of: parent) {
-                try checkRemoval(of: node)
-                if node.kind == .folder { unknown.append(node) }
-            }
-            return whenKnown(unknown) { () throws(FileSystemError) in
+            return whenKnown([parent]) { () throws(FileSystemError) in
+                guard let node = try self.child(name, of: parent) else { throw .notFound }
+                try self.checkRemoval(of: node)
+                return node.kind == .folder ? [node] : []
+            } then: { () throws(FileSystemError) in
                 try FileSystemError.translating(body)
             }
         } catch { return .failure(error) }
@@ -92,32 +92,39 @@ extension CloudFileSystem {
             let source = try removableFolder(folder)
             let target = try removableFolder(newFolder)
             guard source.account == target.account else { throw .otherAccount }
-            var unknown = [source, target]
-            let node = try child(name, of: source)
-            let other = try child(newName, of: target)
-            if let node {
-                guard node.kind.isLocalOnly || node.permissions.contains(.write) else {
-                    throw .noPermission
-                }
-                if folder != newFolder || !name.isSameText(as: newName) {
-                    try check(newName, kind: node.kind, in: target)
-                }
-                if folder != newFolder, !target.permissions.contains(.write) {
-                    throw .noPermission
-                }
-            }
-            if let other, other.inode != node?.inode {
-                if mode == .replace { try checkRemoval(of: other) }
-                if mode == .exchange { try check(name, kind: other.kind, in: source) }
-                if other.kind == .folder { unknown.append(other) }
-            }
-            return whenKnown(unknown) { () throws(FileSystemError) in
+            return whenKnown([source, target]) { () throws(FileSystemError) in
+                try self.checkRename(name, in: source, to: newName, in: target, mode: mode)
+            } then: { () throws(FileSystemError) in
                 _ = try FileSystemError.translating { () throws(CatalogError) in
                     try self.catalog.rename(
                         name, in: folder, to: newName, in: newFolder, mode: mode)
                 }
             }
         } catch { return .failure(error) }
+    }
+
+    /// Refuses what the service would: the folder whose children must be known besides, because it
+    /// is to be replaced.
+    ///
+    /// A name that is not there comes first, as `rename` has it: only then the new name is judged.
+    private func checkRename(
+        _ name: String, in source: Node, to newName: String, in target: Node, mode: RenameMode
+    ) throws(FileSystemError) -> [Node] {
+        guard let node = try child(name, of: source) else { throw .notFound }
+        guard node.kind.isLocalOnly || node.permissions.contains(.write) else {
+            throw .noPermission
+        }
+        let isMoved = source.inode != target.inode
+        if isMoved || !name.isSameText(as: newName) {
+            try check(newName, kind: node.kind, in: target)
+        }
+        if isMoved, !target.permissions.contains(.write) { throw .noPermission }
+        guard let other = try child(newName, of: target), other.inode != node.inode else {
+            return []
+        }
+        if mode == .replace { try checkRemoval(of: other) }
+        if mode == .exchange { try check(name, kind: other.kind, in: source) }
+        return other.kind == .folder ? [other] : []
     }
 
     /// A folder out of which something is to go.
@@ -167,6 +174,9 @@ extension CloudFileSystem {
         }
         var change = NodeAttributes()
         change.mode = setting.mode.map { $0 & 0o7777 }
+        if setting.owner != nil || setting.group != nil || setting.size != nil {
+            change.mode = node.modeWithoutPrivileges(change.mode) ?? change.mode
+        }
         change.owner = setting.owner
         change.group = setting.group
         change.modified = time(setting.modified)
@@ -190,5 +200,39 @@ extension CloudFileSystem {
             }
         }
         return entry(changed)
+    }
+}
+
+/// The right to act as the file's owner or group goes with any change of content or owner: the kernel
+/// leaves that to us (HANDLE_KILLPRIV_V2).
+extension CloudFileSystem {
+    /// Clears the bits of a file that was just changed.
+    func clearPrivileges(of file: OpenFile) {
+        let node = file.state.withLock { $0.node }
+        guard let mode = node.modeWithoutPrivileges() else { return }
+        var change = NodeAttributes()
+        change.mode = mode
+        do throws(CatalogError) {
+            let changed = try catalog.setAttributes(change, of: file.inode)
+            file.state.withLock { $0.node = changed }
+        } catch {
+            // Unlinked and forgotten: nobody can run it by a name.
+            guard error != .notFound else { return }
+            logger.error(
+                "set-user-ID bits of a changed file were not cleared",
+                metadata: ["inode": "\(file.inode)", "cause": "\(error)"])
+        }
+    }
+}
+
+extension Node {
+    /// The file's mode without set-user-ID, and without set-group-ID where it means that; nil when
+    /// it has neither.
+    func modeWithoutPrivileges(_ given: UInt16? = nil) -> UInt16? {
+        guard kind == .file, let mode = given ?? mode else { return nil }
+        var cleared = mode & ~0o4000
+        // Without the group's execute bit it stands for mandatory locking.
+        if mode & 0o010 != 0 { cleared &= ~0o2000 }
+        return cleared == mode ? nil : cleared
     }
 }

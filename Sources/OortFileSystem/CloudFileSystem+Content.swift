@@ -193,6 +193,7 @@ extension CloudFileSystem {
             state.modified = .now
             state.writeCount += 1
         }
+        clearPrivileges(of: file)
     }
 
     /// Changes a file's staged content, waiting for a clone or for room if need be.
@@ -209,8 +210,8 @@ extension CloudFileSystem {
             case .done:
                 noteChange(of: open.file, in: staged)
                 return
-            case .noRoom:
-                do throws(ContentError) { try await store.makeRoom() } catch {
+            case .noRoom(let bytes):
+                do throws(ContentError) { try await store.makeRoom(for: bytes) } catch {
                     throw FileSystemError(error)
                 }
             case .frozen: try await thaw(staged, of: open.file)

@@ -64,7 +64,13 @@ extension CloudFileSystem {
         do throws(FileSystemError) {
             let node = try node(inode)
             switch node.kind {
-            case .shortcut: return .now(.success(try shortcutPath(node)))
+            case .shortcut:
+                if let path = try shortcutPath(node) { return .now(.success(path)) }
+                if try isEnumerated(node.account) { return .now(.success(Self.noTarget(node))) }
+                guard isConnected(node.account) else { throw .offline }
+                return waiting.later { () async throws(FileSystemError) in
+                    try await self.awaitTarget(of: node)
+                }
             case .symlink:
                 if let target = node.target { return .now(.success(target)) }
                 return waiting.later { () async throws(FileSystemError) in
@@ -75,14 +81,45 @@ extension CloudFileSystem {
         } catch { return .failure(error) }
     }
 
-    /// The way from a shortcut to its target, both in the same account.
-    func shortcutPath(_ node: Node) throws(FileSystemError) -> String {
+    /// Waits for the enumeration to come to a shortcut's target, or to its end without it.
+    private func awaitTarget(of node: Node) async throws(FileSystemError) -> String {
+        let step = Duration.milliseconds(200)
+        var waited = Duration.zero
+        // A program that only lists a folder is not held for as long as a large account takes.
+        while waited < Self.patienceForTargets {
+            if let path = try shortcutPath(node) { return path }
+            if try isEnumerated(node.account) {
+                return try shortcutPath(node) ?? Self.noTarget(node)
+            }
+            do { try await waiting.clock.sleep(for: step) } catch { throw .interrupted }
+            waited += step
+        }
+        throw .timedOut
+    }
+
+    private static let patienceForTargets = Duration.seconds(10)
+
+    private func isEnumerated(_ account: AccountID) throws(FileSystemError) -> Bool {
+        try FileSystemError.translating { () throws(CatalogError) in
+            try catalog.account(account)?.isEnumerated ?? true
+        }
+    }
+
+    /// What a shortcut shows whose target lies outside of the account, or in the trash: a link that
+    /// leads nowhere and says so, since `ls` has no other way to show it.
+    private static func noTarget(_ node: Node) -> String {
+        "not in this account: \(node.target ?? "?")".replacing("/", with: "∕")
+    }
+
+    /// The way from a shortcut to its target, both in the same account; nil when the target is not
+    /// there (yet).
+    func shortcutPath(_ node: Node) throws(FileSystemError) -> String? {
         try FileSystemError.translating { () throws(CatalogError) in
             guard let parent = node.parent, let id = node.target,
                 let target = try catalog.node(remoteID: ItemID(id), account: node.account),
                 let there = try catalog.shownPath(of: target.inode),
                 let here = try catalog.shownPath(of: parent)
-            else { throw .notFound }
+            else { return nil }
             let shared = zip(here, there).prefix { $0.isSameText(as: $1) }.count
             let parts =
                 Array(repeating: "..", count: here.count - shared) + there.dropFirst(shared)
@@ -113,20 +150,27 @@ extension CloudFileSystem {
     public func room(of inode: Inode) -> Outcome<FileSystemRoom> {
         .now { () throws(FileSystemError) in
             let node = try node(inode)
-            let quotas = try FileSystemError.translating { () throws(CatalogError) in
+            let accounts = try FileSystemError.translating { () throws(CatalogError) in
                 inode == .root
-                    ? try catalog.accounts().compactMap(\.quota)
-                    : try catalog.account(node.account)?.quota.map { [$0] } ?? []
+                    ? try catalog.accounts() : try catalog.account(node.account).map { [$0] } ?? []
             }
-            // Nothing heard yet, or no limit: as large as can be shown without surprises.
-            let boundless: Int64 = 1 << 50
             var room = FileSystemRoom(total: 0, free: 0, longestName: 255)
-            for quota in quotas {
-                let total = quota.total ?? quota.used + boundless
-                room.total += total
-                room.free += max(total - quota.used, 0)
+            // Where no quota was heard of yet, or there is no limit, what is sure is what can be
+            // written here at once. It is one disk, so it counts once.
+            var isBoundless = accounts.isEmpty
+            for account in accounts {
+                room.total += account.quota.map { $0.total ?? $0.used } ?? 0
+                if let quota = account.quota, let total = quota.total {
+                    room.free += max(total - quota.used, 0)
+                } else {
+                    isBoundless = true
+                }
             }
-            if quotas.isEmpty { (room.total, room.free) = (boundless, boundless) }
+            if isBoundless {
+                let local = store.freeBytes
+                room.total += local
+                room.free += local
+            }
             return room
         }
     }

@@ -25,6 +25,7 @@ extension CloudFileSystem {
             if sourceOffset == 0, targetOffset == 0,
                 let copied = try copyAtService(from, to, count: count)
             {
+                clearPrivileges(of: to.file)
                 return .now(.success(copied))
             }
         } catch { return .failure(error) }

@@ -99,17 +99,37 @@ public final class CloudFileSystem: FileSystem {
     func whenKnown<T: Sendable>(
         _ folders: [Node], _ body: @escaping @Sendable () throws(FileSystemError) -> T
     ) -> Outcome<T> {
-        let unknown: [Node]
+        whenKnown(folders, { [] }, then: body)
+    }
+
+    /// Runs `check` once all folders' children are known, then `body` once those of the folders that
+    /// it names are, too.
+    func whenKnown<T: Sendable>(
+        _ folders: [Node],
+        _ check: @escaping @Sendable () throws(FileSystemError) -> [Node],
+        then body: @escaping @Sendable () throws(FileSystemError) -> T
+    ) -> Outcome<T> {
         do throws(FileSystemError) {
-            var found: [Node] = []
-            for folder in folders where try !isKnown(folder) { found.append(folder) }
-            unknown = found
+            if try unknown(folders).isEmpty, try unknown(check()).isEmpty { return .now(body) }
         } catch { return .failure(error) }
-        guard !unknown.isEmpty else { return .now(body) }
         return waiting.later { () async throws(FileSystemError) in
-            for folder in unknown { try await self.list(folder) }
+            for folder in try self.unknown(folders) { try await self.list(folder) }
+            for folder in try self.unknown(check()) { try await self.list(folder) }
+            // Much may have changed meanwhile.
+            _ = try check()
             return try body()
         }
+    }
+
+    private func unknown(_ folders: [Node]) throws(FileSystemError) -> [Node] {
+        var found: [Node] = []
+        for folder in folders where try !isKnown(folder) { found.append(folder) }
+        return found
+    }
+
+    /// Whether an account's service can be asked.
+    func isConnected(_ account: AccountID) -> Bool {
+        connections.withLock { $0[account] != nil }
     }
 
     func isKnown(_ folder: Node) throws(FileSystemError) -> Bool {
@@ -154,9 +174,9 @@ public final class CloudFileSystem: FileSystem {
     // MARK: Attributes
 
     func entry(_ node: Node) -> Entry {
-        Entry(
-            attributes: attributes(of: node),
-            validity: node.kind == .nativeDocument ? .nativeDocument : .day)
+        let isFixed = node.kind != .nativeDocument && node.kind != .shortcut
+        return Entry(
+            attributes: attributes(of: node), validity: isFixed ? .day : .sizeUnknown)
     }
 
     func attributes(of node: Node) -> FileAttributes {
@@ -174,7 +194,7 @@ public final class CloudFileSystem: FileSystem {
             if let target = node.target { size = Int64(target.utf8.count) }
         case .shortcut:
             (kind, mode) = (.symlink, 0o777)
-            size = Int64((try? shortcutPath(node))?.utf8.count ?? 0)
+            size = Int64((try? shortcutPath(node))??.utf8.count ?? 0)
         case .fifo: (kind, mode) = (.fifo, 0o644)
         case .socket: (kind, mode) = (.socket, 0o644)
         }

@@ -7,8 +7,9 @@ import Glibc
 /// The callbacks that libfuse calls, each of which turns its arguments into Swift values.
 ///
 /// flock, getlk and setlk are left out so that the kernel keeps locks itself; ioctl, poll and bmap
-/// have no Swift form; without write_buf, libfuse reads requests into memory, which for lookups saves
-/// two system calls each, and costs writes nothing that was measurable (a pipe is copied from, too).
+/// have no Swift form; without write_buf, libfuse reads requests into memory and not into a pipe: two
+/// system calls less for each lookup, and bytes that `write` can be given without another copy. What
+/// splicing from the pipe to a file would save a write was not measured.
 func makeOperationTable() -> fuse_lowlevel_ops {
     var table = fuse_lowlevel_ops()
     unsafe table.`init` = { core, connection in

@@ -184,11 +184,127 @@ struct CachedContentTests {
             await fixture.store.save()
             await fixture.store.evict()
         }
-        #expect(fixture.store.usage.cached <= 3 << 20)
+        // What was verified last may have been waiting to be stored, and goes right after that.
+        try await until { fixture.store.usage.cached <= 3 << 20 }
         #expect(open.isComplete && open.readIfPresent(0..<(1 << 20)) != nil)
-        #expect(fixture.files("cache").count <= 3)
+        try await until { fixture.files("cache").count <= 3 }
         let last = try fixture.store.open(fixture.key("f4"), size: 1 << 20, hash: nil)
         #expect(last.isComplete)
+    }
+
+    @Test(
+        "readers at many offsets, of which some give up, get the right bytes whatever breaks",
+        arguments: [21, 22, 23] as [UInt64])
+    func crowd(seed: UInt64) async throws {
+        var random = Seeded(seed)
+        let fixture = try StoreFixture()
+        let bytes = random.bytes(12 << 20)
+        let content = try fixture.remote("a", bytes)
+        let service = fixture.service
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for reader in 0..<24 {
+                var random = Seeded(seed * 1000 + UInt64(reader))
+                group.addTask {
+                    let ahead = ReadAhead()
+                    for _ in 0..<8 {
+                        let start = Int.random(in: 0..<bytes.count - 1, using: &random)
+                        let end = min(
+                            bytes.count, start + Int.random(in: 1...(1 << 20), using: &random))
+                        if Int.random(in: 0..<6, using: &random) == 0 {
+                            service.cutNext(after: 64 << 10)
+                        }
+                        let range = Int64(start)..<Int64(end)
+                        let reading = Task { try await content.read(range, by: ahead) }
+                        if Int.random(in: 0..<4, using: &random) == 0 { reading.cancel() }
+                        do {
+                            let file = try await reading.value
+                            let found = try file.read(at: range.lowerBound, count: end - start)
+                            #expect(found == Array(bytes[start..<end]), "seed \(seed)")
+                        } catch {
+                            #expect(
+                                (error as? ContentError)?.isCancellation == true,
+                                "seed \(seed): \(error)")
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await content.bytes(0..<Int64(bytes.count)) == bytes)
+        try await until { content.state.withLock { $0.isVerified } }
+    }
+
+    @Test("a body that stays short is an error for who waits, not a wait for ever")
+    func short() async throws {
+        let fixture = try StoreFixture()
+        fixture.service.put("a", [1, 2, 3])
+        let content = try fixture.store.open(fixture.key("a"), size: 10, hash: nil)
+        await #expect {
+            _ = try await content.bytes(0..<10)
+        } throws: { error in
+            guard case .fetch(let cause)? = error as? ContentError else { return false }
+            return cause.isTransient
+        }
+        #expect(try await content.bytes(0..<3) == [1, 2, 3])
+    }
+
+    @Test("what was read of a file is there after a restart, without the service; the rest is not")
+    func partly() async throws {
+        let fixture = try StoreFixture()
+        var random = Seeded(8)
+        let bytes = random.bytes(20 << 20)
+        let content = try fixture.remote("a", bytes)
+        let start: Int64 = 10 << 20
+        let range = start..<start + 4096
+        _ = try await content.bytes(range)
+        fixture.store.close(content)
+        await fixture.store.save()
+        _ = try await fixture.restart()
+        let again = try fixture.store.open(fixture.key("a"), size: content.size, hash: nil)
+        fixture.service.fail(ProviderError(.offline, detail: "test"))
+        #expect(try await again.bytes(range) == Array(bytes[Int(start)..<Int(start) + 4096]))
+        await #expect(throws: ContentError.fetch(ProviderError(.offline, detail: "test"))) {
+            _ = try await again.bytes(0..<10)
+        }
+        #expect(try await again.bytes(0..<10) == Array(bytes[0..<10]))
+        #expect(!again.isComplete)
+    }
+
+    @Test("the last reader's going ends a transfer, and what it brought is kept")
+    func abandoned() async throws {
+        let fixture = try StoreFixture()
+        var random = Seeded(9)
+        let bytes = random.bytes(20 << 20)
+        let content = try fixture.remote("a", bytes)
+        let ahead = ReadAhead()
+        _ = try await content.read(0..<4096, by: ahead)
+        let fetched = content.state.withLock { $0.present }
+        fixture.store.close(content)
+        #expect(content.state.withLock { $0.fetches.isEmpty })
+        try await until { fixture.service.inFlight == 0 }
+        await fixture.store.save()
+        _ = try await fixture.restart()
+        let again = try fixture.store.open(fixture.key("a"), size: content.size, hash: nil)
+        #expect(fetched.ranges.allSatisfy { again.state.withLock(\.present).covers($0) })
+        #expect(fetched.byteCount >= 4096)
+    }
+
+    @Test("a file that is taken away while it is read is fetched anew, not an error")
+    func taken() async throws {
+        let fixture = try StoreFixture()
+        var random = Seeded(10)
+        let bytes = random.bytes(8 << 20)
+        let content = try fixture.remote("a", bytes)
+        _ = try await content.bytes(0..<4096)
+        let id = try #require(content.id)
+        try await fixture.catalog.removeContents([id])
+        fixture.store.pool.forget(fixture.store.paths.cached(id))
+        DiskFile.remove(fixture.store.paths.cached(id))
+        let start = 5 << 20
+        #expect(
+            try await content.bytes(Int64(start)..<Int64(start) + 100)
+                == Array(bytes[start..<start + 100]))
+        #expect(try await content.bytes(0..<4096) == Array(bytes[0..<4096]))
     }
 
     @Test("a range set knows its gaps and survives its record")

@@ -164,13 +164,18 @@ struct StagedContentTests {
         let (content, _) = try fixture.store.stage(
             over: nil, of: node.inode, account: fixture.account.id, modified: .now)
         #expect(try content.write([UInt8](repeating: 1, count: 900), at: 0) == .done(offset: 0))
-        #expect(try content.write([UInt8](repeating: 1, count: 200), at: 900) == .noRoom)
-        await #expect(throws: ContentError.noSpace) { try await fixture.store.makeRoom() }
+        #expect(try content.write([UInt8](repeating: 1, count: 200), at: 900) == .noRoom(for: 200))
+        await #expect(throws: ContentError.noSpace) {
+            try await fixture.store.makeRoom(for: 200)
+        }
+        await #expect(throws: ContentError.noSpace) {
+            try await fixture.store.makeRoom(for: 1001)
+        }
         let other = try fixture.file("g")
         let (second, _) = try fixture.store.stage(
             over: nil, of: other.inode, account: fixture.account.id, modified: .now)
         let store = fixture.store
-        let waiter = Task { try await store.makeRoom() }
+        let waiter = Task { try await store.makeRoom(for: 200) }
         _ = try content.truncate(to: 100)
         try await waiter.value
         #expect(try second.write([UInt8](repeating: 1, count: 200), at: 0) == .done(offset: 0))

@@ -101,6 +101,7 @@ final class FakeService: ContentFetcher {
     func cutNext(after bytes: Int) { state.withLock { $0.cutAfter = bytes } }
     var requests: [Range<Int64>] { state.withLock { $0.requests } }
     var mostInFlight: Int { state.withLock { $0.mostInFlight } }
+    var inFlight: Int { state.withLock { $0.inFlight } }
     var waiting: Int { state.withLock { $0.gates.count } }
 
     func hold() { state.withLock { $0.isHeld = true } }
@@ -133,6 +134,7 @@ final class FakeService: ContentFetcher {
             state.mostInFlight = max(state.mostInFlight, state.inFlight)
             return (state.contents[key.item.rawValue], failure, state.cutAfter)
         }
+        let transfer = Transfer { self.state.withLock { $0.inFlight -= 1 } }
         if let failure { throw failure }
         guard let bytes else { throw ProviderError(.notFound, detail: "none") }
         await gate()
@@ -151,7 +153,7 @@ final class FakeService: ContentFetcher {
                 throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "cut")
             }
             guard start < end else {
-                self.state.withLock { $0.inFlight -= 1 }
+                withExtendedLifetime(transfer) {}
                 return nil
             }
             return Array(bytes[start..<min(start + part, end)])
@@ -165,6 +167,13 @@ final class FakeService: ContentFetcher {
     }
 
     func makeHasher() -> any ContentHasher { SumHasher() }
+
+    /// In flight until its stream is let go, read to the end or not.
+    private final class Transfer: Sendable {
+        let end: @Sendable () -> Void
+        init(end: @escaping @Sendable () -> Void) { self.end = end }
+        deinit { end() }
+    }
 
     private final class Box: Sendable {
         let value: Mutex<Int>
