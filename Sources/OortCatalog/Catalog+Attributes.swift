@@ -24,9 +24,13 @@ public struct NodeAttributes: Hashable, Sendable {
 extension Catalog {
     /// Sets attributes; the answer is the node afterwards.
     ///
+    /// - Parameters:
+    ///   - change: what is to change.
+    ///   - inode: whose.
+    ///   - tellsKernel: whether the kernel must hear of it, because it did not ask for it.
     /// - Throws: `.notFound`.
     public func setAttributes(
-        _ change: NodeAttributes, of inode: Inode
+        _ change: NodeAttributes, of inode: Inode, tellsKernel: Bool = false
     ) throws(CatalogError) -> Node {
         try mutate { transaction in
             let node = try transaction.node(inode)
@@ -47,6 +51,7 @@ extension Catalog {
             node2.itemDescription = change.description ?? node.itemDescription
             node2.changed = now
             try transaction.writeAttributes(of: node2)
+            if tellsKernel { transaction.effects.news.append(.attributes(inode)) }
             return node2
         }
     }

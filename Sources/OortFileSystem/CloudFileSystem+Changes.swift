@@ -213,7 +213,8 @@ extension CloudFileSystem {
         var change = NodeAttributes()
         change.mode = mode
         do throws(CatalogError) {
-            let changed = try catalog.setAttributes(change, of: file.inode)
+            // The kernel keeps the mode beside what it knows to change with a write.
+            let changed = try catalog.setAttributes(change, of: file.inode, tellsKernel: true)
             file.state.withLock { $0.node = changed }
         } catch {
             // Unlinked and forgotten: nobody can run it by a name.

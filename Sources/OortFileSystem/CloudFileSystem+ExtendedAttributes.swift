@@ -30,6 +30,9 @@ extension CloudFileSystem {
     public func extendedAttributes(of inode: Inode) -> Outcome<[String]> {
         .now { () throws(FileSystemError) in
             let node = try node(inode)
+            // Linux gives `user.` attributes to files and folders only: what it refuses to show
+            // must not be listed.
+            guard node.mayHaveAttributes else { return [] }
             let own = try FileSystemError.translating { () throws(CatalogError) in
                 try catalog.extendedAttributes(of: inode)
             }
@@ -105,26 +108,27 @@ extension CloudFileSystem {
         func wants(_ key: String) -> Bool { only == nil || only == key }
         return try FileSystemError.translating { () throws(CatalogError) in
             var schema: [String: String] = [:]
-            if let json = try catalog.details(of: node.inode),
-                let object = try? JSONSerialization.jsonObject(with: Data(json.utf8)),
-                let details = object as? [String: Any]
-            {
-                for (key, value) in details {
-                    if let text = value as? String { schema[key] = text }
-                    if let number = value as? NSNumber { schema[key] = number.stringValue }
-                }
-            }
-            schema["id"] = node.remoteID?.rawValue
+            let details = try catalog.details(of: node.inode).flatMap { Details($0) }
+            schema["originalFileName"] = details?.originalFileName
+            schema["serverModifiedTime"] = details?.serverModified?.rfc3339(.nanoseconds)
+            schema["tag"] = details?.tag
+            schema["version"] = details?.version
+            schema["thumbnail"] = details?.thumbnail.map { $0 ? "yes" : "no" }
+            schema["id"] = node.remoteID.flatMap(Self.servicesOwn)
             schema["kind"] = Self.kindName(node.kind)
             schema["fileName"] = node.serviceName
-            schema["clientModifiedTime"] = node.modified.rfc3339(.nanoseconds)
+            if !node.isAccountRoot, details?.hasModified ?? true {
+                schema["clientModifiedTime"] = node.modified.rfc3339(.nanoseconds)
+            }
             schema["createdTime"] = node.created?.rfc3339(.nanoseconds)
             schema["rev"] = node.revision?.rawValue
             schema["contentHash"] = node.hash?.description
             schema["mimeType"] = node.mimeType
             schema["permissions"] = Self.permissionNames(node.permissions)
             if node.kind == .shortcut { schema["shortcutTarget"] = node.target }
-            if node.kind != .folder { schema["size"] = String(node.size) }
+            // A document's is not known before it was exported.
+            let hasSize = node.kind == .nativeDocument ? node.size > 0 : node.kind != .folder
+            if hasSize { schema["size"] = String(node.size) }
             if let text = node.itemDescription, !text.isEmpty { schema["description"] = text }
             if wants("path") {
                 schema["path"] = try catalog.servicePath(of: node.inode).map {
@@ -132,7 +136,7 @@ extension CloudFileSystem {
                 }
             }
             if wants("parentID"), let parent = node.parent, parent != .root {
-                schema["parentID"] = try catalog.node(parent).remoteID?.rawValue
+                schema["parentID"] = try catalog.node(parent).remoteID.flatMap(Self.servicesOwn)
             }
             if wants("status") {
                 switch try catalog.status(of: node.inode) {
@@ -143,6 +147,11 @@ extension CloudFileSystem {
             }
             return schema
         }
+    }
+
+    /// An id, unless a provider made it up for what has none at the service.
+    private static func servicesOwn(_ id: ItemID) -> String? {
+        id.rawValue.hasPrefix("oort:") ? nil : id.rawValue
     }
 
     private static func kindName(_ kind: NodeKind) -> String {
@@ -161,5 +170,41 @@ extension CloudFileSystem {
             (.read, "read"), (.write, "write"), (.delete, "delete"), (.share, "share"),
         ]
         return all.filter { permissions.contains($0.0) }.map(\.1).joined(separator: ",")
+    }
+}
+
+extension Node {
+    /// Whether Linux lets programs see `user.` attributes of what this is.
+    fileprivate var mayHaveAttributes: Bool {
+        switch kind {
+        case .file, .folder, .nativeDocument: true
+        case .symlink, .shortcut, .fifo, .socket: false
+        }
+    }
+}
+
+/// What the service said of an item and the catalog only keeps (`Catalog.details`).
+private struct Details {
+    var originalFileName: String?
+    var tag: String?
+    var version: String?
+    var thumbnail: Bool?
+    var serverModified: Timestamp?
+    /// Whether the service knows when the content was modified.
+    var hasModified: Bool
+
+    init?(_ json: String) {
+        guard let object = try? JSONSerialization.jsonObject(with: Data(json.utf8)),
+            let details = object as? [String: Any]
+        else { return nil }
+        originalFileName = details["originalFileName"] as? String
+        tag = details["tag"] as? String
+        version = details["version"] as? String
+        thumbnail = (details["thumbnail"] as? NSNumber)?.boolValue
+        hasModified = details["modified"] != nil
+        if let parts = details["serverModified"] as? [NSNumber], parts.count == 2 {
+            serverModified = Timestamp(
+                seconds: parts[0].int64Value, nanoseconds: parts[1].int32Value)
+        }
     }
 }

@@ -173,6 +173,9 @@ public final class CloudFileSystem: FileSystem {
 
     // MARK: Attributes
 
+    /// What `stat` says of a document that was never exported.
+    private static let sizeBeforeExport: Int64 = 4096
+
     func entry(_ node: Node) -> Entry {
         let isFixed = node.kind != .nativeDocument && node.kind != .shortcut
         return Entry(
@@ -188,7 +191,11 @@ public final class CloudFileSystem: FileSystem {
         switch node.kind {
         case .folder: (kind, mode) = (.folder, 0o755)
         case .file: (kind, mode) = (.file, 0o644)
-        case .nativeDocument: (kind, mode) = (.file, 0o444)
+        case .nativeDocument:
+            (kind, mode) = (.file, 0o444)
+            // How long an export will be nobody knows before it is made. `tar`, `find -empty` and
+            // others do not even open an empty file, and so would lose it.
+            if size == 0 { size = Self.sizeBeforeExport }
         case .symlink:
             (kind, mode) = (.symlink, 0o777)
             if let target = node.target { size = Int64(target.utf8.count) }

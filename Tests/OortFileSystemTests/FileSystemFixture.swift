@@ -90,6 +90,8 @@ final class FakeService: ContentFetcher, FolderLister {
 
     let largestRangeRequest: Int64 = 16 << 20
     let contents = Mutex<[String: [UInt8]]>([:])
+    /// What a folder's listing brings; none brings nothing.
+    let children = Mutex<[Inode: @Sendable () async -> Void]>([:])
     let listings = Mutex<[Inode]>([])
     let isOffline = Mutex(false)
     let catalog = Mutex<Catalog?>(nil)
@@ -115,6 +117,7 @@ final class FakeService: ContentFetcher, FolderLister {
     func list(_ folder: Inode) async throws(ProviderError) {
         if isOffline.withLock({ $0 }) { throw ProviderError(.offline, detail: "test") }
         listings.withLock { $0.append(folder) }
+        await children.withLock { $0[folder] }?()
         await Task.yield()
     }
 

@@ -272,6 +272,212 @@ struct OperationTests {
             .notSupported, system.allocate(opened.handle, range: 0..<9, extends: false))
     }
 
+    @Test("a changed or given away file loses its set-user-ID and set-group-ID bits")
+    func privileges() async throws {
+        let (entry, opened) = try await system.make("f", in: root)
+        let inode = entry.attributes.inode
+        let told = Mutex<[CatalogChange]>([])
+        fixture.catalog.setListeners(
+            CatalogListeners(news: { news in told.withLock { $0 += news } }))
+        func mode() async throws -> UInt16 {
+            try await system.attributes(of: inode, handle: nil).value().attributes.mode
+        }
+        func set(_ body: (inout AttributeSetting) -> Void) async throws -> UInt16 {
+            var setting = AttributeSetting()
+            body(&setting)
+            return try await system.setAttributes(setting, of: inode, handle: nil).value()
+                .attributes.mode
+        }
+        #expect(try await set { $0.mode = 0o6755 } == 0o6755)
+        _ = try await system.put(opened.handle, [1, 2, 3], at: 0)
+        #expect(try await mode() == 0o755)
+        #expect(told.withLock { $0 } == [.attributes(inode)])
+        #expect(try await set { $0.mode = 0o6755 } == 0o6755)
+        #expect(try await set { $0.size = 1 } == 0o755)
+        // Without the group's execute bit it is not the right to act as the group.
+        #expect(try await set { $0.mode = 0o6644 } == 0o6644)
+        #expect(try await set { $0.owner = 7 } == 0o2644)
+        #expect(try await set { $0.mode = 0o4700 } == 0o4700)
+        let cut = try await system.open(
+            inode, mode: OpenMode(writes: true, truncates: true)
+        ).value()
+        #expect(try await mode() == 0o700)
+        system.release(cut.handle)
+        system.release(opened.handle)
+    }
+
+    @Test("a folder that was never listed is listed before it is replaced or removed")
+    func unlisted() async throws {
+        try await fixture.know()
+        let rootID = ItemID("root")
+        try fixture.catalog.setIdentity(
+            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: rootID),
+            of: fixture.account.id)
+        var remote = Item(
+            id: ItemID("full"), kind: .folder, fileName: "full", parentID: rootID)
+        remote.serverModifiedTime = Timestamp(seconds: 1)
+        _ = try await fixture.catalog.apply(
+            Observations(changes: [.changed(remote)]), to: fixture.account.id)
+        let full = try await system.lookup("full", in: root).value().attributes.inode
+        _ = try await system.makeFolder(
+            "new", in: root, permissions: 0o755, caller: CloudFileSystem.caller
+        ).value()
+        fixture.service.isOffline.withLock { $0 = true }
+        await fails(
+            .offline,
+            system.rename("new", in: root, to: "full", in: root, mode: .replace))
+        await fails(.offline, system.removeFolder("full", in: root))
+        fixture.service.isOffline.withLock { $0 = false }
+        #expect(!fixture.service.listings.withLock { $0.contains(full) })
+        fixture.service.children.withLock { [catalog = fixture.catalog, account = fixture.account] in
+            $0[full] = {
+                var child = Item(
+                    id: ItemID("child"), kind: .folder, fileName: "child",
+                    parentID: ItemID("full"))
+                child.serverModifiedTime = Timestamp(seconds: 1)
+                _ = try? await catalog.apply(
+                    Observations(changes: [.changed(child)]), to: account.id)
+            }
+        }
+        await fails(
+            .notEmpty,
+            system.rename("new", in: root, to: "full", in: root, mode: .replace))
+        await fails(.notEmpty, system.removeFolder("full", in: root))
+    }
+
+    @Test("a shortcut waits for its target while the account is enumerated, then says that it has none")
+    func shortcuts() async throws {
+        let catalog = fixture.catalog
+        let rootID = ItemID("root")
+        try catalog.setIdentity(
+            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: rootID),
+            of: fixture.account.id)
+        func shortcut(_ name: String, to target: String) -> Change {
+            var item = Item(
+                id: ItemID("s-\(name)"), kind: .shortcut, fileName: name, parentID: rootID)
+            item.serverModifiedTime = Timestamp(seconds: 1)
+            item.shortcutTarget = ItemID(target)
+            return .changed(item)
+        }
+        func folder(_ name: String) -> Change {
+            var item = Item(
+                id: ItemID(name), kind: .folder, fileName: name, parentID: rootID)
+            item.serverModifiedTime = Timestamp(seconds: 1)
+            return .changed(item)
+        }
+        var begin = Observations(changes: [shortcut("a", to: "t"), shortcut("b", to: "x/y")])
+        begin.beginsEnumeration = true
+        _ = try await catalog.apply(begin, to: fixture.account.id)
+        let nodes = try ["a", "b"].map {
+            try #require(try catalog.node(atPath: ["work", $0])).inode
+        }
+        let system = system
+        async let a = system.readLink(nodes[0]).value()
+        async let b = system.readLink(nodes[1]).value()
+        guard case .later = system.readLink(nodes[0]) else {
+            Issue.record("the link was answered before its target was known")
+            return
+        }
+        var end = Observations(changes: [folder("t")])
+        end.endsEnumeration = true
+        end.cursor = Cursor("1")
+        _ = try await catalog.apply(end, to: fixture.account.id)
+        #expect(try await a == "t")
+        #expect(try await b == "not in this account: x∕y")
+        #expect(try await system.readLink(nodes[0]).value() == "t")
+        let attributes = try await system.attributes(of: nodes[0], handle: nil).value()
+        #expect(attributes.attributes.size == 1 && attributes.validity.attributes == .zero)
+        #expect(try await system.extendedAttributes(of: nodes[0]).value() == [])
+    }
+
+    @Test("a native document has a size before it was exported, and its true one afterwards")
+    func documents() async throws {
+        let catalog = fixture.catalog
+        let rootID = ItemID("root")
+        try catalog.setIdentity(
+            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: rootID),
+            of: fixture.account.id)
+        var item = Item(
+            id: ItemID("doc"), kind: .nativeDocument, fileName: "Plan", parentID: rootID)
+        item.clientModifiedTime = Timestamp(seconds: 1)
+        item.exports = [ExportFormat(mimeType: "x/odt", fileExtension: "odt")]
+        _ = try await catalog.apply(
+            Observations(changes: [.changed(item)]), to: fixture.account.id)
+        try await fixture.know()
+        fixture.service.contents.withLock { $0["doc"] = [1, 2, 3] }
+        let entry = try await system.lookup("Plan.odt", in: root).value()
+        let inode = entry.attributes.inode
+        #expect(entry.attributes.size > 0 && entry.validity.attributes == .zero)
+        #expect(entry.attributes.mode == 0o444)
+        await fails(.noAttribute, system.extendedAttribute("user.oort.size", of: inode))
+        await fails(.noPermission, system.open(inode, mode: CloudFileSystem.readWrite))
+        let opened = try await system.open(inode, mode: OpenMode()).value()
+        #expect(opened.isDirect)
+        #expect(try await system.attributes(of: inode, handle: nil).value().attributes.size == 3)
+        #expect(try await system.bytes(opened.handle, 0, 4096) == [1, 2, 3])
+        system.release(opened.handle)
+        fixture.service.isOffline.withLock { $0 = true }
+        let again = try await system.open(inode, mode: OpenMode()).value()
+        #expect(try await system.bytes(again.handle, 0, 4096) == [1, 2, 3])
+        system.release(again.handle)
+    }
+
+    @Test("the schema shows what the service said, by the canonical names only")
+    func schema() async throws {
+        let catalog = fixture.catalog
+        let rootID = ItemID("oort:root")
+        try catalog.setIdentity(
+            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: rootID),
+            of: fixture.account.id)
+        var item = Item(id: ItemID("i"), kind: .file, fileName: "f", parentID: rootID)
+        item.originalFileName = "o"
+        item.description = "d"
+        item.clientModifiedTime = Timestamp(seconds: 1)
+        item.serverModifiedTime = Timestamp(seconds: 2)
+        item.createdTime = Timestamp(seconds: 0)
+        item.size = 5
+        item.mimeType = "m"
+        item.thumbnail = false
+        item.tag = "t"
+        item.rev = Revision("r")
+        item.version = "v"
+        item.contentHash = ContentHash(algorithm: .md5, value: "h")
+        _ = try await catalog.apply(
+            Observations(changes: [.changed(item)]), to: fixture.account.id)
+        try await fixture.know()
+        let inode = try await system.lookup("f", in: root).value().attributes.inode
+        var found: [String: String] = [:]
+        for name in try await system.extendedAttributes(of: inode).value() {
+            let value = try await system.extendedAttribute(name, of: inode).value()
+            found[name] = String(decoding: value, as: UTF8.self)
+        }
+        let expected = [
+            "id": "i", "path": "/f", "kind": "file", "fileName": "f", "originalFileName": "o",
+            "description": "d", "clientModifiedTime": "1970-01-01T00:00:01.000Z",
+            "serverModifiedTime": "1970-01-01T00:00:02.000Z",
+            "createdTime": "1970-01-01T00:00:00.000Z", "size": "5", "mimeType": "m",
+            "thumbnail": "no", "tag": "t", "rev": "r", "version": "v", "contentHash": "md5:h",
+            "permissions": "read,write,delete,share", "status": "synced",
+        ]
+        #expect(
+            found == Dictionary(uniqueKeysWithValues: expected.map { ("user.oort." + $0, $1) }))
+    }
+
+    @Test("without a quota the room is what can be written here at once")
+    func unknownRoom() async throws {
+        let local = fixture.store.freeBytes
+        let unknown = try await system.room(of: root).value()
+        #expect(unknown.free > 0 && unknown.free <= unknown.total)
+        #expect(unknown.total <= max(local, fixture.store.freeBytes) + (1 << 30))
+        try fixture.catalog.setQuota(Quota(used: 10, total: nil), of: fixture.account.id)
+        let boundless = try await system.room(of: root).value()
+        #expect(boundless.total - boundless.free == 10)
+        try fixture.catalog.setQuota(Quota(used: 10, total: 100), of: fixture.account.id)
+        try fixture.catalog.setQuota(Quota(used: 1, total: 50), of: fixture.other.id)
+        let all = try await system.room(of: .root).value()
+        #expect(all.total == 150 && all.free == 139)
+    }
+
     @Test("room is the account's quota, from the catalog")
     func room() async throws {
         try fixture.catalog.setQuota(Quota(used: 10, total: 100), of: fixture.account.id)
