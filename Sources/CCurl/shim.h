@@ -36,6 +36,11 @@ static inline CURLcode oort_set_read(CURL *easy, curl_read_callback callback, vo
     return curl_easy_setopt(easy, CURLOPT_READFUNCTION, callback);
 }
 
+static inline CURLcode oort_set_seek(CURL *easy, curl_seek_callback callback, void *context) {
+    curl_easy_setopt(easy, CURLOPT_SEEKDATA, context);
+    return curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, callback);
+}
+
 static inline CURLcode oort_set_prereq(CURL *easy, curl_prereq_callback callback, void *context) {
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, context);
     return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback);

@@ -127,7 +127,10 @@ import Foundation
         unsafe oort_set_write(pointer, receiveBytes, context)
         unsafe oort_set_header(pointer, receiveHeader, context)
         unsafe oort_set_prereq(pointer, beginSending, context)
-        if transfer.body != nil { unsafe oort_set_read(pointer, provideBytes, context) }
+        if transfer.body != nil {
+            unsafe oort_set_read(pointer, provideBytes, context)
+            unsafe oort_set_seek(pointer, rewindBytes, context)
+        }
     }
 
     private func set(_ option: CURLoption, _ value: Int) {
@@ -189,6 +192,19 @@ private func provideBytes(
     }
     let buffer = unsafe UnsafeMutableRawBufferPointer(start: bytes, count: size * count)
     return unsafe transfer.provide(buffer) ?? Int(CURL_READFUNC_PAUSE)
+}
+
+private func rewindBytes(
+    _ context: UnsafeMutableRawPointer?,
+    _ offset: curl_off_t,
+    _ origin: CInt
+) -> CInt {
+    // libcurl only ever goes back to the start.
+    guard offset == 0, origin == SEEK_SET, let transfer = unsafe transfer(context) else {
+        return CURL_SEEKFUNC_CANTSEEK
+    }
+    transfer.rewind()
+    return CURL_SEEKFUNC_OK
 }
 
 private func beginSending(

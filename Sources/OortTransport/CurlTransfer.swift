@@ -42,8 +42,10 @@ final class CurlTransfer: Sendable {
         var isSendPaused = false
         /// Reads ahead; there is one exactly while it runs.
         ///
-        /// `end` cancels it.
+        /// `end` and `rewind` cancel it.
         var filler: Task<Void, Never>?
+        /// How often the body was begun anew; what a filler of an earlier time reads is dropped.
+        var rewinds = 0
     }
 
     let request: HTTPRequest
@@ -286,6 +288,22 @@ final class CurlTransfer: Sendable {
         return count
     }
 
+    /// Begins the body anew.
+    ///
+    /// libcurl asks for it when a reused connection dies without an answer and it tries another.
+    func rewind() {
+        let filler = state.withLock { state in
+            state.rewinds += 1
+            state.outgoing = []
+            (state.outgoingOffset, state.outgoingBytes) = (0, 0)
+            (state.read, state.sent) = (0, 0)
+            defer { state.filler = nil }
+            return state.filler
+        }
+        filler?.cancel()
+        readAhead()
+    }
+
     // MARK: Reading ahead
 
     /// Starts the filler where there is none and the buffer is half empty.
@@ -295,21 +313,23 @@ final class CurlTransfer: Sendable {
             guard state.filler == nil, state.end == nil, state.read < body.count,
                 state.outgoingBytes <= settings.sendBuffer / 2
             else { return }
-            state.filler = Task { await self.fill(from: body) }
+            let rewinds = state.rewinds
+            state.filler = Task { await self.fill(from: body, rewinds: rewinds) }
         }
     }
 
-    private func fill(from body: OutgoingBody) async {
-        while let offset = nextOffset(in: body) {
+    private func fill(from body: OutgoingBody, rewinds: Int) async {
+        while let offset = nextOffset(in: body, rewinds: rewinds) {
             let piece: [UInt8]
             do throws(ProviderError) {
                 piece = try await body.read(at: offset, atMost: Self.largestPart)
             } catch {
+                guard state.withLock({ $0.rewinds == rewinds }) else { return }
                 end(.failure(error.kind == .cancelled ? .cancelled : .localContent(error.detail)))
                 return
             }
             let resumes = state.withLock { state in
-                guard state.end == nil else { return false }
+                guard state.end == nil, state.rewinds == rewinds else { return false }
                 state.read += Int64(piece.count)
                 state.outgoing.append(piece)
                 state.outgoingBytes += piece.count
@@ -321,8 +341,9 @@ final class CurlTransfer: Sendable {
     }
 
     /// Where to read on; nil, and the filler is over, when there is enough or all.
-    private func nextOffset(in body: OutgoingBody) -> Int64? {
+    private func nextOffset(in body: OutgoingBody, rewinds: Int) -> Int64? {
         state.withLock { state in
+            guard state.rewinds == rewinds else { return nil }
             guard state.end == nil, state.read < body.count,
                 state.outgoingBytes < settings.sendBuffer
             else {

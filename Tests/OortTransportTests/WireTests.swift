@@ -228,6 +228,40 @@ struct WireTests {
         }
     }
 
+    @Test("an upload on a connection that dies goes out again from its start, if it may")
+    func rewinding() async throws {
+        try await withWire { port, client in
+            let source = Generated(size: 16 << 20)
+            let whole = try await text(
+                client, request(port, "/hash", body: .content(source, 0..<source.size)))
+            var again = request(port, "/hang-up-if-reused", body: .content(source, 0..<source.size))
+            again.repetition = .harmless
+            #expect(try await text(client, again) == whole)
+            #expect(try await text(client, request(port, "/count?/hang-up-if-reused")) == "2")
+
+            // What must not go out twice does not.
+            again.repetition = .onlyIfNotDone
+            let once = again
+            await #expect {
+                try await client.send(once)
+            } throws: { isBroken($0, saying: "curl") }
+            #expect(try await text(client, request(port, "/count?/hang-up-if-reused")) == "3")
+        }
+    }
+
+    @Test("a compressed answer is read as it was, and a broken one is an error")
+    func compression() async throws {
+        try await withWire { port, client in
+            let answer = try await client.send(request(port, "/compressed", weight: .small))
+            #expect(answer.body == Array(String(repeating: "compressed ", count: 1000).utf8))
+            for path in ["/compressed?cut", "/not-compressed"] {
+                await #expect {
+                    try await client.send(request(port, path, weight: .small))
+                } throws: { isBroken($0, saying: "curl") }
+            }
+        }
+    }
+
     @Test("a local disk that fails ends the upload with its own error")
     func localContent() async throws {
         try await withWire { port, client in

@@ -5,6 +5,7 @@ served here, as such proxies do; `--tls` as third argument speaks TLS from the s
 Prints its port, serves until its standard input ends. Python's standard library only.
 """
 
+import gzip
 import hashlib
 import os
 import socket
@@ -27,6 +28,7 @@ block = hashlib.sha256(b"oort").digest() * 2048  # 64 KiB
 def serve(connection, via=""):
     global sent, gone
     stream = connection.makefile("rb")
+    served = 0  # Requests on this connection.
     while True:
         line = stream.readline()
         if not line:
@@ -42,6 +44,7 @@ def serve(connection, via=""):
         if "://" in target:
             via, target = target.split("/", 3)[2], "/" + target.split("/", 3)[3]
         path, _, query = target.partition("?")
+        served += 1
         with lock:
             seen[path] = seen.get(path, 0) + 1
 
@@ -56,6 +59,13 @@ def serve(connection, via=""):
         length = int(headers.get("content-length", "0"))
         if path == "/stop-reading":  # Takes the head and never the body.
             time.sleep(600)
+        if path == "/hang-up-if-reused" and served > 1:
+            # A part of the body, then the end of this side, as when a server's patience is over.
+            stream.read(1 << 20)
+            connection.shutdown(socket.SHUT_WR)
+            while stream.read(1 << 16):
+                pass
+            return
         digest, left = hashlib.sha256(), length
         while left > 0:
             part = stream.read(min(left, 1 << 16))
@@ -63,10 +73,20 @@ def serve(connection, via=""):
                 break
             digest.update(part)
             left -= len(part)
-        if path == "/hash":
+        if path in ("/hash", "/hang-up-if-reused"):
             answer(f"{length - left} {digest.hexdigest()}")
         elif path == "/headers":
             answer("\n".join(f"{n}: {v}" for n, v in headers.items()))
+        elif path == "/compressed":
+            text = gzip.compress(b"compressed " * 1000)
+            head("200 OK", len(text), "Content-Encoding: gzip")
+            connection.sendall(text[: len(text) // 2] if query == "cut" else text)
+            if query == "cut":
+                connection.shutdown(socket.SHUT_RDWR)
+                return
+        elif path == "/not-compressed":
+            head("200 OK", 5, "Content-Encoding: gzip")
+            connection.sendall(b"plain")
         elif path == "/bytes":
             total, out = int(query), 0
             sent = 0
