@@ -3,7 +3,7 @@ import OortModel
 extension NameRules {
     /// Dropbox's rules of names.
     ///
-    /// Source: docs/providers/dropbox.md, "Paths, names, ids, revs".
+    /// Source: docs/providers/dropbox.md.
     static let dropbox = NameRules(
         comparison: .composedCaseInsensitive, allowsDuplicates: false
     ) { name, _, _ in

@@ -28,9 +28,15 @@ def requestheaders(flow: http.HTTPFlow):
     flow.request.port = PORTS[host]
     # The simulator knows by this field which of its hosts was meant.
     flow.request.headers["Host"] = name
-    # Bodies of any size pass through without lying in memory.
-    flow.request.stream = True
+
+
+def request(flow: http.HTTPFlow):
+    # A body without a length, as rclone sends it over HTTP/2, would go on over HTTP/1.1 without a
+    # frame, and so not at all.
+    if flow.request.raw_content and "transfer-encoding" not in flow.request.headers:
+        flow.request.headers["content-length"] = str(len(flow.request.raw_content))
 
 
 def responseheaders(flow: http.HTTPFlow):
+    # Bodies of any size pass through without lying in memory.
     flow.response.stream = True

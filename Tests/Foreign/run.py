@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Drives a simulated service with clients that nobody here wrote.
 
-usage: run.py SERVICE [--simulate PATH]      SERVICE: dropbox, ...
+usage: run.py SERVICE [--simulate PATH] [--only CHECK]      SERVICE: dropbox, googledrive, onedrive
 
 The clients (rclone, the service's official SDK) use the real host names, through a proxy that
 inspects TLS with a CA of its own. Each service has a module NAME_clients.py beside this file with
-functions called check_...(world); all of them run, each failure is printed, the exit code is 1 if
-there was any. Python packages: requirements.txt.
+functions called check_...(world); all of them run, each under a time limit, each failure is
+printed, the exit code is 1 if there was any. Python packages: requirements.txt.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import importlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -25,6 +26,9 @@ import traceback
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
+# Seconds for one check, and for one run of rclone in it.
+CHECK_LIMIT = 180
+RCLONE_LIMIT = 120
 
 
 def tool(name):
@@ -36,52 +40,96 @@ def tool(name):
     return found
 
 
+def noise(size, seed):
+    """Bytes that do not compress, the same in each run."""
+    return random.Random(seed).randbytes(size)
+
+
 class World:
     """A running simulator behind the proxy."""
 
-    def __init__(self, service, folder, facts, environment):
-        self.service = service
+    def __init__(self, folder, port, environment):
         self.folder = pathlib.Path(folder)
-        self.facts = facts
+        self.port = port
         self.environment = environment
-        self.access_token = facts["access_token"]
-        self.refresh_token = facts["refresh_token"]
 
     def control(self, method, path, body=None):
         """A call of the simulator's control, not through the proxy."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self.facts['port']}/_oort/{path}", data=data, method=method)
+            f"http://127.0.0.1:{self.port}/_oort/{path}", data=data, method=method)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request) as answer:
+        with opener.open(request, timeout=60) as answer:
             return json.load(answer)
 
-    def tree(self):
-        """The service's files by path, with SHA-256."""
-        return {item["path"]: item for item in self.control("GET", "tree")}
+    def calm(self):
+        """Fair weather, no faults, nothing counted."""
+        self.control("DELETE", "faults")
+        self.control("PUT", "weather", {})
+        self.control("DELETE", "calls")
 
-    def counts(self):
-        return self.control("GET", "counts")
+    def tokens(self):
+        """A fresh pair of tokens."""
+        return self.control("GET", "tokens")
 
-    def rclone(self, config, *arguments, check=True, text=True):
-        """Runs rclone with a remote of the given options, called remote:."""
-        path = self.folder / "rclone.conf"
-        lines = "".join(f"{key} = {value}\n" for key, value in config.items())
-        path.write_text("[remote]\n" + lines)
-        result = subprocess.run(
-            [tool("rclone"), "--config", str(path), "--low-level-retries", "5", "--retries", "1",
-             *map(str, arguments)],
-            env=self.environment, capture_output=True, text=text, timeout=300)
-        if check and result.returncode != 0:
-            raise AssertionError(f"rclone {arguments}: {result.stderr}")
-        return result.stdout
+    def tree(self, hash="none"):
+        """The service's items by path (of several of one path the last)."""
+        return {item["path"]: item for item in self.control("GET", f"tree?hash={hash}")}
+
+    def calls(self, route):
+        """How often a route was called."""
+        return self.control("GET", "counts").get(route, {"calls": 0})["calls"]
+
+    def edit(self, **fields):
+        """An edit by somebody else."""
+        self.control("POST", "edit", fields)
+
+    def fault(self, route, fault, **fields):
+        """Places a fault at the next request of a route."""
+        self.control("POST", "faults", {"route": route, "fault": fault, **fields})
+
+
+class Rclone:
+    """rclone with one remote, called remote:."""
+
+    def __init__(self, world, *flags, **options):
+        self.world = world
+        self.flags = flags
+        self.place = pathlib.Path(tempfile.mkdtemp(dir=world.folder))
+        self.config = self.place / "rclone.conf"
+        self.configure(**options)
+
+    def configure(self, **options):
+        lines = "".join(f"{key} = {value}\n" for key, value in options.items())
+        self.config.write_text("[remote]\n" + lines)
+
+    def command(self, *arguments):
+        return [
+            tool("rclone"), "--config", str(self.config), "--low-level-retries", "10",
+            "--retries", "1", "--timeout", "30s", *self.flags, *map(str, arguments),
+        ]
+
+    def __call__(self, *arguments, fails=False, text=True):
+        done = subprocess.run(
+            self.command(*arguments), env=self.world.environment, capture_output=True,
+            timeout=RCLONE_LIMIT)
+        if (done.returncode != 0) != fails:
+            raise AssertionError(f"rclone {arguments}: {done.stderr.decode()[-2000:]}")
+        return done.stdout.decode() if text else done.stdout
+
+    def local(self, name, content):
+        """A local file with this content, below `place`."""
+        path = self.place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return path
 
 
 def wait_for(condition, what, seconds=30):
     limit = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > limit:
-            raise SystemExit(f"{what} did not come up")
+            raise AssertionError(f"not within {seconds} s: {what}")
         time.sleep(0.05)
 
 
@@ -105,60 +153,84 @@ def end(process):
         process.wait()
 
 
+def run_check(check, world):
+    """Whether a check passes within its time."""
+    def expire(*_):
+        raise TimeoutError(f"not done within {CHECK_LIMIT} s")
+
+    began = time.monotonic()
+    signal.signal(signal.SIGALRM, expire)
+    signal.alarm(CHECK_LIMIT)
+    try:
+        world.calm()
+        check(world)
+    except Exception:
+        traceback.print_exc(file=sys.stdout)
+        return False
+    finally:
+        signal.alarm(0)
+        print(f"{check.__name__}: {time.monotonic() - began:.1f} s", flush=True)
+    return True
+
+
+def run_checks(module, world, only):
+    checks = [
+        value for name, value in vars(module).items()
+        if name.startswith("check_") and (only is None or name == only)
+    ]
+    if not checks:
+        print(f"There is no check {only}.")
+        return 1
+    failed = [check.__name__ for check in checks if not run_check(check, world)]
+    for name in failed:
+        print(f"FAILED  {name}")
+    print(f"{len(checks) - len(failed)} of {len(checks)} checks passed.")
+    return 1 if failed else 0
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("service")
+    parser.add_argument("service", choices=["dropbox", "googledrive", "onedrive"])
     parser.add_argument(
         "--simulate", default=str(HERE.parent.parent / ".build/debug/oort-simulate"))
     parser.add_argument("--only", help="the one check to run")
     options = parser.parse_args()
+    # The clients import this file by its name.
+    sys.modules["run"] = sys.modules[__name__]
     module = importlib.import_module(options.service + "_clients")
 
     with tempfile.TemporaryDirectory(prefix="oort-foreign-") as folder:
         port_file = os.path.join(folder, "ports.json")
         log = open(os.path.join(folder, "log"), "w+")
-        simulator = subprocess.Popen(
-            [options.simulate, "--port-file", port_file, options.service],
-            stdout=log, stderr=log)
-        proxy = None
+        processes = []
         try:
+            processes.append(subprocess.Popen(
+                [options.simulate, "--port-file", port_file, module.SIMULATOR],
+                stdout=log, stderr=log))
             wait_for(lambda: os.path.exists(port_file), "the simulator")
             with open(port_file) as file:
-                facts = json.load(file)[options.service]
+                simulator = json.load(file)[module.SIMULATOR]["port"]
             port = free_port()
-            proxy = subprocess.Popen(
+            processes.append(subprocess.Popen(
                 [tool("mitmdump"), "--quiet", "--listen-host", "127.0.0.1", "--listen-port",
                  str(port), "--set", f"confdir={folder}", "--set", "connection_strategy=lazy",
                  "--scripts", str(HERE / "route_to_simulators.py")],
-                env=dict(os.environ, OORT_PORT_FILE=port_file), stdout=log, stderr=log)
+                env=dict(os.environ, OORT_PORT_FILE=port_file), stdout=log, stderr=log))
             authority = os.path.join(folder, "mitmproxy-ca-cert.pem")
-            wait_for(lambda: os.path.exists(authority) and is_open(port), "the proxy")
+            wait_for(lambda: os.path.exists(authority) and is_open(port), "the proxy", 60)
             environment = dict(
                 os.environ, HTTPS_PROXY=f"http://127.0.0.1:{port}", NO_PROXY="",
                 https_proxy=f"http://127.0.0.1:{port}", SSL_CERT_FILE=authority,
                 REQUESTS_CA_BUNDLE=authority)
             os.environ.update(environment)
-            world = World(options.service, folder, facts, environment)
-            failures = 0
-            for name in [n for n in dir(module) if n.startswith("check_")]:
-                if options.only and options.only != name:
-                    continue
-                world.control("DELETE", "faults")
-                try:
-                    getattr(module, name)(world)
-                    print(f"ok      {options.service}: {name}", flush=True)
-                except Exception:
-                    failures += 1
-                    print(f"FAILED  {options.service}: {name}", flush=True)
-                    traceback.print_exc()
-            if failures:
+            status = run_checks(module, World(folder, simulator, environment), options.only)
+            if status != 0:
                 log.seek(0)
                 print(log.read()[-4000:])
-            return 1 if failures else 0
+            return status
         finally:
-            for process in (proxy, simulator):
-                if process:
-                    end(process)
+            for process in reversed(processes):
+                end(process)
 
 
 if __name__ == "__main__":
