@@ -25,6 +25,9 @@ public protocol SimulatedService: Sendable {
 
     /// Forgets all cursors of the change feed, as services do now and then.
     func loseCursors()
+
+    /// Forgets all open upload sessions, as services do after some days.
+    func loseUploadSessions()
 }
 
 extension SimulatedService {

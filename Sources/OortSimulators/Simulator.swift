@@ -28,7 +28,7 @@ public final class Simulator: Sendable {
                 sharedRequestReplaySize: 64 << 10, logger: .disabled),
             handler: ClosureHTTPHandler { await core.handle($0) })
         let running = Task { _ = try? await server.run() }
-        guard (try? await server.waitUntilListening(timeout: 10)) != nil,
+        guard (try? await server.waitUntilListening(timeout: 120)) != nil,
             case .ip4(_, let port)? = await server.listeningAddress
         else {
             running.cancel()

@@ -15,6 +15,7 @@ import Synchronization
 /// | `PUT /_oort/weather` | latency, bandwidth, rate limit |
 /// | `POST /_oort/faults`, `DELETE /_oort/faults` | places a fault; takes all away |
 /// | `POST /_oort/cursors/lose` | the change feed's cursors are no longer known |
+/// | `POST /_oort/sessions/lose` | open upload sessions are no longer known |
 /// | `GET /_oort/tokens` | a fresh pair of tokens |
 /// | `POST /_oort/tokens/expire`, `…/revoke`, `…/approve` | access tokens expire; all are revoked; device codes are approved |
 extension Core {
@@ -51,6 +52,7 @@ extension Core {
         case ("DELETE", "faults"):
             climate.withLock { $0.clearFaults() }
         case ("POST", "cursors/lose"): service.loseCursors()
+        case ("POST", "sessions/lose"): service.loseUploadSessions()
         case ("GET", "tokens"):
             let issued = service.account.tokens.issue()
             return .json([

@@ -46,9 +46,9 @@ extension DropboxSimulator {
         let formats = DropboxExports.formats(of: type)
         let format = try argument.optionalText("export_format") ?? formats[0]
         guard formats.contains(format) else { throw .tags("invalid_export_format") }
-        let content = SimulatedContent(
-            SimulatedExport(text: String(decoding: revision.content.bytes, as: UTF8.self))
-                .bytes(as: format))
+        let export = SimulatedExport(
+            title: item.name, text: String(decoding: revision.content.bytes, as: UTF8.self))
+        let content = SimulatedContent(export.bytes(as: format))
         let name = item.name.split(separator: ".").dropLast().joined(separator: ".")
         let result: JSON = [
             "export_metadata": [

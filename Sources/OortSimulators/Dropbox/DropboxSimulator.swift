@@ -57,6 +57,8 @@ public final class DropboxSimulator: SimulatedService {
 
     public func loseCursors() { memory.withLock { $0.cursors = [:] } }
 
+    public func loseUploadSessions() { memory.withLock { $0.sessions = [:] } }
+
     public func route(of request: SimulatorRequest) -> String {
         let path = request.path
         if request.host == "dl.dropboxusercontent.com" { return "link" }

@@ -52,6 +52,27 @@ enum GoogleDriveType {
         prefix + "script": [prefix + "script+json"],
     ]
 
+    /// The file name extension of an export's media type, by which `SimulatedExport` knows it.
+    static func exportFormat(_ mimeType: String) -> String {
+        switch mimeType {
+        case office + "wordprocessingml.document": "docx"
+        case office + "spreadsheetml.sheet": "xlsx"
+        case office + "presentationml.presentation": "pptx"
+        case openDocument + "text": "odt"
+        case openDocument + "spreadsheet": "ods"
+        case openDocument + "presentation": "odp"
+        case "application/pdf": "pdf"
+        case "application/zip": "zip"
+        case "application/epub+zip": "epub"
+        case "text/plain": "txt"
+        case "text/html": "html"
+        case "image/svg+xml": "svg"
+        case "image/png": "png"
+        case "image/jpeg": "jpeg"
+        default: ""
+        }
+    }
+
     static let imports: [String: [String]] = [
         "text/plain": [prefix + "document"],
         office + "wordprocessingml.document": [prefix + "document"],

@@ -131,7 +131,9 @@ extension GoogleDriveSimulator {
                 location: "convertTo"
             )
         }
-        return GoogleDriveExport.bytes(of: item, as: type)
+        return SimulatedExport(
+            title: item.name, text: String(decoding: item.head?.content.bytes ?? [], as: UTF8.self)
+        ).bytes(as: GoogleDriveType.exportFormat(type))
     }
 
     func thumbnail(_ id: String) throws(Failure) -> SimulatorAnswer {

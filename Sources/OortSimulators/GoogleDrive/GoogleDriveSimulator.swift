@@ -52,6 +52,8 @@ public final class GoogleDriveSimulator: SimulatedService {
         )
     }
 
+    public func loseUploadSessions() { state.withLock { $0.sessions = [:] } }
+
     /// Adds a shared drive; the account is told of it by the change log.
     @discardableResult
     public func addDrive(_ name: String) -> String {

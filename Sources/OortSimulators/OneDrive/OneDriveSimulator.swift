@@ -113,7 +113,7 @@ public final class OneDriveSimulator: SimulatedService {
     public func expireDownloads() { state.withLock { $0.downloadEpoch += 1 } }
 
     /// Forgets all upload sessions.
-    public func expireUploadSessions() { state.withLock { $0.sessions = [:] } }
+    public func loseUploadSessions() { state.withLock { $0.sessions = [:] } }
 
     /// The upload sessions that are open.
     public var openUploadSessions: Int { state.withLock { $0.sessions.count } }

@@ -1,136 +1,201 @@
-import Foundation
+/// What a native document's text becomes when it is exported: small, but real files.
+struct SimulatedExport {
+    /// The document's name.
+    var title: String
+    /// Its text, of which each line becomes a paragraph, a row or a line of a slide.
+    var text: String
 
-/// What a native document's text becomes when it is exported: small, but real Office files.
-public struct SimulatedExport: Sendable {
-    /// The document's text.
-    public let text: String
-
-    /// An export of a text.
-    public init(text: String) { self.text = text }
-
-    /// The document in a form named by its file name extension; plain text for what is unknown.
-    public func bytes(as format: String) -> [UInt8] {
+    /// The document in a format named by its file name extension; plain text for what is unknown.
+    func bytes(as format: String) -> [UInt8] {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         switch format {
-        case "docx": wordDocument
-        case "xlsx": workbook
-        case "pptx": slides
-        case "html", "zip": Array("<html><body><pre>\(Self.escape(text))</pre></body></html>".utf8)
-        case "png": SamplePicture(width: 64, height: 64, seed: 5).png
-        case "jpeg": SamplePicture(width: 64, height: 64, seed: 5).jpeg
-        default: Array(text.utf8)
+        case "docx": return Self.document(lines)
+        case "xlsx": return Self.spreadsheet(lines)
+        case "pptx": return Self.presentation(lines)
+        case "pdf": return Self.pdf(lines)
+        case "txt":
+            // Text exports begin with a byte order mark and use CRLF.
+            return Array(("\u{FEFF}" + lines.joined(separator: "\r\n")).utf8)
+        case "svg":
+            return Array(
+                ("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"200\" height=\"100\"><text "
+                    + "x=\"10\" y=\"50\">\(Self.escaped(title))</text></svg>\n").utf8
+            )
+        case "png": return SamplePicture(width: 64, height: 48, seed: 5).png
+        case "jpeg": return SamplePicture(width: 64, height: 48, seed: 5).jpeg
+        case "html": return Array(Self.html(lines).utf8)
+        case "zip", "epub":
+            return StoredZip.archive([("index.html", Array(Self.html(lines).utf8))])
+        case "odt", "ods", "odp":
+            return StoredZip.archive([("content.xml", Array(Self.html(lines).utf8))])
+        default: return Array(text.utf8)
         }
     }
 
-    private var lines: [Substring] { text.split(separator: "\n") }
+    private static func escaped(_ text: String) -> String {
+        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(
+            ">",
+            with: "&gt;"
+        )
+    }
 
-    private static func escape(_ text: some StringProtocol) -> String {
-        String(text).replacing("&", with: "&amp;").replacing("<", with: "&lt;")
-            .replacing(">", with: "&gt;")
+    private static func html(_ lines: [String]) -> String {
+        "<html><body>" + lines.map { "<p>\(escaped($0))</p>" }.joined() + "</body></html>\n"
     }
 
     private static let head = "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n"
-    private static let office = "http://schemas.openxmlformats.org"
+    private static let packageTypes = "http://schemas.openxmlformats.org/package/2006/"
+    private static let office = "http://schemas.openxmlformats.org/officeDocument/2006/"
+    private static let mediaType = "application/vnd.openxmlformats-officedocument."
 
     private static func package(
-        main: String, type: String, parts: [(name: String, text: String)]
+        main: String,
+        type: String,
+        _ parts: [(name: String, type: String?, text: String)]
     ) -> [UInt8] {
-        let overrides = parts.first.map {
-            "<Override PartName=\"/\($0.name)\" ContentType=\"application/vnd."
-                + "openxmlformats-officedocument.\(type).main+xml\"/>"
+        var types =
+            "<Default Extension=\"rels\" ContentType="
+            + "\"application/vnd.openxmlformats-package.relationships+xml\"/>"
+        types += "<Override PartName=\"/\(main)\" ContentType=\"\(mediaType)\(type)\"/>"
+        for part in parts {
+            guard let type = part.type, part.name != main else { continue }
+            types += "<Override PartName=\"/\(part.name)\" ContentType=\"\(mediaType)\(type)\"/>"
         }
-        var files: [(name: String, text: String)] = [
+        let relation =
+            "<Relationship Id=\"rId1\" Type=\"\(office)relationships/officeDocument\" "
+            + "Target=\"\(main)\"/>"
+        let fixed = [
             (
                 "[Content_Types].xml",
-                head + "<Types xmlns=\"\(office)/package/2006/content-types\">"
-                    + "<Default Extension=\"rels\" ContentType=\"application/vnd."
-                    + "openxmlformats-package.relationships+xml\"/>"
-                    + "<Default Extension=\"xml\" ContentType=\"application/xml\"/>"
-                    + (overrides ?? "") + "</Types>"
+                head + "<Types xmlns=\"\(packageTypes)content-types\">\(types)</Types>"
             ),
             (
                 "_rels/.rels",
-                head + "<Relationships xmlns=\"\(office)/package/2006/relationships\">"
-                    + "<Relationship Id=\"rId1\" Type=\"\(office)/officeDocument/2006/"
-                    + "relationships/officeDocument\" Target=\"\(main)\"/></Relationships>"
+                head + "<Relationships xmlns=\"\(packageTypes)relationships\">\(relation)"
+                    + "</Relationships>"
             ),
         ]
-        files += parts
-        return Archive.stored(files.map { ($0.name, Array($0.text.utf8)) })
+        return StoredZip.archive(
+            (fixed + parts.map { ($0.name, head + $0.text) }).map { ($0.0, Array($0.1.utf8)) }
+        )
     }
 
-    private var wordDocument: [UInt8] {
-        let paragraphs = lines.map {
-            "<w:p><w:r><w:t xml:space=\"preserve\">\(Self.escape($0))</w:t></w:r></w:p>"
+    private static func relations(_ entries: [(id: String, type: String, target: String)]) -> String
+    {
+        "<Relationships xmlns=\"\(packageTypes)relationships\">"
+            + entries.map {
+                "<Relationship Id=\"\($0.id)\" Type=\"\(office)relationships/\($0.type)\" "
+                    + "Target=\"\($0.target)\"/>"
+            }.joined() + "</Relationships>"
+    }
+
+    private static func document(_ lines: [String]) -> [UInt8] {
+        let space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+        let text = lines.map {
+            "<w:p><w:r><w:t xml:space=\"preserve\">\(escaped($0))</w:t></w:r></w:p>"
         }.joined()
-        let document =
-            Self.head + "<w:document xmlns:w=\"\(Self.office)/wordprocessingml/2006/main\">"
-            + "<w:body>\(paragraphs)</w:body></w:document>"
-        return Self.package(
-            main: "word/document.xml", type: "wordprocessingml.document",
-            parts: [("word/document.xml", document)])
+        return package(
+            main: "word/document.xml",
+            type: "wordprocessingml.document.main+xml",
+            [
+                (
+                    "word/document.xml", nil,
+                    "<w:document xmlns:w=\"\(space)\"><w:body>\(text)</w:body></w:document>"
+                )
+            ]
+        )
     }
 
-    private var workbook: [UInt8] {
-        let rows = lines.map { line in
-            let cells = line.split(separator: ",", omittingEmptySubsequences: false).map {
-                "<c t=\"inlineStr\"><is><t>\(Self.escape($0))</t></is></c>"
-            }.joined()
-            return "<row>\(cells)</row>"
+    private static func spreadsheet(_ lines: [String]) -> [UInt8] {
+        let space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+        let rows = lines.filter { !$0.isEmpty }.map { line in
+            "<row>"
+                + line.split(separator: ",", omittingEmptySubsequences: false).map {
+                    "<c t=\"inlineStr\"><is><t>\(escaped(String($0)))</t></is></c>"
+                }.joined() + "</row>"
         }.joined()
-        let main = "\(Self.office)/spreadsheetml/2006/main"
-        let relations = "\(Self.office)/officeDocument/2006/relationships"
-        let book =
-            Self.head + "<workbook xmlns=\"\(main)\" xmlns:r=\"\(relations)\"><sheets>"
-            + "<sheet name=\"Sheet1\" sheetId=\"1\" r:id=\"rId1\"/></sheets></workbook>"
-        let links =
-            Self.head + "<Relationships xmlns=\"\(Self.office)/package/2006/relationships\">"
-            + "<Relationship Id=\"rId1\" Type=\"\(relations)/worksheet\" "
-            + "Target=\"worksheets/sheet1.xml\"/></Relationships>"
-        let sheet =
-            Self.head + "<worksheet xmlns=\"\(main)\"><sheetData>\(rows)</sheetData></worksheet>"
-        return Self.package(
-            main: "xl/workbook.xml", type: "spreadsheetml.sheet",
-            parts: [
-                ("xl/workbook.xml", book), ("xl/_rels/workbook.xml.rels", links),
-                ("xl/worksheets/sheet1.xml", sheet),
-            ])
+        return package(
+            main: "xl/workbook.xml",
+            type: "spreadsheetml.sheet.main+xml",
+            [
+                (
+                    "xl/workbook.xml", nil,
+                    "<workbook xmlns=\"\(space)\" xmlns:r=\"\(office)relationships\"><sheets>"
+                        + "<sheet name=\"Sheet1\" sheetId=\"1\" r:id=\"rId1\"/></sheets></workbook>"
+                ),
+                (
+                    "xl/_rels/workbook.xml.rels", nil,
+                    relations([("rId1", "worksheet", "worksheets/sheet1.xml")])
+                ),
+                (
+                    "xl/worksheets/sheet1.xml", "spreadsheetml.worksheet+xml",
+                    "<worksheet xmlns=\"\(space)\"><sheetData>\(rows)</sheetData></worksheet>"
+                ),
+            ]
+        )
     }
 
-    private var slides: [UInt8] {
-        let presentation =
-            Self.head + "<p:presentation xmlns:p=\"\(Self.office)/presentationml/2006/main\">"
-            + "<p:sldSz cx=\"9144000\" cy=\"6858000\"/><p:notesSz cx=\"6858000\" cy=\"9144000\"/>"
-            + "</p:presentation>"
-        return Self.package(
-            main: "ppt/presentation.xml", type: "presentationml.presentation",
-            parts: [("ppt/presentation.xml", presentation), ("docProps/text.xml", Self.escape(text))])
+    private static func presentation(_ lines: [String]) -> [UInt8] {
+        let space = "http://schemas.openxmlformats.org/presentationml/2006/main"
+        let drawing = "http://schemas.openxmlformats.org/drawingml/2006/main"
+        let names = "xmlns:a=\"\(drawing)\" xmlns:p=\"\(space)\" xmlns:r=\"\(office)relationships\""
+        let text = lines.map { "<a:p><a:r><a:t>\(escaped($0))</a:t></a:r></a:p>" }.joined()
+        let group =
+            "<p:nvGrpSpPr><p:cNvPr id=\"1\" name=\"\"/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr>"
+            + "<p:grpSpPr/>"
+        let shape =
+            "<p:sp><p:nvSpPr><p:cNvPr id=\"2\" name=\"Text\"/><p:cNvSpPr/><p:nvPr/></p:nvSpPr>"
+            + "<p:spPr/><p:txBody><a:bodyPr/>\(text)</p:txBody></p:sp>"
+        return package(
+            main: "ppt/presentation.xml",
+            type: "presentationml.presentation.main+xml",
+            [
+                (
+                    "ppt/presentation.xml", nil,
+                    "<p:presentation \(names)><p:sldIdLst><p:sldId id=\"256\" r:id=\"rId1\"/>"
+                        + "</p:sldIdLst><p:sldSz cx=\"9144000\" cy=\"6858000\"/></p:presentation>"
+                ),
+                (
+                    "ppt/_rels/presentation.xml.rels", nil,
+                    relations([("rId1", "slide", "slides/slide1.xml")])
+                ),
+                (
+                    "ppt/slides/slide1.xml", "presentationml.slide+xml",
+                    "<p:sld \(names)><p:cSld><p:spTree>\(group)\(shape)</p:spTree></p:cSld></p:sld>"
+                ),
+            ]
+        )
     }
-}
 
-/// Zip without compression.
-enum Archive {
-    static func stored(_ files: [(name: String, bytes: [UInt8])]) -> [UInt8] {
-        var out: [UInt8] = []
-        var directory: [UInt8] = []
-        for (name, bytes) in files {
-            let name = Array(name.utf8)
-            // Version, flags, no compression, 1980-01-01 00:00, then sizes and checksum.
-            let common =
-                little(20, 2) + little(0x0800, 2) + little(0, 2) + little(0, 2) + little(33, 2)
-                + little(Int(SamplePicture.crc(bytes)), 4) + little(bytes.count, 4)
-                + little(bytes.count, 4) + little(name.count, 2) + little(0, 2)
-            directory +=
-                [0x50, 0x4B, 1, 2] + little(20, 2) + common + little(0, 2) + little(0, 2)
-                + little(0, 2) + little(0, 4) + little(out.count, 4) + name
-            out += [0x50, 0x4B, 3, 4] + common + name + bytes
+    private static func pdf(_ lines: [String]) -> [UInt8] {
+        let shown = lines.map { line in
+            "(" + line.filter { $0.isASCII && !"()\\".contains($0) } + ") Tj T*"
+        }.joined(separator: "\n")
+        let stream = "BT /F1 12 Tf 14 TL 50 780 Td\n\(shown)\nET\n"
+        let objects = [
+            "<< /Type /Catalog /Pages 2 0 R >>",
+            "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources "
+                + "<< /Font << /F1 5 0 R >> >> >>",
+            "<< /Length \(stream.utf8.count) >>\nstream\n\(stream)endstream",
+            "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        ]
+        var file = "%PDF-1.4\n"
+        var offsets: [Int] = []
+        for (index, object) in objects.enumerated() {
+            offsets.append(file.utf8.count)
+            file += "\(index + 1) 0 obj\n\(object)\nendobj\n"
         }
-        let start = out.count
-        out += directory
-        return out + [0x50, 0x4B, 5, 6] + little(0, 2) + little(0, 2) + little(files.count, 2)
-            + little(files.count, 2) + little(directory.count, 4) + little(start, 4) + little(0, 2)
-    }
-
-    private static func little(_ value: Int, _ count: Int) -> [UInt8] {
-        (0..<count).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
+        let start = file.utf8.count
+        file += "xref\n0 \(objects.count + 1)\n0000000000 65535 f \n"
+        for offset in offsets {
+            let digits = String(offset)
+            file +=
+                String(repeating: "0", count: max(0, 10 - digits.count)) + digits
+                + " 00000 n \n"
+        }
+        file +=
+            "trailer\n<< /Size \(objects.count + 1) /Root 1 0 R >>\nstartxref\n\(start)\n%%EOF\n"
+        return Array(file.utf8)
     }
 }
