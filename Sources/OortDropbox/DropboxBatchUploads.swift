@@ -5,6 +5,9 @@ import OortTransport
 extension DropboxProvider {
     /// Bytes of one `append_batch`, which lie in memory while they are sent.
     private static let largestAppend: Int64 = 32 << 20
+    /// Entries of one `append_batch`: they travel in a header field, and servers and proxies on the
+    /// way take few kilobytes of those.
+    private static let mostAppends = 64
     /// How often entries that met a busy namespace are committed again.
     private static let mostCommits = 5
 
@@ -44,7 +47,8 @@ extension DropboxProvider {
             var bytes: [UInt8] = []
             while next < entries.count {
                 let upload = entries[next].upload
-                guard group.isEmpty || Int64(bytes.count) + upload.size <= Self.largestAppend
+                guard group.count < Self.mostAppends,
+                    group.isEmpty || Int64(bytes.count) + upload.size <= Self.largestAppend
                 else { break }
                 do throws(ProviderError) {
                     bytes += try await upload.content.read(at: 0, count: Int(upload.size))
