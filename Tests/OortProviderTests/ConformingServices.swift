@@ -23,7 +23,8 @@ extension ConformingService {
     }
 
     static let oneDrive = ConformingService("onedrive") { content in
-        content == .sample ? OneDriveSimulator.sample() : OneDriveSimulator()
+        content == .sample
+            ? OneDriveSimulator.sample() : OneDriveSimulator(totalBytes: 2_000_000_000_000)
     } provide: { client, simulator in
         OneDriveProvider(
             client: client, endpoints: .simulated(by: simulator),
