@@ -111,8 +111,10 @@ def test_many_small_files_go_up_together(machine, clouds, cloud, drive, folder):
     machine.run("cp", "-r", local, drive / "many")
     machine.sync()
     assert len([p for p in clouds.tree(cloud) if p.startswith("/many/")]) == 300
-    calls = sum(changes(clouds, cloud).values())
-    assert calls < 60 if cloud == "dropbox" else calls <= 310, changes(clouds, cloud)
+    # Dropbox takes many in one call, Drive each in one; Graph takes a file's time only with an
+    # upload session, which is a call of its own.
+    most = {"dropbox": 60, "drive": 310, "onedrive": 610}[cloud]
+    assert sum(changes(clouds, cloud).values()) <= most, changes(clouds, cloud)
 
 
 def test_a_save_after_the_temporary_file_went_up(machine, clouds, cloud, drive):
