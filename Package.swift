@@ -124,7 +124,7 @@ let package = Package(
                 ]),
             tests("OortTransportTests", ["OortTransport", "OortModel", flyingFox, logging]),
             tests("OortSignInTests", ["OortSignIn", "OortTransport", "OortModel", crypto, flyingFox, logging]),
-            tests("OortSimulatorsTests", ["OortSimulators", "OortModel", flyingFox]),
+            tests("OortSimulatorsTests", ["OortSimulators", "OortModel", "OortTransport"]),
             tests(
                 "OortProviderTests",
                 ["OortModel", "OortTransport", "OortSignIn", "OortSimulators", "OortTesting"]
