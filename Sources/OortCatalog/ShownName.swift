@@ -6,7 +6,7 @@ public enum ShownName {
     public static let linkEnding = ".rclonelink"
 
     /// `/` as it is shown: division slash.
-    static let shownSlash: Character = "\u{2215}"
+    static let shownSlash: Unicode.Scalar = "\u{2215}"
 
     /// The name under which an item is shown, before duplicates are numbered: `/` becomes U+2215,
     /// NUL U+2400, `.` and `..` and the empty name get full-width or visible forms, a link file loses
@@ -25,27 +25,39 @@ public enum ShownName {
 
     /// A name as a file system can hold it, at most 255 bytes of UTF-8.
     static func escaped(_ name: String) -> String {
-        switch name {
+        var result = name
+        if name.utf8.contains(where: { $0 == 0x2F || $0 == 0 }) {
+            result = replacing(["/": shownSlash, "\0": "␀"], in: name)
+        }
+        result = shortened(result, toBytes: 255)
+        switch result {
         case "": return "␀"
         case ".": return "．"
         case "..": return "．．"
-        default: break
+        default: return result
         }
-        var result = name
-        if name.utf8.contains(where: { $0 == 0x2F || $0 == 0 }) {
-            result = String(
-                name.map { $0 == "/" ? shownSlash : $0 == "\0" ? "␀" : $0 })
-        }
-        return shortened(result, toBytes: 255)
+    }
+
+    /// By scalars: a slash with a combining mark behind it is a character that equals no slash.
+    private static func replacing(
+        _ replacements: [Unicode.Scalar: Unicode.Scalar],
+        in name: String
+    ) -> String {
+        var scalars = String.UnicodeScalarView()
+        scalars.append(contentsOf: name.unicodeScalars.lazy.map { replacements[$0] ?? $0 })
+        return String(scalars)
     }
 
     /// The name that the service is to have for what the user typed.
     static func service(
-        shown: String, kind: NodeKind, exportExtension: String?, rules: AccountNameRules
+        shown: String,
+        kind: NodeKind,
+        exportExtension: String?,
+        rules: AccountNameRules
     ) -> String {
         var name = shown
-        if rules.allowsSlash, name.contains(shownSlash) {
-            name = String(name.map { $0 == shownSlash ? "/" : $0 })
+        if rules.allowsSlash, name.unicodeScalars.contains(shownSlash) {
+            name = replacing([shownSlash: "/"], in: name)
         }
         if kind == .symlink { name += linkEnding }
         if kind == .nativeDocument, let exportExtension, name.hasSuffix("." + exportExtension),
@@ -91,6 +103,14 @@ public enum ShownName {
             guard bytes + width <= limit else { break }
             bytes += width
             end = next
+        }
+        if end == name.startIndex {
+            // One character of many combining marks.
+            for scalar in name.unicodeScalars {
+                bytes += scalar.utf8.count
+                guard bytes <= limit else { break }
+                name.unicodeScalars.formIndex(after: &end)
+            }
         }
         return String(name[..<end])
     }
