@@ -233,7 +233,9 @@ struct WireTests {
         try await withWire { port, client in
             let source = Generated(size: 16 << 20)
             let whole = try await text(
-                client, request(port, "/hash", body: .content(source, 0..<source.size)))
+                client,
+                request(port, "/hash", body: .content(source, 0..<source.size))
+            )
             var again = request(port, "/hang-up-if-reused", body: .content(source, 0..<source.size))
             again.repetition = .harmless
             #expect(try await text(client, again) == whole)

@@ -10,7 +10,8 @@ enum StoredZip {
             let size = number(UInt32(file.bytes.count), 4)
             let fields =
                 number(20, 2) + number(0x800, 2) + number(0, 2) + number(0, 2) + number(0x5C21, 2)
-                + number(SamplePicture.crc(file.bytes), 4) + size + size + number(UInt32(name.count), 2)
+                + number(SamplePicture.crc(file.bytes), 4) + size + size
+                + number(UInt32(name.count), 2)
                 + number(0, 2)
             archive += number(0x0403_4B50, 4) + fields + name + file.bytes
             directory += number(0x0201_4B50, 4) + number(20, 2) + fields + number(0, 2)
