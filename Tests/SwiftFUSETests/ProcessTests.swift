@@ -73,14 +73,17 @@ extension MountTests {
     }
 
     /// In a process of its own, where no other test opens or closes anything.
-    @Test("mounting thrice leaves what mounting once left", .enabled(if: role == "counting"))
+    @Test("mounting again leaves no more than mounting left before", .enabled(if: role == "counting"))
     func counting() async throws {
         // The first mount lets the runtime start the threads that it keeps.
         try await withMount { _, mount in
             _ = try await ChildProcess.run("ls \"$1\"", mount.path)
         }
-        let before = try descriptors()
-        for _ in 0..<3 {
+        // Foundation opens some for each thread of the pool that starts a child, whenever that thread
+        // does so first: they are few. What a mount leaves would come again with each.
+        var before = try descriptors()
+        var grows = true
+        for _ in 0..<12 where grows {
             try await withMount { _, mount in
                 let outcome = try await ChildProcess.run(
                     "echo x >\"$1/file\"; cat \"$1/file\"",
@@ -88,9 +91,11 @@ extension MountTests {
                 )
                 #expect(outcome.output == "x\n")
             }
+            let after = try descriptors()
+            grows = after != before
+            before = after
         }
-        let after = try descriptors()
-        #expect(after == before)
+        #expect(!grows)
         // The supervisor ends just after it has told that all is over.
         while try threads().contains(where: { $0.hasPrefix("fuse-") }) { await Task.yield() }
     }
