@@ -18,7 +18,7 @@ struct KernelFileSystem<Files: FileSystem>: LowLevelFileSystem {
         let outcome = files.lookup(name, in: Inode(parent))
         if case .now(.failure(.notFound)) = outcome {
             // The feed tells of a name that appears, so its absence may be believed as long.
-            reply.send(.absent(for: Validity.day.entry))
+            reply.send(.absent(for: files.absenceValidity(in: Inode(parent))))
             return
         }
         answering.answer(reply, with: outcome) { $0.send(SwiftFUSE.Entry($1)) }

@@ -84,7 +84,9 @@ extension CloudFileSystem {
     private func setDescription(
         _ name: String, _ value: [UInt8], of node: Node, mustExist: Bool?
     ) throws(FileSystemError) {
-        guard name == Self.descriptionName else { throw .notPermitted }
+        // `mv` to another account and `cp -a` copy what they see listed; of all errors this is the one
+        // that they take as "cannot be kept here" and go on without a word.
+        guard name == Self.descriptionName else { throw .notSupported }
         guard traits(of: node.account)?.setsDescription == true, !node.isAccountRoot else {
             throw .notSupported
         }

@@ -7,12 +7,31 @@ extension CloudFileSystem {
         guard name.utf8.count <= 255 else { return .failure(.nameTooLong) }
         do throws(FileSystemError) {
             let parent = try self.folder(folder)
-            if let node = try child(name, of: parent) { return .now(.success(entry(node))) }
+            if let node = try child(name, of: parent) {
+                return .now(.success(entry(node, foundAs: name)))
+            }
             return whenKnown([parent]) { () throws(FileSystemError) in
                 guard let node = try self.child(name, of: parent) else { throw .notFound }
-                return self.entry(node)
+                return self.entry(node, foundAs: name)
             }
         } catch { return .failure(error) }
+    }
+
+    /// A name that differs from the item's own (in case) is not to be remembered: the kernel does
+    /// not know that both go together when the item goes.
+    private func entry(_ node: Node, foundAs name: String) -> Entry {
+        var entry = entry(node)
+        if !node.name.isSameText(as: name) { entry.validity.entry = .zero }
+        return entry
+    }
+
+    public func absenceValidity(in folder: Inode) -> Duration {
+        // Where `a` and `A` are one name, making one makes the other.
+        guard folder != .root else { return Validity.day.entry }
+        guard let node = try? node(folder),
+            traits(of: node.account)?.names.comparison == .exact
+        else { return .zero }
+        return Validity.day.entry
     }
 
     func child(_ name: String, of folder: Node) throws(FileSystemError) -> Node? {

@@ -24,8 +24,11 @@ public enum ReadAnswer: Sendable {
 public protocol FileSystem: Sendable {
     // MARK: Names and attributes
 
-    /// The item of this name in a folder. `.notFound` may be believed for a day, too.
+    /// The item of this name in a folder.
     func lookup(_ name: String, in folder: Inode) -> Outcome<Entry>
+
+    /// How long the kernel may believe that a folder does not have a name.
+    func absenceValidity(in folder: Inode) -> Duration
 
     /// The attributes of an inode; those of an open file while it is written.
     func attributes(of inode: Inode, handle: FileHandle?) -> Outcome<Entry>

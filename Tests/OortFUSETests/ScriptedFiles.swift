@@ -94,6 +94,8 @@ final class ScriptedFiles: FileSystem {
         return .now(.success(()))
     }
 
+    func absenceValidity(in folder: Inode) -> Duration { Validity.day.entry }
+
     func lookup(_ name: String, in folder: Inode) -> Outcome<Entry> {
         journal.record("lookup \(name)")
         guard let item = items.withLock({ $0[name] }) else { return .failure(.notFound) }

@@ -65,6 +65,19 @@ struct OperationTests {
             system.makeSpecial("d", kind: .device, in: root, permissions: 0, caller: caller))
     }
 
+    @Test("where case does not count, the kernel remembers an item under its own name only")
+    func cases() async throws {
+        _ = try await system.makeFolder(
+            "Foo", in: root, permissions: 0o755, caller: CloudFileSystem.caller
+        ).value()
+        let own = try await system.lookup("Foo", in: root).value()
+        let other = try await system.lookup("fOO", in: root).value()
+        #expect(own.attributes == other.attributes)
+        #expect(own.validity.entry == Validity.day.entry && other.validity.entry == .zero)
+        #expect(system.absenceValidity(in: root) == .zero)
+        #expect(system.absenceValidity(in: .root) == Validity.day.entry)
+    }
+
     @Test("an unknown folder costs one listing, shared by all who wait; offline it is an error")
     func listing() async throws {
         let (system, root) = (system, root)
@@ -245,7 +258,7 @@ struct OperationTests {
         let path = try await system.extendedAttribute("user.oort.path", of: inode).value()
         #expect(path == Array("/f".utf8))
         await fails(
-            .notPermitted,
+            .notSupported,
             system.setExtendedAttribute("user.oort.id", to: [1], of: inode, mustExist: nil))
         try await system.setExtendedAttribute(
             "user.oort.description", to: Array("hello".utf8), of: inode, mustExist: nil
