@@ -26,6 +26,11 @@ extension Catalog {
         }
     }
 
+    /// Says in which form an account's native documents are shown that are heard of from now on.
+    public func setExportPreference(_ preference: ExportPreference, of account: AccountID) {
+        exports.withLock { $0[account] = preference }
+    }
+
     /// The account of this name, made with its folder under the mount's root when it is new.
     ///
     /// - Throws: `.exists` when the name belongs to an account of another service.

@@ -1,6 +1,7 @@
 import GRDB
 public import OortModel
 import OortPlanner
+import Synchronization
 
 /// What the service told, to be applied in one transaction.
 public struct Observations: Sendable {
@@ -33,12 +34,26 @@ extension Catalog {
         _ observations: Observations, to account: AccountID
     ) async throws(CatalogError) -> Set<ItemID> {
         let rules = nameRules(of: account)
+        var preferred = observations
+        if let preference = exports.withLock({ $0[account] }) {
+            preferred.changes = observations.changes.map { $0.ordered(by: preference) }
+        }
+        let observations = preferred
         return try await mutateAsync { transaction in
             var observer = Observer(transaction, account: account, rules: rules)
             let unsure = try observer.apply(observations)
             transaction = observer.transaction
             return unsure
         }
+    }
+}
+
+extension Change {
+    /// The change with a document's forms in the order of a wish.
+    fileprivate func ordered(by preference: ExportPreference) -> Change {
+        guard case .changed(var item) = self, item.kind == .nativeDocument else { return self }
+        item.exports = preference.ordered(item.exports)
+        return .changed(item)
     }
 }
 

@@ -19,6 +19,7 @@ public final class Catalog: Sendable {
     let logger: Logger
     private let listeners = Mutex(CatalogListeners())
     let rules = Mutex<[AccountID: AccountNameRules]>([:])
+    let exports = Mutex<[AccountID: ExportPreference]>([:])
 
     /// Opens the catalog at `path`, making or upgrading it.
     ///

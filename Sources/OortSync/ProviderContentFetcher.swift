@@ -27,7 +27,10 @@ public struct ProviderContentFetcher: ContentFetcher {
     public func export(_ item: ItemID) async throws(ProviderError) -> ByteStream {
         let reference = try await reference(item)
         let current = try await provider.item(reference)
-        guard let format = current.exports.first else {
+        // The form under whose extension it is shown: what the settings wish may have changed since.
+        let shown = try? catalog.node(remoteID: item, account: account)?.name
+        let asShown = current.exports.first { shown?.hasSuffix("." + $0.fileExtension) == true }
+        guard let format = asShown ?? current.exports.first else {
             throw ProviderError(.unsupported, detail: "the document has no form to export")
         }
         return try await provider.export(reference, to: format)

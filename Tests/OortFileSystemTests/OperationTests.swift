@@ -413,7 +413,10 @@ struct OperationTests {
         var item = Item(
             id: ItemID("doc"), kind: .nativeDocument, fileName: "Plan", parentID: rootID)
         item.clientModifiedTime = Timestamp(seconds: 1)
-        item.exports = [ExportFormat(mimeType: "x/odt", fileExtension: "odt")]
+        item.exports = ["docx", "pdf", "odt"].map {
+            ExportFormat(mimeType: "x/\($0)", fileExtension: $0)
+        }
+        catalog.setExportPreference(ExportPreference(["docx": "odt"]), of: fixture.account.id)
         _ = try await catalog.apply(
             Observations(changes: [.changed(item)]), to: fixture.account.id)
         try await fixture.know()

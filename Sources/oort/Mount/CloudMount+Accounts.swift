@@ -71,6 +71,7 @@ extension CloudMount {
                 "The account \"\(registered.name)\" cannot be mounted: \(error)",
                 advice: "Sign it out and in again under another name.")
         }
+        catalog.setExportPreference(options.settings.documentFormats.preference, of: account.id)
         var settings = SyncSettings()
         settings.settle = options.settings.settle.duration
         settings.pollInterval = options.settings.pollInterval?.duration

@@ -41,4 +41,11 @@ struct DocumentFormats: Hashable, Sendable {
     var presentation = "pptx"
     /// For drawings: svg, png, pdf, jpg.
     var drawing = "svg"
+
+    /// The same by the services' own first choices.
+    var preference: ExportPreference {
+        ExportPreference([
+            "docx": text, "xlsx": spreadsheet, "pptx": presentation, "svg": drawing,
+        ])
+    }
 }
