@@ -246,13 +246,16 @@ extension Catalog {
 
     /// Keeps the hash of a staged content that is held still, for the planner; the next
     /// `recordStaged` forgets it.
+    ///
+    /// - Returns: false when no such content is staged.
     public func setHash(
         _ hash: ContentHash, ofStaged id: ContentID
-    ) async throws(CatalogError) {
+    ) async throws(CatalogError) -> Bool {
         try await mutateAsync { transaction in
             try transaction.database.execute(
                 sql: "UPDATE content SET hash = ? WHERE id = ? AND is_staged = 1",
                 arguments: [hash.description, id.rawValue])
+            return transaction.database.changesCount > 0
         }
     }
 

@@ -42,11 +42,25 @@ public struct PlannedWork: Sendable {
 
 extension Catalog {
     /// Merges all news into the local tree and plans what is to be done at the service. Reading,
-    /// planning and merging are one transaction, so that no program comes between.
+    /// planning and merging are one transaction, so that no program comes between; where there is
+    /// nothing to merge, no writer waits for it.
     public func plan(
         _ account: AccountID, with planner: Planner, under conditions: PlanningConditions
     ) async throws(CatalogError) -> PlannedWork {
         let rules = nameRules(of: account)
+        let draft = try await readAsync { database -> PlannedWork? in
+            var reader = TreesReader(database, account, conditions)
+            let items = try reader.read()
+            let plan = planner.plan(items)
+            let operated = Set(plan.remote.map(\.inode))
+            guard plan.local.isEmpty,
+                !items.contains(where: { $0.mayRest && !operated.contains($0.inode) })
+            else { return nil }
+            var work = reader.work
+            work.operations = plan.remote
+            return work
+        }
+        if let draft { return draft }
         return try await mutateAsync { transaction in
             var work = PlannedWork()
             // Each round merges what the one before made possible; a tree's depth bounds them.
@@ -73,12 +87,15 @@ extension CatalogTransaction {
     /// Lets those items rest that the planner has nothing left to do for.
     mutating func restAll(_ items: [ItemState], but operated: Set<Inode>) throws {
         for item in items where !operated.contains(item.inode) {
-            guard item.isSettled, item.isPushable, !item.isBusy, !item.isOpen,
-                item.remote == item.synced, let local = item.local, let remote = item.remote,
-                local.place == remote.place
-            else { continue }
-            if let mine = local.content {
-                guard let theirs = remote.content, mine.isSame(as: theirs) else { continue }
+            guard item.mayRest else { continue }
+            // Told again as both sides know it.
+            if let motion = try Catalog.motion(item.inode, database),
+                motion.remoteState == .present, let told = motion.remoteItem,
+                let parent = item.remote?.place.parent
+            {
+                try setBase(of: item.inode, parent: parent, told, content: true, keepsNews: false)
+            }
+            if let mine = item.local?.content, let theirs = item.remote?.content {
                 if mine.revision != theirs.revision {
                     try database.execute(
                         sql: """
@@ -94,6 +111,18 @@ extension CatalogTransaction {
             }
             try restIfClean(item.inode, keepsAttributes: true)
         }
+    }
+}
+
+extension ItemState {
+    /// Whether nothing differs that could be sent; that the service does not keep all attributes is
+    /// no reason to stay in motion.
+    fileprivate var mayRest: Bool {
+        guard isSettled, isPushable, !isBusy, !isOpen, remote == synced, let local, let remote,
+            local.place == remote.place
+        else { return false }
+        guard let mine = local.content else { return true }
+        return remote.content.map { mine.isSame(as: $0) } ?? false
     }
 }
 
@@ -185,6 +214,7 @@ struct TreesReader {
             inode: node.inode, isFolder: node.kind == .folder,
             local: node.parent.map { local(node, in: $0, stagedHash: hash) }, synced: synced,
             remote: remote)
+        if node.parent == nil { state.formerName = node.serviceName }
         state.isOpen = node.kind == .file && conditions.isOpen(node.inode)
         state.isBusy = motion.intent != nil || isHeld
         state.expected = motion.intent?.expected

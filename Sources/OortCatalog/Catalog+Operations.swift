@@ -154,6 +154,14 @@ extension Catalog {
                     WHERE inode = ?
                     """,
                 arguments: [inode.column])
+            // Nothing is sent while there are news, and what is told meanwhile is asked for again:
+            // what is noted here is older than the answer.
+            try transaction.database.execute(
+                sql: """
+                    UPDATE motion SET remote_state = 0, remote_parent_id = NULL, remote_item = NULL
+                    WHERE inode = ? AND remote_state = 1
+                    """,
+                arguments: [inode.column])
             guard let item else {
                 try transaction.deleted(inode)
                 return false

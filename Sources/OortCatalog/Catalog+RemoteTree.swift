@@ -56,6 +56,13 @@ struct MotionRow {
         errorKind = row[start + 15]
         errorDetail = row[start + 16]
     }
+
+    /// Whether the base has the modified time that the service tells, as finely as that keeps it.
+    func isModified(asIn item: StoredItem) -> Bool {
+        guard let mine = syncedModified, let told = item.modifiedTime else { return false }
+        return told == mine || told == mine.truncated(to: .milliseconds)
+            || told == mine.truncated(to: .seconds)
+    }
 }
 
 /// The remote tree, which is the local one but for what is in motion.

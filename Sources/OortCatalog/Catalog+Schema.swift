@@ -113,7 +113,8 @@ extension Catalog {
             -- What was last asked of the service and not answered, JSON.
             intent TEXT
         ) STRICT;
-        CREATE INDEX motion_by_account ON motion(account);
+        CREATE INDEX motion_by_account ON motion(account, changed_ms);
+        CREATE INDEX motion_by_intent ON motion(account) WHERE intent IS NOT NULL;
         CREATE INDEX motion_by_synced_place ON motion(synced_parent, synced_name)
             WHERE synced_parent IS NOT NULL;
         CREATE INDEX motion_by_remote_parent ON motion(account, remote_parent_id)

@@ -166,11 +166,14 @@ struct Merger {
     }
 
     private mutating func takeAttributes(_ inode: Inode) throws {
-        guard var node = try Catalog.fetch(inode, database), let item = try news(of: inode) else {
-            return
+        guard var node = try Catalog.fetch(inode, database), let item = try news(of: inode),
+            let motion = try Catalog.motion(inode, database)
+        else { return }
+        // Each by itself: what only this side changed is still to be sent.
+        if !motion.isModified(asIn: item) { node.modified = item.modifiedTime ?? node.modified }
+        if item.description ?? "" != motion.syncedDescription ?? "" {
+            node.itemDescription = item.description
         }
-        node.modified = item.modifiedTime ?? node.modified
-        node.itemDescription = item.description
         try transaction.writeAttributes(of: node)
         transaction.touch(inode)
         transaction.effects.news.append(.attributes(inode))

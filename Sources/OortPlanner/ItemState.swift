@@ -102,6 +102,8 @@ public struct ItemState: Sendable {
     public var synced: Entry?
     /// What the service last said; nil when it is not there.
     public var remote: Entry?
+    /// The name that an item had which is not in the local tree; nil where it never was there.
+    public var formerName: String?
     /// Whether the last local change is old enough to be pushed, its content's hash known.
     public var isSettled = true
     /// Whether a program has it open for writing: its content is nobody's to replace.
@@ -127,6 +129,15 @@ public struct ItemState: Sendable {
         self.remote = remote
     }
 
+    /// What the service has, as it enters the local tree: a name that only breaks a circle of moves
+    /// is nobody's wish.
+    var arrival: Entry? {
+        guard var entry = remote else { return nil }
+        if let formerName, entry.place.name.isSameText(as: Planner.detourName(of: inode)) {
+            entry.place.name = formerName
+        }
+        return entry
+    }
     /// Whether the service said something that is not merged yet.
     var hasNews: Bool { remote != synced }
     /// Whether only this side knows it.

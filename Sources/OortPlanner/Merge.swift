@@ -78,7 +78,7 @@ struct Merge {
             if let local = item.local {
                 keepsBoth[position] = !local.hasSameContent(as: remote)
             } else {
-                want[position] = remote
+                want[position] = item.arrival
             }
         case (let remote?, let synced?): mergeChanged(position, remote, synced)
         }
@@ -105,7 +105,7 @@ struct Merge {
             // Deleted here, changed there: the change wins. A folder that only moved stays deleted;
             // what is new or changed in it saves it.
             if !item.isFolder, hasNewContent || remote.place != synced.place {
-                want[position] = remote
+                want[position] = item.arrival
             }
             return
         }
@@ -176,7 +176,7 @@ struct Merge {
                     continue
                 }
                 let item = trees.items[folder]
-                let saved = item.local ?? item.remote
+                let saved = item.local ?? item.arrival
                 guard let saved, !item.isBusy, !postponed[folder] else {
                     if !postponed[position] {
                         postpone(position)

@@ -78,6 +78,7 @@ extension SyncEngine {
             let reserved = try await reservedID(for: operation)
             start = try await catalog.begin(operation, account: account, reservedID: reserved)
         } catch {
+            guard !Task.isCancelled else { return .stale }
             logger.warning("an operation could not be begun", metadata: ["error": "\(error)"])
             wake(at: now + 1000)
             return .stale
@@ -309,6 +310,8 @@ extension SyncEngine {
                 return true
             } catch {
                 // The intent stays: the service is asked at the next try.
+                hasOpenIntents = true
+                guard !Task.isCancelled else { return false }
                 logger.error("an answer could not be stored", metadata: ["error": "\(error)"])
                 wake(at: now + 1000)
                 return false
@@ -365,7 +368,11 @@ extension SyncEngine {
             .localContent, .cancelled:
             break
         }
-        if case .contentDamaged = error.kind { isUnknown = false; looksAt = true }
+        if case .contentDamaged = error.kind {
+            isUnknown = false
+            looksAt = true
+        }
+        if isUnknown { hasOpenIntents = true }
         logger.info(
             "an operation failed",
             metadata: ["inode": "\(inode)", "operation": "\(start.intent.kind)", "error": "\(error)"])
@@ -398,15 +405,24 @@ extension SyncEngine {
 
     /// Asks the service about everything that was sent and never answered.
     func resolveIntents() async {
-        guard pausedUntil <= now, let open = try? await catalog.intents(of: account) else { return }
-        for (inode, intent, item) in open where running[inode] == nil {
-            guard (nextLooks[inode] ?? 0) <= now else { continue }
+        guard hasOpenIntents, pausedUntil <= now else { return }
+        hasOpenIntents = false
+        guard let open = try? await catalog.intents(of: account) else {
+            hasOpenIntents = true
+            return
+        }
+        for (inode, intent, item) in open {
+            guard running[inode] == nil, nextLooks[inode] ?? 0 <= now else {
+                hasOpenIntents = true
+                continue
+            }
             do throws(ProviderError) {
                 try await resolve(intent, of: inode, item)
                 nextLooks[inode] = nil
                 needsPlan = true
             } catch {
                 note(error)
+                hasOpenIntents = true
                 let tries = (failures[inode] ?? 0) + 1
                 failures[inode] = tries
                 let wait = backoff(after: tries, error)

@@ -55,9 +55,11 @@ extension SyncEngine {
             operations = settings.isReadOnly ? [] : work.operations
             isStarted = Array(repeating: false, count: operations.count)
             isDone = isStarted
-            unhashed = settings.isReadOnly ? [] : work.unhashed
+            firstUnstarted = 0
+            unhashed = settings.isReadOnly ? [] : work.unhashed.reversed()
             if let moment = work.nextMoment, !settings.isReadOnly { wake(at: moment) }
         } catch {
+            guard !Task.isCancelled else { return }
             logger.error("the plan could not be made", metadata: ["error": "\(error)"])
             wake(at: now + 1000)
         }
@@ -66,9 +68,14 @@ extension SyncEngine {
     // MARK: Hashes
 
     private func contentsToHash() -> [ContentID] {
-        let new = unhashed.filter { !hashing.contains($0) }.prefix(max(0, 4 - hashing.count))
-        for content in new { hashing.insert(content) }
-        return Array(new)
+        let now = now
+        var new: [ContentID] = []
+        while hashing.count < 4, let content = unhashed.popLast() {
+            // What could not be read is listed again by a later plan.
+            guard nextHashes[content] ?? 0 <= now, hashing.insert(content).inserted else { continue }
+            new.append(content)
+        }
+        return new
     }
 
     /// Computes a staged content's hash, for which all of its bytes must be here.
@@ -77,16 +84,31 @@ extension SyncEngine {
             let frozen = try await store.freeze(content)
             // Before it is let go: whoever writes from then on makes the hash untrue.
             defer { store.release(frozen) }
-            try await storedAsync { () throws(CatalogError) in
+            let isStored = try await storedAsync { () throws(CatalogError) in
                 try await self.catalog.setHash(frozen.hash, ofStaged: content)
             }
+            guard isStored else {
+                throw ProviderError(.localContent, detail: "the content is not staged")
+            }
             hashing.remove(content)
-            planSoon()
+            nextHashes[content] = nil
+            // One plan for many, but a small file does not wait for a large one.
+            if hashing.isEmpty && unhashed.isEmpty {
+                planSoon()
+            } else {
+                wake(at: now + 1000)
+                waker.yield()
+            }
         } catch {
             hashing.remove(content)
+            guard !Task.isCancelled else { return }
             logger.warning(
-                "a content could not be read", metadata: ["content": "\(content.rawValue)", "error": "\(error)"])
-            wake(at: now + backoff(after: 3, error).inMilliseconds)
+                "a content could not be read",
+                metadata: ["content": "\(content.rawValue)", "error": "\(error)"])
+            let moment = now + backoff(after: 3, error).inMilliseconds
+            nextHashes[content] = moment
+            wake(at: moment)
+            waker.yield()
         }
     }
 
@@ -104,7 +126,8 @@ extension SyncEngine {
         }
         var members: [(index: Int, operation: RemoteOperation)] = []
         var room = 1
-        for index in operations.indices where !isStarted[index] {
+        while firstUnstarted < operations.count, isStarted[firstUnstarted] { firstUnstarted += 1 }
+        for index in firstUnstarted..<operations.count where !isStarted[index] {
             let operation = operations[index]
             guard operation.after.allSatisfy({ isDone[$0] }), running[operation.inode] == nil else {
                 continue
@@ -163,10 +186,12 @@ extension SyncEngine {
         var requests: [OperationRequest] = []
         for (index, operation) in batch.members {
             switch await prepare(operation, index: index) {
-            case .ready(let request): requests.append(request)
+            case .ready(let request):
+                staleRounds[operation.inode] = nil
+                requests.append(request)
             case .stale:
                 running[operation.inode] = nil
-                needsPlan = true
+                foundStale(operation)
             case .failed(let start, let error):
                 await conclude(start, of: operation.inode, error)
                 running[operation.inode] = nil
@@ -185,6 +210,21 @@ extension SyncEngine {
         }
         inFlight -= 1
         waker.yield()
+    }
+
+    /// The item is not as the plan saw it: it is planned for anew, but what is never as planned must
+    /// not become a loop.
+    private func foundStale(_ operation: RemoteOperation) {
+        let rounds = (staleRounds[operation.inode] ?? 0) + 1
+        staleRounds[operation.inode] = rounds
+        guard rounds > 3 else {
+            needsPlan = true
+            return
+        }
+        logger.warning(
+            "an operation does not fit the catalog",
+            metadata: ["inode": "\(operation.inode)", "operation": "\(operation.action)"])
+        wake(at: now + min(60_000, 100 << Int64(min(rounds, 16))))
     }
 
     private func send(

@@ -51,7 +51,16 @@ public actor SyncEngine {
     /// Staged contents whose hash the plan needs.
     var unhashed: [ContentID] = []
     var hashing: Set<ContentID> = []
+    /// When a content that could not be hashed is read again, milliseconds since 1970.
+    var nextHashes: [ContentID: Int64] = [:]
     var failures: [Inode: Int] = [:]
+    /// How often in a row an item was no longer as the plan saw it.
+    var staleRounds: [Inode: Int] = [:]
+    /// Whether something may have been asked of the service that nobody answered and that is not
+    /// under way: what an earlier process left, or a lost answer.
+    var hasOpenIntents = true
+    /// Operations before this one are started.
+    var firstUnstarted = 0
     /// When to ask again about what was never answered.
     var nextLooks: [Inode: Int64] = [:]
     /// Files whose uploaded content the store has taken over.
@@ -87,7 +96,18 @@ public actor SyncEngine {
     /// Something changed here (`CatalogListeners.localChange`, a file was closed): it will be looked
     /// at. Returns at once, from any thread.
     public nonisolated func localChange() {
-        Task { await self.planSoon() }
+        Task { await self.planAtRest() }
+    }
+
+    /// Plans when what just changed has rested; a tree that is being written is not planned for
+    /// again and again.
+    private func planAtRest() {
+        let settle = settings.settle.inMilliseconds
+        guard urgentCallers == 0, settle > 0 else { return planSoon() }
+        // The plan at an earlier moment says when this change will have rested.
+        let now = now
+        guard !moments.contains(where: { now < $0 && $0 <= now + settle }) else { return }
+        wake(at: now + settle)
     }
 
     func planSoon() {

@@ -39,6 +39,19 @@ struct FoundHistoriesTests {
         #expect(history.failure() == nil)
     }
 
+    @Test("what comes back from the temporary name of an exchange has its own name again")
+    func returnFromDetour() {
+        let history = History(
+            service: .uniqueNames,
+            steps: [
+                .init(.localCreate, 7, 28, 34), .init(.backupDance, 25, 20, 52),
+                .init(.goOn, 58, 36, 50), .init(.localExchange, 4, 23, 49),
+                .init(.goOn, 19, 20, 3), .init(.remoteWrite, 24, 60, 13),
+                .init(.localDelete, 34, 46, 21),
+            ])
+        #expect(history.failure() == nil)
+    }
+
     @Test("the heir of a backup waits while the copy's outcome is unknown")
     func heirOfUnknownCopy() {
         let history = History(

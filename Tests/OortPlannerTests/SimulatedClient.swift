@@ -126,6 +126,7 @@ struct SimulatedClient {
         for child in row.state.isFolder ? localChildren(inode) : [] { unlink(child.state.inode) }
         if let content = local.content, content.staged != nil { owed.remove(Int(content.size)) }
         rows[inode]?.state.local = nil
+        rows[inode]?.state.formerName = local.place.name
         touch(inode)
         if row.id == nil, row.state.synced == nil, !row.state.isBusy, !row.mustLook {
             rows[inode] = nil

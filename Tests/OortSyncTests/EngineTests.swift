@@ -141,6 +141,22 @@ struct EngineTests {
         }
     }
 
+    @Test("attributes that each side changed alone are both kept")
+    func attributesApart() async throws {
+        try await run(MemoryCloud { $0.setsDescription = true }) { world in
+            try world.write("f", "bytes")
+            try await world.settle()
+            await world.stop()
+            try world.setModified("f", Timestamp(seconds: 5))
+            world.cloud.describe("f", "theirs")
+            await world.restart()
+            try await world.settle()
+            #expect(world.cloud.modified("f") == Timestamp(seconds: 5))
+            #expect(try world.node("f").itemDescription == "theirs")
+            #expect(try world.node("f").modified == Timestamp(seconds: 5))
+        }
+    }
+
     @Test("a name that both took: the same is one, the other gets a number", arguments: [true, false])
     func bothCreated(isSame: Bool) async throws {
         let world = try World()

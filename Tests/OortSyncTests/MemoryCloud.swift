@@ -19,6 +19,18 @@ final class MemoryCloud: Provider {
         var bytesUp: Int64 = 0
         var cursorEpoch = 0
         var history: [[UInt8]] = []
+        var sessions: [String: [UInt8]] = [:]
+        var written = 0
+        var stall: Stall?
+        var isStalled = false
+    }
+
+    /// Where a call is to stay without an answer until it is cancelled.
+    struct Stall {
+        /// The number of the writing call, from 0.
+        var call: Int
+        /// Whether the service has done it by then.
+        var isDone: Bool
     }
 
     static let rootID = ItemID("root")
@@ -55,6 +67,18 @@ final class MemoryCloud: Provider {
                 repeating: ProviderError(kind, detail: "scripted"), count: times)
         }
     }
+
+    /// One of the writing calls from now on gets no answer.
+    func stall(_ stall: Stall?) {
+        state.withLock {
+            $0.written = 0
+            $0.stall = stall
+            $0.isStalled = false
+        }
+    }
+
+    /// Whether a call waits for ever.
+    var isStalled: Bool { state.withLock { $0.isStalled } }
 
     func loseCursors() { state.withLock { $0.cursorEpoch += 1 } }
 
@@ -105,6 +129,11 @@ final class MemoryCloud: Provider {
         }
     }
 
+    /// When the item was modified, as the service keeps it.
+    func modified(_ path: String) -> Timestamp? {
+        id(path).flatMap { id in state.withLock { $0.entries[id]?.item.clientModifiedTime } }
+    }
+
     func put(_ path: String, _ text: String?) {
         let parts = path.split(separator: "/").map(String.init)
         guard let name = parts.last, let parent = id(parts.dropLast().joined(separator: "/"))
@@ -130,6 +159,15 @@ final class MemoryCloud: Provider {
         state.withLock { state in
             guard var entry = state.entries[id] else { return }
             entry.item.fileName = name
+            Self.store(entry, newContent: false, &state)
+        }
+    }
+
+    func describe(_ path: String, _ text: String) {
+        guard let id = id(path) else { return }
+        state.withLock { state in
+            guard var entry = state.entries[id] else { return }
+            entry.item.description = text
             Self.store(entry, newContent: false, &state)
         }
     }
@@ -184,7 +222,30 @@ final class MemoryCloud: Provider {
         state.log.append(id)
     }
 
-    private func call<T>(
+    private func call<T: Sendable>(
+        _ name: String, _ body: (inout State) throws(ProviderError) -> T
+    ) async throws(ProviderError) -> T {
+        let stall: Stall? = state.withLock { state in
+            state.written += 1
+            guard let stall = state.stall, stall.call == state.written - 1 else { return nil }
+            if !stall.isDone { state.isStalled = true }
+            return stall
+        }
+        if stall?.isDone == false { try await neverAnswer() }
+        let answer = try answer(name, body)
+        if stall != nil {
+            state.withLock { $0.isStalled = true }
+            try await neverAnswer()
+        }
+        return answer
+    }
+
+    private func neverAnswer() async throws(ProviderError) {
+        try? await Task.sleep(for: .seconds(3600))
+        throw error(.cancelled)
+    }
+
+    private func answer<T>(
         _ name: String, _ body: (inout State) throws(ProviderError) -> T
     ) throws(ProviderError) -> T {
         let result: Result<T, ProviderError> = state.withLock { state in
@@ -319,7 +380,7 @@ final class MemoryCloud: Provider {
     ) async throws(ProviderError) -> ByteStream { throw error(.unsupported) }
 
     func createFolder(_ folder: NewFolder) async throws(ProviderError) -> Item {
-        try call("createFolder") { state throws(ProviderError) in
+        try await call("createFolder") { state throws(ProviderError) in
             try free(folder.name, in: folder.parent.id, state)
             return Self.make(folder.name, folder.parent.id, nil, modified: nil, &state)
         }
@@ -328,10 +389,8 @@ final class MemoryCloud: Provider {
     func upload(
         _ upload: Upload, observer: any UploadObserver
     ) async throws(ProviderError) -> Item {
-        let bytes = try await upload.content.read(at: 0, count: Int(upload.size))
-        observer.sent(upload.size)
-        return try call("upload") { state throws(ProviderError) in
-            state.bytesUp += upload.size
+        let bytes = try await send(upload, observer)
+        return try await call("upload") { state throws(ProviderError) in
             switch upload.target {
             case .create(let parent, let name, _):
                 try free(name, in: parent.id, state)
@@ -346,8 +405,40 @@ final class MemoryCloud: Provider {
         }
     }
 
+    /// The bytes of an upload, sent at once or in the parts of a session, each of them a call.
+    private func send(
+        _ upload: Upload, _ observer: any UploadObserver
+    ) async throws(ProviderError) -> [UInt8] {
+        guard upload.size > traits.largestSimpleUpload else {
+            let bytes = try await upload.content.read(at: 0, count: Int(upload.size))
+            state.withLock { $0.bytesUp += upload.size }
+            observer.sent(upload.size)
+            return bytes
+        }
+        let name: String = state.withLock { state in
+            if let known = upload.session?.state, state.sessions[known] != nil { return known }
+            state.counter += 1
+            state.sessions["s\(state.counter)"] = []
+            return "s\(state.counter)"
+        }
+        while true {
+            let sent = state.withLock { $0.sessions[name] ?? [] }
+            guard sent.count < upload.size else { return sent }
+            let count = min(traits.uploadPartSize, upload.size - Int64(sent.count))
+            let part = try await upload.content.read(at: Int64(sent.count), count: Int(count))
+            try await call("part") { state throws(ProviderError) in
+                state.sessions[name]?.append(contentsOf: part)
+                state.bytesUp += count
+            }
+            let confirmed = Int64(sent.count) + count
+            observer.sent(confirmed)
+            await observer.sessionChanged(
+                UploadSession(state: name, confirmedBytes: confirmed, expires: nil))
+        }
+    }
+
     func move(_ move: Move) async throws(ProviderError) -> Item {
-        try call("move") { state throws(ProviderError) in
+        try await call("move") { state throws(ProviderError) in
             guard var entry = state.entries[move.item.id] else { throw error(.notFound) }
             try free(move.name, in: move.parent.id, but: move.item.id, state)
             entry.item.parentID = move.parent.id
@@ -357,7 +448,7 @@ final class MemoryCloud: Provider {
     }
 
     func delete(_ deletion: Deletion) async throws(ProviderError) {
-        try call("delete") { state throws(ProviderError) in
+        try await call("delete") { state throws(ProviderError) in
             guard let entry = state.entries[deletion.item.id] else { return }
             if let revision = deletion.revision, entry.item.rev != revision {
                 throw error(.preconditionFailed)
@@ -367,7 +458,7 @@ final class MemoryCloud: Provider {
     }
 
     func copy(_ copy: Copy) async throws(ProviderError) -> Item {
-        try call("copy") { state throws(ProviderError) in
+        try await call("copy") { state throws(ProviderError) in
             guard let entry = state.entries[copy.item.id] else { throw error(.notFound) }
             try free(copy.name, in: copy.parent.id, state)
             return Self.make(
@@ -378,7 +469,7 @@ final class MemoryCloud: Provider {
     func setAttributes(
         of item: ItemReference, to change: AttributeChange
     ) async throws(ProviderError) -> Item {
-        try call("setAttributes") { state throws(ProviderError) in
+        try await call("setAttributes") { state throws(ProviderError) in
             guard var entry = state.entries[item.id] else { throw error(.notFound) }
             if let time = change.modifiedTime {
                 entry.item.clientModifiedTime = time.truncated(to: .milliseconds)

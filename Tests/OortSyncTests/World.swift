@@ -16,6 +16,7 @@ final class World {
     private(set) var engine: SyncEngine
     private var task: Task<Void, Never>?
     private var settings = SyncSettings()
+    private let logger: Logger
 
     init(_ cloud: MemoryCloud = MemoryCloud(), settings: SyncSettings? = nil) throws {
         self.cloud = cloud
@@ -24,6 +25,7 @@ final class World {
             atPath: folder, withIntermediateDirectories: true)
         var logger = Logger(label: "test")
         logger.logLevel = ProcessInfo.processInfo.environment["OORT_LOG"] == nil ? .critical : .trace
+        self.logger = logger
         catalog = try Catalog(path: folder + "/catalog.sqlite", logger: logger)
         store = try ContentStore(
             cacheFolder: folder + "/cache", stateFolder: folder + "/state", catalog: catalog,
@@ -57,7 +59,7 @@ final class World {
         await stop()
         engine = SyncEngine(
             account: account.id, provider: cloud, catalog: catalog, store: store,
-            settings: settings, logger: Logger(label: "test"))
+            settings: settings, logger: logger)
         listen()
         start()
     }
@@ -119,6 +121,18 @@ final class World {
         store.close(content)
         store.close(base)
         try catalog.recordStaged(content.id, size: size, modified: .now, isOpen: false)
+    }
+
+    func setModified(_ path: String, _ time: Timestamp) throws {
+        var change = NodeAttributes()
+        change.modified = time
+        _ = try catalog.setAttributes(change, of: try node(path).inode)
+    }
+
+    func makeLink(_ name: String, to target: String) throws {
+        _ = try catalog.create(
+            NewNode(kind: .symlink, mode: 0o777, owner: 0, group: 0, target: target), named: name,
+            in: account.root)
     }
 
     func makeFolder(_ path: String) throws {

@@ -1,0 +1,114 @@
+import Foundation
+import OortCatalog
+import OortModel
+import OortSync
+import Testing
+
+/// What a person does, and exactly what the service is asked for it.
+@Suite("the calls that an act costs", .timeLimit(.minutes(2)))
+struct CallCountTests {
+    private func run(
+        _ cloud: MemoryCloud = MemoryCloud(), _ body: (World) async throws -> Void
+    ) async throws {
+        let world = try World(cloud)
+        world.start()
+        do { try await body(world) } catch {
+            await world.end()
+            throw error
+        }
+        await world.end()
+    }
+
+    @Test("a copy with its time is one upload")
+    func copyWithTime() async throws {
+        try await run { world in
+            let time = Timestamp(seconds: 1_000_000_000, nanoseconds: 123_000_000)
+            try world.write("f", "bytes")
+            try world.setModified("f", time)
+            try await world.settle()
+            #expect(world.cloud.takeCalls() == ["upload": 1])
+            #expect(world.cloud.modified("f") == time)
+            #expect(try world.node("f").modified == time)
+        }
+    }
+
+    @Test("a time alone is one call, and none where it does not change")
+    func timeAlone() async throws {
+        try await run { world in
+            try world.write("f", "bytes")
+            try await world.settle()
+            _ = world.cloud.takeCalls()
+            let time = Timestamp(seconds: 1_000_000_000)
+            try world.setModified("f", time)
+            try await world.settle()
+            try world.setModified("f", time)
+            try await world.settle()
+            #expect(world.cloud.takeCalls() == ["setAttributes": 1])
+            #expect(world.cloud.modified("f") == time)
+        }
+    }
+
+    @Test("a folder with many files is renamed and moved by one call")
+    func folderRename() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("d", nil)
+        cloud.put("e", nil)
+        for number in 0..<300 { cloud.put("d/\(number)", "x\(number)") }
+        try await run(cloud) { world in
+            try await world.agree()
+            try world.rename("d", to: "e/new")
+            try await world.settle()
+            #expect(cloud.takeCalls() == ["move": 1])
+        }
+    }
+
+    @Test("a file that is renamed twice and back costs nothing, to another name one call")
+    func renames() async throws {
+        try await run { world in
+            try world.write("f", "x")
+            try await world.settle()
+            _ = world.cloud.takeCalls()
+            try world.rename("f", to: "g")
+            try world.rename("g", to: "f")
+            try await world.settle()
+            #expect(world.cloud.takeCalls().isEmpty)
+            try world.rename("f", to: "g")
+            try world.rename("g", to: "h")
+            try await world.settle()
+            #expect(world.cloud.takeCalls() == ["move": 1])
+        }
+    }
+
+    @Test("a symbolic link goes up as a small file and comes down as a link")
+    func links() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("theirs.rclonelink", "over/there")
+        try await run(cloud) { world in
+            for _ in 0..<400 where try world.catalog.node(atPath: ["work", "theirs"]) == nil {
+                try await Task.sleep(for: .milliseconds(10))
+            }
+            #expect(try world.node("theirs").kind == .symlink)
+            try world.makeLink("mine", to: "../anywhere")
+            #expect(await world.engine.sync(timeout: .seconds(20)).isComplete)
+            #expect(cloud.tree["mine.rclonelink"] == "../anywhere")
+            #expect(cloud.takeCalls() == ["upload": 1])
+            try world.rename("mine", to: "ours")
+            #expect(await world.engine.sync(timeout: .seconds(20)).isComplete)
+            #expect(cloud.tree["ours.rclonelink"] == "../anywhere")
+            #expect(cloud.takeCalls() == ["move": 1])
+        }
+    }
+
+    @Test("many new files go up by one call each, in a time that grows as they do")
+    func many() async throws {
+        let count =
+            ProcessInfo.processInfo.environment["OORT_FILES"].flatMap { Int($0) } ?? 1000
+        try await run { world in
+            for folder in 0..<10 { try world.makeFolder("d\(folder)") }
+            for number in 0..<count { try world.write("d\(number % 10)/\(number)", "\(number)") }
+            let outcome = await world.engine.sync(timeout: .seconds(100))
+            #expect(outcome.isComplete)
+            #expect(world.cloud.takeCalls() == ["createFolder": 10, "upload": count])
+        }
+    }
+}

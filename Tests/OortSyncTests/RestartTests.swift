@@ -1,0 +1,103 @@
+import OortCatalog
+import OortModel
+import OortSync
+import Testing
+
+@Suite("an engine that dies, and the one after it", .timeLimit(.minutes(3)))
+struct RestartTests {
+    /// What is done at first, and what then; the engine dies at one of the calls for the latter.
+    private func scene(_ world: World) async throws {
+        for path in ["keep", "replaced", "moved", "gone", "danced", "backed"] {
+            try world.write(path, "old \(path)")
+        }
+        try await world.settle()
+    }
+
+    private func act(_ world: World) throws {
+        try world.makeFolder("new")
+        try world.makeFolder("new/deep")
+        try world.write("new/deep/file", "created")
+        try world.write("replaced", "replaced")
+        try world.rename("moved", to: "new/moved")
+        try world.remove("gone")
+        try world.write("tmp", "danced")
+        try world.rename("tmp", to: "danced")
+        try world.rename("backed", to: "backed~")
+        try world.write("backed", "backed anew")
+        try world.setModified("keep", Timestamp(seconds: 5))
+    }
+
+    private static let outcome = [
+        "keep": "old keep", "new/": "", "new/deep/": "", "new/deep/file": "created",
+        "replaced": "replaced", "new/moved": "old moved", "danced": "danced",
+        "backed~": "old backed", "backed": "backed anew",
+    ]
+
+    @Test(
+        "a process that dies at any call leaves nothing undone and nothing done twice",
+        arguments: 0..<10, [false, true])
+    func death(call: Int, isDone: Bool) async throws {
+        let world = try World(MemoryCloud { $0.copiesFiles = true })
+        world.start()
+        try await scene(world)
+        await world.stop()
+        _ = world.cloud.takeCalls()
+        let ids = ["replaced", "moved", "danced", "backed"].map { world.cloud.id($0) }
+        try act(world)
+        world.cloud.stall(MemoryCloud.Stall(call: call, isDone: isDone))
+        await world.restart()
+        let engine = world.engine
+        let push = Task { await engine.sync(timeout: .seconds(20)) }
+        for _ in 0..<1000 where !world.cloud.isStalled {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        #expect(world.cloud.isStalled, "so many calls were not made")
+        push.cancel()
+        await world.stop()
+        world.cloud.stall(nil)
+        await world.restart()
+        try await world.settle()
+        #expect(world.cloud.tree == Self.outcome)
+        #expect(["replaced", "new/moved", "danced", "backed"].map { world.cloud.id($0) } == ids)
+        #expect(world.cloud.modified("keep") == Timestamp(seconds: 5))
+        #expect(await world.engine.status().conflicts.isEmpty)
+        #expect(
+            world.cloud.takeCalls() == [
+                "createFolder": 2, "upload": 4, "move": 1, "delete": 1, "copy": 1,
+                "setAttributes": 1,
+            ])
+        await world.end()
+    }
+
+    @Test("an upload session goes on at its confirmed place after a restart")
+    func session() async throws {
+        let world = try World(
+            MemoryCloud {
+                $0.largestSimpleUpload = 100
+                $0.uploadPartSize = 100
+            })
+        let text = String((0..<250).map { Character(UnicodeScalar(UInt8(97 + $0 % 26))) })
+        try world.write("f", text)
+        world.cloud.stall(MemoryCloud.Stall(call: 2, isDone: false))
+        world.start()
+        let engine = world.engine
+        let push = Task { await engine.sync(timeout: .seconds(20)) }
+        for _ in 0..<1000 where !world.cloud.isStalled {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        push.cancel()
+        await world.stop()
+        #expect(world.cloud.bytesUp == 200)
+        world.cloud.stall(nil)
+        await world.restart()
+        try await world.settle()
+        #expect(world.cloud.bytesUp == 250)
+        #expect(world.cloud.tree == ["f": text])
+        // Another content does not go on with it.
+        try world.write("f", text.uppercased())
+        try await world.settle()
+        #expect(world.cloud.bytesUp == 500)
+        #expect(world.cloud.tree == ["f": text.uppercased()])
+        await world.end()
+    }
+}
