@@ -26,7 +26,8 @@ public struct ProviderWorld: Sendable {
     public func reference(_ item: Item, in parent: ItemReference? = nil) -> ItemReference {
         ItemReference(
             id: item.id,
-            path: item.path ?? (parent ?? root).path.appending(item.fileName))
+            path: item.path ?? (parent ?? root).path.appending(item.fileName)
+        )
     }
 }
 
@@ -65,25 +66,37 @@ public struct ConformingService: Sendable, CustomStringConvertible {
     }
 
     /// Runs a test in a world of its own, which is stopped afterwards.
+    ///
+    /// `onTheWire` may put something between the provider's stack and the network; `patience` is
+    /// how long a request is tried again: long, because tests share the machine, and faults that do
+    /// not end are not for retries.
     public func withWorld(
-        _ content: Content = .empty, _ body: (ProviderWorld) async throws -> Void
+        _ content: Content = .empty,
+        patience: Duration = .seconds(60),
+        onTheWire: (any HTTPClient) -> any HTTPClient = { $0 },
+        _ body: (ProviderWorld) async throws -> Void
     ) async throws {
         let simulator = try await Simulator.start(simulate(content))
         let wire = try CurlClient()
         var policy = RetryPolicy()
         policy.firstDelay = .milliseconds(10)
         policy.longestDelay = .milliseconds(50)
-        // Long, because tests share the machine; faults that do not end are not for retries.
-        policy.interactivePatience = .seconds(60)
+        policy.interactivePatience = patience
         let client = AccountClient.make(
-            wire: wire, tokens: SimulatedSignIn(simulator), rules: rules, requestsInFlight: 8,
-            policy: policy, logger: Logger(label: "conformance") { _ in SwiftLogNoOpLogHandler() })
+            wire: onTheWire(wire),
+            tokens: SimulatedSignIn(simulator),
+            rules: rules,
+            requestsInFlight: 8,
+            policy: policy,
+            logger: Logger(label: "conformance") { _ in SwiftLogNoOpLogHandler() }
+        )
         let outcome: Result<Void, any Error>
         do {
             let provider = provide(client, simulator)
             let rootID = try await provider.identity().rootID
             try await body(
-                ProviderWorld(provider: provider, simulator: simulator, rootID: rootID))
+                ProviderWorld(provider: provider, simulator: simulator, rootID: rootID)
+            )
             outcome = .success(())
         } catch {
             outcome = .failure(error)
