@@ -174,7 +174,11 @@ extension ContentStore {
             if room.hasRoom(for: bytes) { return }
             // As long as uploads go on, one of them will make enough.
             if room.given != given { (given, waited) = (room.given, .zero) }
-            guard waited < settings.roomPatience else { throw .noSpace }
+            // Who comes after one that waited in vain waits only once something was given back.
+            guard waited < settings.roomPatience, room.givenInVain != given else {
+                room.givenInVain = given
+                throw .noSpace
+            }
             do { try await clock.sleep(for: step) } catch {
                 throw .fetch(ProviderError(.cancelled, detail: "nobody waits any longer"))
             }

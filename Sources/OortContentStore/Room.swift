@@ -11,6 +11,8 @@ final class Room: Sendable {
         var unchecked: Int64 = 0
         /// Counts what was given back, so that who waits sees whether it goes on.
         var given: Int64 = 0
+        /// What that was when somebody waited in vain.
+        var givenInVain: Int64?
     }
 
     /// Bytes that staged and cached contents may have together.
@@ -33,6 +35,11 @@ final class Room: Sendable {
 
     /// Counts what was given back so far.
     var given: Int64 { state.withLock { $0.given } }
+    /// What had been given back when somebody waited in vain for more; nil when nobody did.
+    var givenInVain: Int64? {
+        get { state.withLock { $0.givenInVain } }
+        set { state.withLock { $0.givenInVain = newValue } }
+    }
 
     /// Takes room for bytes about to be written.
     ///
