@@ -204,7 +204,14 @@ struct EngineTests {
         try await run { world in
             world.cloud.refuse("upload", with: .quotaExceeded)
             try world.write("f", "big")
-            let missing = await world.engine.sync(timeout: .milliseconds(500)).missing
+            let engine = world.engine
+            let push = Task { await engine.sync(timeout: .seconds(20)) }
+            var missing: [PendingItem] = []
+            for _ in 0..<2000 where missing.first?.errorKind == nil {
+                try await Task.sleep(for: .milliseconds(5))
+                missing = await engine.status().pending
+            }
+            push.cancel()
             #expect(missing.map(\.path) == [["f"]])
             #expect(missing.first?.errorKind == "quotaExceeded")
             try await world.settle()

@@ -35,7 +35,8 @@ final class World {
         store.setFetcher(
             ProviderContentFetcher(account: account.id, provider: cloud, catalog: catalog),
             for: account.id)
-        self.settings.settle = .milliseconds(300)
+        // Nothing goes out before a test says so (`sync` does not wait for rest).
+        self.settings.settle = .seconds(60)
         if let settings { self.settings = settings }
         engine = SyncEngine(
             account: account.id, provider: cloud, catalog: catalog, store: store,
