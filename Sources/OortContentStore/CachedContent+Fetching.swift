@@ -18,12 +18,15 @@ extension CachedContent {
             if let need, !isWhole { cutBack(for: need, &state) }
             let coming = state.presentOrComing
             let part = isWhole ? size : max(wish.part, 1)
-            let wished = isWhole && need != nil
+            let wished =
+                isWhole && need != nil
                 ? 0..<size : wish.range.clamped(to: 0..<size)
             for gap in coming.gaps(in: wished) {
                 var position = gap.lowerBound
                 while position < gap.upperBound {
-                    let isNeeded = need.map { position < $0.upperBound && $0.lowerBound < gap.upperBound } ?? false
+                    let isNeeded =
+                        need.map { position < $0.upperBound && $0.lowerBound < gap.upperBound }
+                        ?? false
                     guard isNeeded || state.fetches.count < Self.fetchesAhead else { return }
                     let end = min(position + part, gap.upperBound)
                     start(position..<end, &state)
@@ -91,7 +94,9 @@ extension CachedContent {
     }
 
     private func transfer(
-        _ range: Range<Int64>, number: Int, generation: Int
+        _ range: Range<Int64>,
+        number: Int,
+        generation: Int
     ) async throws(ContentError) {
         guard let fetcher = store.fetcher(of: key.account) else {
             throw .fetch(ProviderError(.offline, detail: "the account is not connected"))
@@ -115,7 +120,10 @@ extension CachedContent {
                     } catch { throw ProviderError(.localContent, detail: "\(error)") }
                     position += count
                     arrived(
-                        position - count..<position, number: number, generation: generation)
+                        position - count..<position,
+                        number: number,
+                        generation: generation
+                    )
                 }
                 if position >= rest.upperBound {
                     // A stream that is let go before its end costs the service's connection.
@@ -178,7 +186,8 @@ extension CachedContent {
                         return .success(())
                     }
                     state.waiters.append(
-                        Waiter(id: number, range: range, continuation: continuation))
+                        Waiter(id: number, range: range, continuation: continuation)
+                    )
                     return nil
                 }
                 if let isOver { continuation.resume(returning: isOver) }
@@ -237,7 +246,8 @@ extension CachedContent {
         if !isGood, state.withLock({ $0.generation == generation }) {
             store.logger.error(
                 "content differs from the service's hash; it will be fetched again",
-                metadata: ["item": "\(key.item)", "revision": "\(key.revision)"])
+                metadata: ["item": "\(key.item)", "revision": "\(key.revision)"]
+            )
             discard()
         }
         store.markChanged(self)

@@ -53,8 +53,13 @@ public final class CachedContent: Sendable {
     let state: Mutex<State>
 
     init(
-        key: ContentKey, size: Int64, hash: ContentHash?, id: ContentID?,
-        present: RangeSet<Int64>, isVerified: Bool, store: ContentStore
+        key: ContentKey,
+        size: Int64,
+        hash: ContentHash?,
+        id: ContentID?,
+        present: RangeSet<Int64>,
+        isVerified: Bool,
+        store: ContentStore
     ) {
         self.key = key
         self.size = size
@@ -70,9 +75,12 @@ public final class CachedContent: Sendable {
     var id: ContentID? { state.withLock { $0.id } }
 
     /// The local file, if it has all bytes of a range (which must lie within the size); nil when
-    /// some are missing. Reading in order goes on being fetched ahead.
+    /// some are missing.
+    ///
+    /// Reading in order goes on being fetched ahead.
     public func readIfPresent(
-        _ range: Range<Int64>, by ahead: ReadAhead? = nil
+        _ range: Range<Int64>,
+        by ahead: ReadAhead? = nil
     ) -> DiskFile? {
         let (id, isComplete) = state.withLock { state in
             state.present.covers(range)
@@ -87,7 +95,8 @@ public final class CachedContent: Sendable {
     ///
     /// - Throws: `ContentError`; `.fetch` of kind `.cancelled` when the calling task is cancelled.
     public func read(
-        _ range: Range<Int64>, by ahead: ReadAhead? = nil
+        _ range: Range<Int64>,
+        by ahead: ReadAhead? = nil
     ) async throws(ContentError) -> DiskFile {
         let fetcher = store.fetcher(of: key.account)
         let wish =
@@ -114,13 +123,17 @@ public final class CachedContent: Sendable {
         guard !range.isEmpty else { return [] }
         let file = try await read(range)
         return try file.read(
-            at: range.lowerBound, count: Int(range.upperBound - range.lowerBound))
+            at: range.lowerBound,
+            count: Int(range.upperBound - range.lowerBound)
+        )
     }
 
     private func fetchAhead(_ range: Range<Int64>, by ahead: ReadAhead?) {
         guard let ahead, let fetcher = store.fetcher(of: key.account) else { return }
         startFetches(
-            need: nil, wish: ahead.note(range, largest: fetcher.largestRangeRequest))
+            need: nil,
+            wish: ahead.note(range, largest: fetcher.largestRangeRequest)
+        )
     }
 
     /// The row and the file of the content, made if they are not there.
@@ -140,8 +153,12 @@ public final class CachedContent: Sendable {
         let result: Result<ContentID, ContentError>
         do {
             let id = try await store.catalog.insertCachedContent(
-                account: key.account, item: key.item, revision: key.revision, size: size,
-                hash: hash)
+                account: key.account,
+                item: key.item,
+                revision: key.revision,
+                size: size,
+                hash: hash
+            )
             let file = try store.pool.create(store.paths.cached(id))
             try file.resize(to: size)
             result = .success(id)
@@ -157,7 +174,9 @@ public final class CachedContent: Sendable {
         return result
     }
 
-    /// Throws all bytes away: they are not what they should be, or the file is gone. Who reads next
+    /// Throws all bytes away: they are not what they should be, or the file is gone.
+    ///
+    /// Who reads next
     /// fetches anew; who holds the old file goes on reading that.
     func discard() {
         let (id, tasks, waiters) = state.withLock { state in

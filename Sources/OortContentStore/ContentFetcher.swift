@@ -1,7 +1,9 @@
 public import OortCatalog
 public import OortModel
 
-/// Names the bytes of one revision of one item. Immutable: what it names never changes.
+/// Names the bytes of one revision of one item.
+///
+/// Immutable: what it names never changes.
 public struct ContentKey: Hashable, Sendable {
     /// The account.
     public var account: AccountID

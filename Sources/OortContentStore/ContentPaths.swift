@@ -28,7 +28,8 @@ struct ContentPaths: Sendable {
                     try FileManager.default.createDirectory(
                         atPath: "\(folder)/\(Self.hex(Int64(number)))",
                         withIntermediateDirectories: true,
-                        attributes: [.posixPermissions: 0o700])
+                        attributes: [.posixPermissions: 0o700]
+                    )
                 }
             }
         } catch { throw .disk(code: 0, detail: "\(error)") }

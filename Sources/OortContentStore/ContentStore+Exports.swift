@@ -3,14 +3,19 @@ import OortModel
 
 extension ContentStore {
     /// A native document in the form under whose extension it is shown, whole: from the cache when
-    /// it was exported before under the same key, else from the service. `close` lets it go.
+    /// it was exported before under the same key, else from the service.
     ///
-    /// - Parameter key: the item, and in place of a revision whatever tells its states apart.
+    /// `close` lets it go.
+    ///
+    /// `key` names the item, and in place of a revision whatever tells its states apart.
     public func export(_ key: ContentKey) async throws(ContentError) -> CachedContent {
         let row: ContentRow?
         do throws(CatalogError) {
             row = try catalog.cachedContent(
-                account: key.account, item: key.item, revision: key.revision)
+                account: key.account,
+                item: key.item,
+                revision: key.revision
+            )
         } catch { throw .catalog(detail: "\(error)") }
         if let row, row.isComplete, DiskFile.exists(paths.cached(row.id)) {
             return try open(key, size: row.size, hash: nil)
@@ -37,19 +42,28 @@ extension ContentStore {
 
     /// Makes a complete file the cached content of a key.
     private func keep(
-        _ path: String, _ file: DiskFile, key: ContentKey, size: Int64
+        _ path: String,
+        _ file: DiskFile,
+        key: ContentKey,
+        size: Int64
     ) async throws(ContentError) -> CachedContent {
         do {
             if let old = try catalog.cachedContent(
-                account: key.account, item: key.item, revision: key.revision)
-            {
+                account: key.account,
+                item: key.item,
+                revision: key.revision
+            ) {
                 try await catalog.removeContents([old.id])
                 pool.forget(paths.cached(old.id))
                 DiskFile.remove(paths.cached(old.id))
             }
             let id = try await catalog.insertCachedContent(
-                account: key.account, item: key.item, revision: key.revision, size: size,
-                hash: nil)
+                account: key.account,
+                item: key.item,
+                revision: key.revision,
+                size: size,
+                hash: nil
+            )
             let target = paths.cached(id)
             pool.forget(target)
             if !DiskFile.move(path, to: target) {
@@ -61,7 +75,11 @@ extension ContentStore {
             room.addCached(size)
             try await catalog.saveCache([
                 CacheRecord(
-                    id: id, present: present.record, isComplete: true, bytesOnDisk: size)
+                    id: id,
+                    present: present.record,
+                    isComplete: true,
+                    bytesOnDisk: size
+                )
             ])
         } catch let error as ContentError {
             throw error

@@ -16,7 +16,9 @@ public struct ContentRecovery: Sendable, Hashable {
 }
 
 extension ContentStore {
-    /// Brings the catalog and the folders into agreement after whatever ended the last process. To
+    /// Brings the catalog and the folders into agreement after whatever ended the last process.
+    ///
+    /// To
     /// be called once, before anything else.
     ///
     /// Staged content is never taken away for being damaged: it stays, and reading it fails.
@@ -53,7 +55,8 @@ extension ContentStore {
     }
 
     private func recover(
-        _ row: ContentRow, _ recovery: inout ContentRecovery
+        _ row: ContentRow,
+        _ recovery: inout ContentRecovery
     ) throws(CatalogError) {
         do throws(ContentError) {
             let content = try load(staged: row.id)
@@ -68,16 +71,19 @@ extension ContentStore {
                 let node = try catalog.node(staged: row.id)
                 let modified = node.map { $0.changed > written ? $0.modified : written }
                 try catalog.recordStaged(
-                    row.id, size: size,
+                    row.id,
+                    size: size,
                     modified: modified ?? written,
-                    isOpen: false)
+                    isOpen: false
+                )
             } catch { throw .catalog(detail: "\(error)") }
             recovery.recovered += 1
         } catch {
             recovery.damaged.append(row.id.rawValue)
             logger.error(
                 "bytes that were not uploaded yet are damaged",
-                metadata: ["content": "\(row.id.rawValue)", "cause": "\(error)"])
+                metadata: ["content": "\(row.id.rawValue)", "cause": "\(error)"]
+            )
         }
     }
 

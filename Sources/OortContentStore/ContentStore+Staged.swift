@@ -5,7 +5,9 @@ import Synchronization
 /// Making, finding and letting go of staged contents.
 extension ContentStore {
     /// Staged content for a file that is about to be changed: over its present revision (`base`),
-    /// or empty. The file has it from now on; the caller is its user.
+    /// or empty.
+    ///
+    /// The file has it from now on; the caller is its user.
     ///
     /// - Parameters:
     ///   - base: what the file holds; used by the new content from now on, besides the caller. Nil
@@ -16,24 +18,35 @@ extension ContentStore {
     ///     belongs to nobody and goes with its last user.
     ///   - account: the file's account.
     ///   - modified: the file's modified time.
+    /// - Returns: the content, and the file afterwards.
+    /// - Throws: `.noSpace`, `.catalog`.
     public func stage(
-        over base: CachedContent?, origin: CachedContent? = nil, of inode: Inode,
-        account: AccountID, modified: Timestamp
+        over base: CachedContent?,
+        origin: CachedContent? = nil,
+        of inode: Inode,
+        account: AccountID,
+        modified: Timestamp
     ) throws(ContentError) -> (content: StagedContent, node: Node?) {
         let size = base?.size ?? 0
         let new = NewStagedContent(
-            baseItem: base?.key.item, baseRevision: base?.key.revision, baseSize: size,
+            baseItem: base?.key.item,
+            baseRevision: base?.key.revision,
+            baseSize: size,
             size: size,
             origin: (origin ?? base).map {
                 ContentOrigin(item: $0.key.item, revision: $0.key.revision, size: $0.size)
-            })
+            }
+        )
         let held = try base.map { base throws(ContentError) in
             try open(base.key, size: base.size, hash: base.hash)
         }
         do throws(CatalogError) {
             var journal: OverlayJournal?
             let (id, node) = try catalog.stage(
-                new, account: account, modified: modified, of: inode
+                new,
+                account: account,
+                modified: modified,
+                of: inode
             ) { id in
                 let file = try self.pool.create(self.paths.staged(id))
                 if base != nil {
@@ -42,10 +55,17 @@ extension ContentStore {
                 }
             }
             let content = StagedContent(
-                id: id, account: account, base: held,
+                id: id,
+                account: account,
+                base: held,
                 state: StagedContent.State(
-                    size: size, baseEnd: size, own: RangeSet(), journal: journal),
-                store: self)
+                    size: size,
+                    baseEnd: size,
+                    own: RangeSet(),
+                    journal: journal
+                ),
+                store: self
+            )
             register(content)
             return (content, node)
         } catch {
@@ -55,9 +75,14 @@ extension ContentStore {
     }
 
     /// Another staged content to write for a file whose present one an upload holds still, or the
-    /// service has: a clone. The file has it from now on; the caller is its user.
+    /// service has: a clone.
+    ///
+    /// The file has it from now on; the caller is its user.
     public func thaw(
-        _ frozen: StagedContent, of inode: Inode, account: AccountID, modified: Timestamp
+        _ frozen: StagedContent,
+        of inode: Inode,
+        account: AccountID,
+        modified: Timestamp
     ) async throws(ContentError) -> (content: StagedContent, node: Node?) {
         if let successor = frozen.successor {
             return try stage(over: successor, of: inode, account: account, modified: modified)
@@ -75,15 +100,21 @@ extension ContentStore {
         }
         let base = frozen.base
         let new = NewStagedContent(
-            baseItem: base?.key.item, baseRevision: base?.key.revision,
-            baseSize: base?.size ?? 0, size: size)
+            baseItem: base?.key.item,
+            baseRevision: base?.key.revision,
+            baseSize: base?.size ?? 0,
+            size: size
+        )
         let held = try base.map { base throws(ContentError) in
             try open(base.key, size: base.size, hash: base.hash)
         }
         do throws(CatalogError) {
             var journal: OverlayJournal?
             let (id, node) = try catalog.stage(
-                new, account: account, modified: modified, of: inode
+                new,
+                account: account,
+                modified: modified,
+                of: inode
             ) { id in
                 self.pool.forget(self.paths.staged(id))
                 guard DiskFile.move(temporary, to: self.paths.staged(id)) else {
@@ -91,7 +122,8 @@ extension ContentStore {
                 }
                 if base != nil {
                     var records = OverlayJournal(
-                        file: try self.pool.create(self.paths.journal(id)))
+                        file: try self.pool.create(self.paths.journal(id))
+                    )
                     try records.append(.cut(baseEnd))
                     for range in own.ranges {
                         let below = range.clamped(to: 0..<baseEnd)
@@ -102,11 +134,18 @@ extension ContentStore {
             }
             room.addStaged(own.byteCount)
             let content = StagedContent(
-                id: id, account: account, base: held,
+                id: id,
+                account: account,
+                base: held,
                 state: StagedContent.State(
-                    size: size, baseEnd: baseEnd, own: own, journal: journal,
-                    charged: own.byteCount),
-                store: self)
+                    size: size,
+                    baseEnd: baseEnd,
+                    own: own,
+                    journal: journal,
+                    charged: own.byteCount
+                ),
+                store: self
+            )
             register(content)
             return (content, node)
         } catch {
@@ -138,7 +177,9 @@ extension ContentStore {
                 throw .damaged(detail: "the sidecar of staged content \(id.rawValue) is missing")
             }
             var journal = try OverlayJournal(
-                reading: try pool.file(paths.journal(id)), baseSize: row.baseSize)
+                reading: try pool.file(paths.journal(id)),
+                baseSize: row.baseSize
+            )
             state.baseEnd = journal.contents.baseEnd
             state.own = journal.contents.own
             if size < state.baseEnd {
@@ -149,18 +190,27 @@ extension ContentStore {
             state.journal = journal
             base = try open(
                 ContentKey(account: row.account, item: item, revision: revision),
-                size: row.baseSize, hash: nil)
+                size: row.baseSize,
+                hash: nil
+            )
         }
         var data = try file.dataRanges()
         data.remove(contentsOf: 0..<state.baseEnd)
         state.own.formUnion(data)
         state.charged = state.own.byteCount
         return StagedContent(
-            id: id, account: row.account, base: base, state: state, store: self)
+            id: id,
+            account: row.account,
+            base: base,
+            state: state,
+            store: self
+        )
     }
 
     /// Waits until there is room for a write that found none: cached contents give way, then uploads
-    /// are waited for. Room that was made before the call counts, too.
+    /// are waited for.
+    ///
+    /// Room that was made before the call counts, too.
     ///
     /// - Throws: `.noSpace` when nothing was given back for as long as the settings say, or the bytes
     ///   are more than there is in all.
@@ -187,7 +237,9 @@ extension ContentStore {
     }
 
     /// Lets go of staged contents that no file has and nobody uses; those in use go with their last
-    /// user. What an upload holds stays until it ends.
+    /// user.
+    ///
+    /// What an upload holds stays until it ends.
     public func collectGarbage() async {
         guard let ids = try? await catalog.orphanedContents() else { return }
         for id in ids { await discard(id) }

@@ -25,7 +25,9 @@ public struct FrozenContent: ContentSource {
 
 extension ContentStore {
     /// Holds a staged content still, fetches what it lacks of its base, and hashes it: ready to be
-    /// uploaded. A program that writes to the file from now on gets a clone.
+    /// uploaded.
+    ///
+    /// A program that writes to the file from now on gets a clone.
     ///
     /// - Throws: `ProviderError`: `.localContent` when local bytes are lost, and whatever the base's
     ///   fetch throws; the content is then writable as before.
@@ -49,7 +51,9 @@ extension ContentStore {
     public func release(_ frozen: FrozenContent) { unfreeze(frozen.staged) }
 
     /// The service has a frozen content as this revision: it becomes the cached content of the
-    /// revision, without a copy. To be called after the catalog says so of the file.
+    /// revision, without a copy.
+    ///
+    /// To be called after the catalog says so of the file.
     public func uploaded(_ frozen: FrozenContent, as key: ContentKey) async {
         let content = frozen.staged
         let id = content.id
@@ -59,11 +63,22 @@ extension ContentStore {
         var present = RangeSet<Int64>()
         if frozen.size > 0 { present.insert(contentsOf: 0..<frozen.size) }
         let cached = CachedContent(
-            key: key, size: frozen.size, hash: frozen.hash, id: id, present: present,
-            isVerified: true, store: self)
-        let isNew = (try? await catalog.makeCached(
-            id, item: key.item, revision: key.revision, present: present.record,
-            size: frozen.size)) ?? false
+            key: key,
+            size: frozen.size,
+            hash: frozen.hash,
+            id: id,
+            present: present,
+            isVerified: true,
+            store: self
+        )
+        let isNew =
+            (try? await catalog.makeCached(
+                id,
+                item: key.item,
+                revision: key.revision,
+                present: present.record,
+                size: frozen.size
+            )) ?? false
         guard isNew, moveToCache(id), adopt(cached) else {
             // The cache has the revision already, or lies on another disk: the staged bytes go
             // with their last user.
@@ -94,7 +109,10 @@ extension ContentStore {
     /// Ends a staged content that could not become cached content; who has it open reads what the
     /// cache has, or has fetched, of the revision.
     private func forget(
-        _ content: StagedContent, as key: ContentKey, size: Int64, hash: ContentHash,
+        _ content: StagedContent,
+        as key: ContentKey,
+        size: Int64,
+        hash: ContentHash,
         wasMoved: Bool
     ) async {
         if wasMoved {
@@ -140,15 +158,21 @@ extension ContentStore {
 }
 
 extension StagedContent {
-    /// Takes over what is missing from the base: afterwards the staged file has all bytes. Only
+    /// Takes over what is missing from the base: afterwards the staged file has all bytes.
+    ///
+    /// Only
     /// while frozen.
     func materialise() async throws(ContentError) {
         guard let base else { return }
         while true {
             let missing = try pieces(0..<size).first { !$0.isOwn }
             guard let missing else { return }
-            let part = missing.range.lowerBound..<min(
-                missing.range.upperBound, missing.range.lowerBound + (4 << 20))
+            let part =
+                missing.range
+                .lowerBound..<min(
+                    missing.range.upperBound,
+                    missing.range.lowerBound + (4 << 20)
+                )
             let bytes = try await base.bytes(part)
             try locked { state throws(ContentError) in
                 let growth = part.upperBound - part.lowerBound

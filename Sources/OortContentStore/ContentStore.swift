@@ -21,7 +21,9 @@ public struct ContentStoreSettings: Sendable {
 }
 
 /// File bytes on the local disk: cached contents of revisions, and staged contents that the service
-/// does not have yet. Knows no names.
+/// does not have yet.
+///
+/// Knows no names.
 ///
 /// Isolation: any thread. Methods that are not async make local disk and SQLite calls on the
 /// calling thread and never wait for a network.
@@ -51,19 +53,25 @@ public final class ContentStore: Sendable {
     let logger: Logger
     private let state = Mutex(State())
 
-    /// Opens the store in its two folders, making them if need be. `recover` is to be called before
+    /// Opens the store in its two folders, making them if need be.
+    ///
+    /// `recover` is to be called before
     /// anything else.
     ///
-    /// - Parameters:
-    ///   - cacheFolder: may be emptied by anybody while nothing is mounted.
-    ///   - stateFolder: holds what the service does not have yet.
+    /// `cacheFolder` may be emptied by anybody while nothing is mounted; `stateFolder` holds what the
+    /// service does not have yet.
     public init(
-        cacheFolder: String, stateFolder: String, catalog: Catalog,
+        cacheFolder: String,
+        stateFolder: String,
+        catalog: Catalog,
         settings: ContentStoreSettings = ContentStoreSettings(),
-        clock: any Clock<Duration> = ContinuousClock(), logger: Logger
+        clock: any Clock<Duration> = ContinuousClock(),
+        logger: Logger
     ) throws(ContentError) {
         paths = ContentPaths(
-            cacheFolder: cacheFolder + "/content", stagedFolder: stateFolder + "/staged")
+            cacheFolder: cacheFolder + "/content",
+            stagedFolder: stateFolder + "/staged"
+        )
         try paths.prepare()
         self.catalog = catalog
         self.settings = settings
@@ -71,7 +79,10 @@ public final class ContentStore: Sendable {
         self.logger = logger
         pool = FilePool(capacity: settings.openFiles)
         room = Room(
-            limit: settings.limit, reserve: settings.reserve, folder: paths.stagedFolder)
+            limit: settings.limit,
+            reserve: settings.reserve,
+            folder: paths.stagedFolder
+        )
     }
 
     /// Says who gets an account's bytes from the service; nil when nobody does any longer.
@@ -96,29 +107,42 @@ public final class ContentStore: Sendable {
             state.withLock { state in
                 state.lastTemporary += 1
                 return state.lastTemporary
-            })
+            }
+        )
     }
 
     // MARK: Users
 
-    /// The content of a revision, to be read; `close` lets it go. While somebody uses it, it is not
+    /// The content of a revision, to be read; `close` lets it go.
+    ///
+    /// While somebody uses it, it is not
     /// evicted.
     public func open(
-        _ key: ContentKey, size: Int64, hash: ContentHash?
+        _ key: ContentKey,
+        size: Int64,
+        hash: ContentHash?
     ) throws(ContentError) -> CachedContent {
         if let content = use(key) { return content }
         let row: ContentRow?
         do throws(CatalogError) {
             row = try catalog.cachedContent(
-                account: key.account, item: key.item, revision: key.revision)
+                account: key.account,
+                item: key.item,
+                revision: key.revision
+            )
         } catch { throw .catalog(detail: "\(error)") }
         // A row of another size was made from a wrong idea of the revision: begin anew.
         let known = row.flatMap { $0.size == size ? $0 : nil }
         let present = known?.present.flatMap { RangeSet(record: $0, size: size) }
         let content = CachedContent(
-            key: key, size: size, hash: hash ?? known?.hash,
-            id: present == nil ? nil : known?.id, present: present ?? RangeSet(),
-            isVerified: known?.isComplete ?? false, store: self)
+            key: key,
+            size: size,
+            hash: hash ?? known?.hash,
+            id: present == nil ? nil : known?.id,
+            present: present ?? RangeSet(),
+            isVerified: known?.isComplete ?? false,
+            store: self
+        )
         return state.withLock { state in
             if let other = state.cached[key] {
                 state.cached[key] = (other.content, other.users + 1)
@@ -242,7 +266,9 @@ public final class ContentStore: Sendable {
         }
     }
 
-    /// Stores what the cache knows anew. What is stored is on the disk: a machine that dies does
+    /// Stores what the cache knows anew.
+    ///
+    /// What is stored is on the disk: a machine that dies does
     /// not come back with ranges that are not there.
     public func save() async {
         let contents = state.withLock { state in
@@ -262,8 +288,12 @@ public final class ContentStore: Sendable {
             else { continue }
             records.append(
                 CacheRecord(
-                    id: id, present: present.record, isComplete: isVerified,
-                    bytesOnDisk: present.byteCount))
+                    id: id,
+                    present: present.record,
+                    isComplete: isVerified,
+                    bytesOnDisk: present.byteCount
+                )
+            )
             await Task.yield()
         }
         do throws(CatalogError) { try await catalog.saveCache(records) } catch {
@@ -281,6 +311,7 @@ public final class ContentStore: Sendable {
     }
 
     /// Takes cached contents away, the least recently used first, until limit and reserve are kept.
+    ///
     /// What somebody uses, what is pinned, and what is staged stays. `bytes` are to fit in, too.
     public func evict(toFit bytes: Int64 = 0) async {
         let starts = state.withLock { state in

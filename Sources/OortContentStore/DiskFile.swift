@@ -13,7 +13,7 @@ public final class DiskFile: Sendable {
 
     /// Opens the file at a path for reading and writing.
     ///
-    /// - Parameter creates: whether to make the file, which must then not exist.
+    /// Where `creates` is set the file is made, and must not exist.
     static func open(_ path: String, creates: Bool = false) throws(ContentError) -> DiskFile {
         let flags = O_RDWR | O_CLOEXEC | (creates ? O_CREAT | O_EXCL : 0)
         let descriptor = unsafe path.withCString { unsafe Glibc.open($0, flags, 0o600) }
@@ -45,7 +45,11 @@ public final class DiskFile: Sendable {
         let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             while filled < count, let start = buffer.baseAddress {
                 let result = unsafe pread(
-                    descriptor, start + filled, count - filled, off_t(offset) + filled)
+                    descriptor,
+                    start + filled,
+                    count - filled,
+                    off_t(offset) + filled
+                )
                 if result < 0, errno == EINTR { continue }
                 failed = result < 0
                 guard result > 0 else { break }
@@ -62,8 +66,11 @@ public final class DiskFile: Sendable {
             var written = 0
             while written < buffer.count, let start = buffer.baseAddress {
                 let result = unsafe pwrite(
-                    descriptor, start + written, buffer.count - written,
-                    off_t(offset) + written)
+                    descriptor,
+                    start + written,
+                    buffer.count - written,
+                    off_t(offset) + written
+                )
                 if result < 0, errno == EINTR { continue }
                 guard result > 0 else { return false }
                 written += result
@@ -91,7 +98,10 @@ public final class DiskFile: Sendable {
     /// Takes room on the disk for a range.
     func allocate(_ range: Range<Int64>) throws(ContentError) {
         let code = posix_fallocate(
-            descriptor, off_t(range.lowerBound), off_t(range.upperBound - range.lowerBound))
+            descriptor,
+            off_t(range.lowerBound),
+            off_t(range.upperBound - range.lowerBound)
+        )
         guard code == 0 else {
             throw code == ENOSPC ? .noSpace : .disk(code: code, detail: "allocate")
         }
@@ -120,7 +130,9 @@ public final class DiskFile: Sendable {
     }
 
     /// Makes this empty file a copy of another: sharing its blocks where the disk's file system
-    /// can, else copied in the kernel, holes left out. Suspends between parts.
+    /// can, else copied in the kernel, holes left out.
+    ///
+    /// Suspends between parts.
     func becomeCopy(of source: DiskFile) async throws(ContentError) {
         // FICLONE, `man 2 ioctl_ficlone`: the macro is not imported.
         if ioctl(descriptor, 0x4004_9409, source.descriptor) == 0 { return }

@@ -31,12 +31,15 @@ struct OverlayJournal {
         end = 0
     }
 
-    /// A journal read back. A torn last record was never acknowledged and is cut off; a record that
+    /// A journal read back.
+    ///
+    /// A torn last record was never acknowledged and is cut off; a record that
     /// is damaged before a good one means that bytes are lost.
     ///
     /// - Throws: `.damaged`, `.disk`.
     init(
-        reading file: DiskFile, baseSize: Int64
+        reading file: DiskFile,
+        baseSize: Int64
     ) throws(ContentError) {
         let size = try file.size()
         let bytes = try file.read(at: 0, count: Int(size))

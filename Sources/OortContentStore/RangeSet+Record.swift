@@ -4,7 +4,9 @@ extension RangeSet<Int64> {
 
     /// Whether all of a range is in the set.
     func covers(_ range: Range<Int64>) -> Bool {
-        guard let first = range.isEmpty ? nil : ranges.last(where: { $0.lowerBound <= range.lowerBound })
+        guard
+            let first = range.isEmpty
+                ? nil : ranges.last(where: { $0.lowerBound <= range.lowerBound })
         else { return range.isEmpty }
         return range.upperBound <= first.upperBound
     }

@@ -38,26 +38,39 @@ public final class ReadAhead: Sendable {
                 && range.lowerBound <= state.next + Self.slack
             guard isNear, !isFirst || range.lowerBound == 0 else {
                 state = State(
-                    next: range.upperBound, window: Self.seekWindow, grownAt: range.lowerBound)
+                    next: range.upperBound,
+                    window: Self.seekWindow,
+                    grownAt: range.lowerBound
+                )
                 return Wish(
-                    range: range.lowerBound..<max(
-                        range.upperBound, range.lowerBound + Self.seekWindow),
-                    part: Self.seekWindow)
+                    range: range
+                        .lowerBound..<max(
+                            range.upperBound,
+                            range.lowerBound + Self.seekWindow
+                        ),
+                    part: Self.seekWindow
+                )
             }
             state.next = max(state.next, range.upperBound)
             if isFirst {
                 state.window = min(Self.firstWindow, largest)
                 return Wish(
-                    range: range.lowerBound..<max(
-                        range.upperBound, range.lowerBound + state.window),
-                    part: state.window)
+                    range: range
+                        .lowerBound..<max(
+                            range.upperBound,
+                            range.lowerBound + state.window
+                        ),
+                    part: state.window
+                )
             }
             if state.next - state.grownAt >= state.window {
                 state.window = min(state.window * 2, largest)
                 state.grownAt = state.next
             }
             return Wish(
-                range: range.lowerBound..<range.upperBound + 3 * state.window, part: state.window)
+                range: range.lowerBound..<range.upperBound + 3 * state.window,
+                part: state.window
+            )
         }
     }
 }

@@ -51,7 +51,10 @@ public final class StagedContent: Sendable {
     let state: Mutex<State>
 
     init(
-        id: ContentID, account: AccountID, base: CachedContent?, state: State,
+        id: ContentID,
+        account: AccountID,
+        base: CachedContent?,
+        state: State,
         store: ContentStore
     ) {
         self.id = id
@@ -74,7 +77,8 @@ public final class StagedContent: Sendable {
 
     /// Writes all bytes at `offset`; nil means the end.
     public func write(
-        _ bytes: RawSpan, at offset: Int64?
+        _ bytes: RawSpan,
+        at offset: Int64?
     ) throws(ContentError) -> WriteOutcome {
         try locked { state throws(ContentError) in
             try state.refuseDamage()
@@ -142,7 +146,8 @@ public final class StagedContent: Sendable {
     /// What a write is told that the disk refused: a disk that has room refuses for another cause
     /// (a user's quota), which waiting for uploads does not mend.
     private func full(
-        _ error: ContentError, for bytes: Int64
+        _ error: ContentError,
+        for bytes: Int64
     ) throws(ContentError) -> WriteOutcome {
         guard case .noSpace = error, !store.room.hasRoom(for: bytes) else { throw error }
         return .noRoom(for: bytes)

@@ -54,7 +54,9 @@ public struct Validity: Hashable, Sendable {
     public static let sizeUnknown = Validity(entry: .seconds(86_400), attributes: .zero)
 }
 
-/// A name that was found or made. The kernel's lookup count goes up by one with each.
+/// A name that was found or made.
+///
+/// The kernel's lookup count goes up by one with each.
 public struct Entry: Hashable, Sendable {
     /// Its attributes, the inode among them.
     public var attributes: FileAttributes
@@ -104,7 +106,10 @@ public struct OpenMode: Hashable, Sendable {
 
     /// A mode; reading only by default.
     public init(
-        reads: Bool = true, writes: Bool = false, truncates: Bool = false, appends: Bool = false
+        reads: Bool = true,
+        writes: Bool = false,
+        truncates: Bool = false,
+        appends: Bool = false
     ) {
         self.reads = reads
         self.writes = writes

@@ -6,16 +6,29 @@ import Synchronization
 
 extension CloudFileSystem {
     public func makeFolder(
-        _ name: String, in folder: Inode, permissions: UInt16, caller: Caller
+        _ name: String,
+        in folder: Inode,
+        permissions: UInt16,
+        caller: Caller
     ) -> Outcome<Entry> {
         make(
             NewNode(
-                kind: .folder, mode: permissions, owner: caller.owner, group: caller.group),
-            named: name, in: folder)
+                kind: .folder,
+                mode: permissions,
+                owner: caller.owner,
+                group: caller.group
+            ),
+            named: name,
+            in: folder
+        )
     }
 
     public func makeSpecial(
-        _ name: String, kind: SpecialKind, in folder: Inode, permissions: UInt16, caller: Caller
+        _ name: String,
+        kind: SpecialKind,
+        in folder: Inode,
+        permissions: UInt16,
+        caller: Caller
     ) -> Outcome<Entry> {
         let nodeKind: NodeKind
         switch kind {
@@ -26,20 +39,35 @@ extension CloudFileSystem {
         }
         return make(
             NewNode(
-                kind: nodeKind, mode: permissions, owner: caller.owner, group: caller.group),
-            named: name, in: folder)
+                kind: nodeKind,
+                mode: permissions,
+                owner: caller.owner,
+                group: caller.group
+            ),
+            named: name,
+            in: folder
+        )
     }
 
     public func makeLink(
-        _ name: String, to target: String, in folder: Inode, caller: Caller
+        _ name: String,
+        to target: String,
+        in folder: Inode,
+        caller: Caller
     ) -> Outcome<Entry> {
         guard !target.isEmpty else { return .failure(.notFound) }
         guard target.utf8.count < 4096 else { return .failure(.nameTooLong) }
         return make(
             NewNode(
-                kind: .symlink, mode: 0o777, owner: caller.owner, group: caller.group,
-                target: target),
-            named: name, in: folder)
+                kind: .symlink,
+                mode: 0o777,
+                owner: caller.owner,
+                group: caller.group,
+                target: target
+            ),
+            named: name,
+            in: folder
+        )
     }
 
     private func make(_ new: NewNode, named name: String, in folder: Inode) -> Outcome<Entry> {
@@ -50,7 +78,8 @@ extension CloudFileSystem {
                 self.entry(
                     try FileSystemError.translating { () throws(CatalogError) in
                         try self.catalog.create(new, named: name, in: folder)
-                    })
+                    }
+                )
             }
         } catch { return .failure(error) }
     }
@@ -69,7 +98,8 @@ extension CloudFileSystem {
     }
 
     private func remove(
-        _ name: String, in folder: Inode,
+        _ name: String,
+        in folder: Inode,
         _ body: @escaping @Sendable () throws(CatalogError) -> Void
     ) -> Outcome<Void> {
         do throws(FileSystemError) {
@@ -85,7 +115,10 @@ extension CloudFileSystem {
     }
 
     public func rename(
-        _ name: String, in folder: Inode, to newName: String, in newFolder: Inode,
+        _ name: String,
+        in folder: Inode,
+        to newName: String,
+        in newFolder: Inode,
         mode: RenameMode
     ) -> Outcome<Void> {
         do throws(FileSystemError) {
@@ -97,7 +130,12 @@ extension CloudFileSystem {
             } then: { () throws(FileSystemError) in
                 _ = try FileSystemError.translating { () throws(CatalogError) in
                     try self.catalog.rename(
-                        name, in: folder, to: newName, in: newFolder, mode: mode)
+                        name,
+                        in: folder,
+                        to: newName,
+                        in: newFolder,
+                        mode: mode
+                    )
                 }
             }
         } catch { return .failure(error) }
@@ -108,7 +146,11 @@ extension CloudFileSystem {
     ///
     /// A name that is not there comes first, as `rename` has it: only then the new name is judged.
     private func checkRename(
-        _ name: String, in source: Node, to newName: String, in target: Node, mode: RenameMode
+        _ name: String,
+        in source: Node,
+        to newName: String,
+        in target: Node,
+        mode: RenameMode
     ) throws(FileSystemError) -> [Node] {
         guard let node = try child(name, of: source) else { throw .notFound }
         guard node.kind.isLocalOnly || node.permissions.contains(.write) else {
@@ -142,7 +184,9 @@ extension CloudFileSystem {
     // MARK: Attributes
 
     public func setAttributes(
-        _ setting: AttributeSetting, of inode: Inode, handle: FileHandle?
+        _ setting: AttributeSetting,
+        of inode: Inode,
+        handle: FileHandle?
     ) -> Outcome<Entry> {
         do throws(FileSystemError) {
             guard !settings.isReadOnly, inode != .root else { throw .readOnly }
@@ -162,7 +206,8 @@ extension CloudFileSystem {
     }
 
     private func apply(
-        _ setting: AttributeSetting, to node: Node
+        _ setting: AttributeSetting,
+        to node: Node
     ) throws(FileSystemError) -> Entry {
         let now = Timestamp.now
         func time(_ time: AttributeSetting.Time?) -> Timestamp? {
@@ -221,7 +266,8 @@ extension CloudFileSystem {
             guard error != .notFound else { return }
             logger.error(
                 "set-user-ID bits of a changed file were not cleared",
-                metadata: ["inode": "\(file.inode)", "cause": "\(error)"])
+                metadata: ["inode": "\(file.inode)", "cause": "\(error)"]
+            )
         }
     }
 }

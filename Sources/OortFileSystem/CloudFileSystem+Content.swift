@@ -5,7 +5,9 @@ import Synchronization
 
 extension CloudFileSystem {
     public func read(
-        _ handle: FileHandle, at offset: Int64, count: Int
+        _ handle: FileHandle,
+        at offset: Int64,
+        count: Int
     ) -> Outcome<ReadAnswer> {
         guard let open = table[handle], open.mode.reads else { return .failure(.badHandle) }
         guard offset >= 0, count >= 0 else { return .failure(.invalid) }
@@ -40,7 +42,9 @@ extension CloudFileSystem {
     }
 
     public func write(
-        _ handle: FileHandle, _ bytes: RawSpan, at offset: Int64
+        _ handle: FileHandle,
+        _ bytes: RawSpan,
+        at offset: Int64
     ) -> Outcome<Int> {
         guard let open = table[handle], open.mode.writes else { return .failure(.badHandle) }
         let count = bytes.byteCount
@@ -69,7 +73,9 @@ extension CloudFileSystem {
 
     /// Cuts or extends a file, through a handle or without one.
     func resize(
-        _ node: Node, to size: Int64, handle: FileHandle?,
+        _ node: Node,
+        to size: Int64,
+        handle: FileHandle?,
         then answer: @escaping @Sendable () throws(FileSystemError) -> Entry
     ) -> Outcome<Entry> {
         do throws(FileSystemError) {
@@ -103,7 +109,8 @@ extension CloudFileSystem {
     }
 
     private func resize(
-        _ open: OpenHandle, to size: Int64,
+        _ open: OpenHandle,
+        to size: Int64,
         then answer: @escaping @Sendable () throws(FileSystemError) -> Entry
     ) throws(FileSystemError) -> Outcome<Entry> {
         if size == 0 {
@@ -163,15 +170,24 @@ extension CloudFileSystem {
         }
     }
 
-    /// Makes staged content for a file and shows it to all of its handles. Under the file's lock.
+    /// Makes staged content for a file and shows it to all of its handles.
+    ///
+    /// Under the file's lock.
     private func stage(
-        _ state: inout OpenFile.State, over base: CachedContent?, origin: CachedContent? = nil
+        _ state: inout OpenFile.State,
+        over base: CachedContent?,
+        origin: CachedContent? = nil
     ) throws(FileSystemError) -> StagedContent {
         let node = state.node
         let (content, changed) = try FileSystemError.translatingContent {
             () throws(ContentError) in
             try store.stage(
-                over: base, origin: origin, of: node.inode, account: node.account, modified: .now)
+                over: base,
+                origin: origin,
+                of: node.inode,
+                account: node.account,
+                modified: .now
+            )
         }
         if let changed { state.node = changed }
         show(content, to: state.handles)
@@ -223,7 +239,8 @@ extension CloudFileSystem {
     /// Gives the file's handles a clone of content that an upload holds still; made once for all
     /// who wait.
     private func thaw(
-        _ frozen: StagedContent, of file: OpenFile
+        _ frozen: StagedContent,
+        of file: OpenFile
     ) async throws(FileSystemError) {
         let task = file.state.withLock { state in
             if let task = state.thawing { return task }
@@ -233,7 +250,11 @@ extension CloudFileSystem {
                 do throws(ContentError) {
                     let node = file.state.withLock { $0.node }
                     let (content, changed) = try await self.store.thaw(
-                        frozen, of: file.inode, account: node.account, modified: .now)
+                        frozen,
+                        of: file.inode,
+                        account: node.account,
+                        modified: .now
+                    )
                     file.state.withLock { state in
                         if let changed { state.node = changed }
                         self.show(content, to: state.handles)

@@ -41,7 +41,10 @@ extension CloudFileSystem {
     }
 
     public func setExtendedAttribute(
-        _ name: String, to value: [UInt8], of inode: Inode, mustExist: Bool?
+        _ name: String,
+        to value: [UInt8],
+        of inode: Inode,
+        mustExist: Bool?
     ) -> Outcome<Void> {
         guard name.hasPrefix("user.") else { return .failure(.notSupported) }
         return .now { () throws(FileSystemError) in
@@ -82,7 +85,10 @@ extension CloudFileSystem {
     }
 
     private func setDescription(
-        _ name: String, _ value: [UInt8], of node: Node, mustExist: Bool?
+        _ name: String,
+        _ value: [UInt8],
+        of node: Node,
+        mustExist: Bool?
     ) throws(FileSystemError) {
         // `mv` to another account and `cp -a` copy what they see listed; of all errors this is the one
         // that they take as "cannot be kept here" and go on without a word.
@@ -104,7 +110,8 @@ extension CloudFileSystem {
 
     /// The canonical schema of an item, as texts; `only` saves work when one is asked for.
     private func schema(
-        of node: Node, only: String?
+        of node: Node,
+        only: String?
     ) throws(FileSystemError) -> [String: String] {
         guard node.inode != .root else { return [:] }
         func wants(_ key: String) -> Bool { only == nil || only == key }
@@ -206,7 +213,9 @@ private struct Details {
         hasModified = details["modified"] != nil
         if let parts = details["serverModified"] as? [NSNumber], parts.count == 2 {
             serverModified = Timestamp(
-                seconds: parts[0].int64Value, nanoseconds: parts[1].int32Value)
+                seconds: parts[0].int64Value,
+                nanoseconds: parts[1].int32Value
+            )
         }
     }
 }

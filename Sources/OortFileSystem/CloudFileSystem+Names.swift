@@ -45,18 +45,26 @@ extension CloudFileSystem {
     }
 
     public func list(
-        _ folder: Inode, after cookie: UInt64, limit: Int
+        _ folder: Inode,
+        after cookie: UInt64,
+        limit: Int
     ) -> Outcome<[FolderEntry]> {
         do throws(FileSystemError) {
             let parent = try self.folder(folder)
             return whenKnown([parent]) { () throws(FileSystemError) in
                 let nodes = try FileSystemError.translating { () throws(CatalogError) in
                     try self.catalog.children(
-                        of: folder, after: cookie == 0 ? nil : Inode(cookie), limit: limit)
+                        of: folder,
+                        after: cookie == 0 ? nil : Inode(cookie),
+                        limit: limit
+                    )
                 }
                 return nodes.map { node in
                     FolderEntry(
-                        name: node.name, cookie: node.inode.rawValue, entry: self.entry(node))
+                        name: node.name,
+                        cookie: node.inode.rawValue,
+                        entry: self.entry(node)
+                    )
                 }
             }
         } catch { return .failure(error) }

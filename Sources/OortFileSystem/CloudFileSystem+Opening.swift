@@ -6,14 +6,22 @@ import Synchronization
 
 extension CloudFileSystem {
     public func create(
-        _ name: String, in folder: Inode, permissions: UInt16, caller: Caller, mode: OpenMode,
+        _ name: String,
+        in folder: Inode,
+        permissions: UInt16,
+        caller: Caller,
+        mode: OpenMode,
         isExclusive: Bool
     ) -> Outcome<(Entry, Opened)> {
         do throws(FileSystemError) {
             let parent = try writableFolder(folder)
             try check(name, kind: .file, in: parent)
             let new = NewNode(
-                kind: .file, mode: permissions, owner: caller.owner, group: caller.group)
+                kind: .file,
+                mode: permissions,
+                owner: caller.owner,
+                group: caller.group
+            )
             return whenKnown([parent]) { () throws(FileSystemError) in
                 let node: Node
                 do throws(CatalogError) {
@@ -65,7 +73,10 @@ extension CloudFileSystem {
             }
         }
         return Opened(
-            handle: table.add(handle), keepsCache: isSame && !mode.truncates, isDirect: false)
+            handle: table.add(handle),
+            keepsCache: isSame && !mode.truncates,
+            isDirect: false
+        )
     }
 
     /// A native document is exported when it is opened: only then its size is known.
@@ -88,7 +99,11 @@ extension CloudFileSystem {
         }
         let file = table.file(node)
         let handle = OpenHandle(
-            file: file, mode: OpenMode(), content: .cached(content), isReadOnlyDocument: true)
+            file: file,
+            mode: OpenMode(),
+            content: .cached(content),
+            isReadOnlyDocument: true
+        )
         file.state.withLock { $0.handles.append(handle) }
         return Opened(handle: table.add(handle), keepsCache: false, isDirect: true)
     }
@@ -102,7 +117,10 @@ extension CloudFileSystem {
             let handle = try locked(file) { state throws(FileSystemError) in
                 let fresh = (try? self.node(node.inode)) ?? node
                 let handle = OpenHandle(
-                    file: file, mode: mode, content: try self.content(of: fresh))
+                    file: file,
+                    mode: mode,
+                    content: try self.content(of: fresh)
+                )
                 state.node = fresh
                 state.handles.append(handle)
                 return handle
@@ -123,7 +141,8 @@ extension CloudFileSystem {
                 // Nothing is lost: what was written is on the disk and found at the next start.
                 logger.error(
                     "a closed file was not recorded",
-                    metadata: ["inode": "\(file.inode)", "cause": "\(error)"])
+                    metadata: ["inode": "\(file.inode)", "cause": "\(error)"]
+                )
             }
         }
         file.state.withLock { state in state.handles.removeAll { $0 === handle } }
@@ -148,7 +167,10 @@ extension CloudFileSystem {
                 return .cached(
                     try store.open(
                         ContentKey(account: node.account, item: item, revision: revision),
-                        size: node.size, hash: node.hash))
+                        size: node.size,
+                        hash: node.hash
+                    )
+                )
             }
         }
     }
@@ -205,7 +227,11 @@ extension CloudFileSystem {
         guard let written else { return }
         _ = try FileSystemError.translating { () throws(CatalogError) in
             try catalog.recordStaged(
-                written.id, size: written.size, modified: modified ?? .now, isOpen: false)
+                written.id,
+                size: written.size,
+                modified: modified ?? .now,
+                isOpen: false
+            )
         }
         file.state.withLock { state in
             if state.writeCount == count { state.written = nil }
@@ -214,7 +240,8 @@ extension CloudFileSystem {
 
     /// Runs `body` under a file's lock.
     func locked<T: Sendable>(
-        _ file: OpenFile, _ body: (inout OpenFile.State) throws(FileSystemError) -> T
+        _ file: OpenFile,
+        _ body: (inout OpenFile.State) throws(FileSystemError) -> T
     ) throws(FileSystemError) -> T {
         let result: Result<T, FileSystemError> = file.state.withLock { state in
             do throws(FileSystemError) { return .success(try body(&state)) } catch {

@@ -9,8 +9,11 @@ extension CloudFileSystem {
     private static let copyPart: Int64 = 16 << 20
 
     public func copyRange(
-        from source: FileHandle, at sourceOffset: Int64, to target: FileHandle,
-        at targetOffset: Int64, count: Int64
+        from source: FileHandle,
+        at sourceOffset: Int64,
+        to target: FileHandle,
+        at targetOffset: Int64,
+        count: Int64
     ) -> Outcome<Int64> {
         guard let from = table[source], let to = table[target], from.mode.reads,
             to.mode.writes
@@ -18,8 +21,9 @@ extension CloudFileSystem {
         guard sourceOffset >= 0, targetOffset >= 0, count >= 0, !to.mode.appends,
             targetOffset <= Int64.max - count
         else { return .failure(.invalid) }
-        guard from.file.state.withLock({ $0.node.account })
-            == to.file.state.withLock({ $0.node.account })
+        guard
+            from.file.state.withLock({ $0.node.account })
+                == to.file.state.withLock({ $0.node.account })
         else { return .failure(.otherAccount) }
         do throws(FileSystemError) {
             if sourceOffset == 0, targetOffset == 0,
@@ -50,7 +54,9 @@ extension CloudFileSystem {
     /// Records that a new file has a whole clean file's content, to be copied by the service; nil
     /// when that is not the case.
     private func copyAtService(
-        _ from: OpenHandle, _ to: OpenHandle, count: Int64
+        _ from: OpenHandle,
+        _ to: OpenHandle,
+        count: Int64
     ) throws(FileSystemError) -> Int64? {
         guard case .cached(let content) = from.content, case .empty = to.content,
             !from.isReadOnlyDocument, count >= content.size, from.file !== to.file,
@@ -61,15 +67,22 @@ extension CloudFileSystem {
             guard node.content == .none, node.size == 0, node.parent != nil else { return nil }
             let changed = try FileSystemError.translating { () throws(CatalogError) in
                 try self.catalog.setCopiedContent(
-                    item: content.key.item, revision: content.key.revision,
-                    hash: content.expectedHash, size: content.size, modified: .now,
-                    of: node.inode)
+                    item: content.key.item,
+                    revision: content.key.revision,
+                    hash: content.expectedHash,
+                    size: content.size,
+                    modified: .now,
+                    of: node.inode
+                )
             }
             state.node = changed
             for handle in state.handles {
                 let used = try FileSystemError.translatingContent { () throws(ContentError) in
                     try self.store.open(
-                        content.key, size: content.size, hash: content.expectedHash)
+                        content.key,
+                        size: content.size,
+                        hash: content.expectedHash
+                    )
                 }
                 self.close(handle.show(.cached(used)))
             }
@@ -78,7 +91,8 @@ extension CloudFileSystem {
     }
 
     private func bytes(
-        _ range: Range<Int64>, of open: OpenHandle
+        _ range: Range<Int64>,
+        of open: OpenHandle
     ) async throws(FileSystemError) -> [UInt8] {
         do throws(ContentError) {
             switch open.content {
@@ -89,13 +103,17 @@ extension CloudFileSystem {
                 let range = range.clamped(to: 0..<content.size)
                 let file = try await content.read(range, by: open.readAhead)
                 return try file.read(
-                    at: range.lowerBound, count: Int(range.upperBound - range.lowerBound))
+                    at: range.lowerBound,
+                    count: Int(range.upperBound - range.lowerBound)
+                )
             }
         } catch { throw FileSystemError(error) }
     }
 
     public func seek(
-        _ handle: FileHandle, to target: SeekTarget, from offset: Int64
+        _ handle: FileHandle,
+        to target: SeekTarget,
+        from offset: Int64
     ) -> Outcome<Int64> {
         .now { () throws(FileSystemError) in
             guard let open = table[handle] else { throw .badHandle }
@@ -113,7 +131,9 @@ extension CloudFileSystem {
     }
 
     public func allocate(
-        _ handle: FileHandle, range: Range<Int64>, extends: Bool
+        _ handle: FileHandle,
+        range: Range<Int64>,
+        extends: Bool
     ) -> Outcome<Void> {
         guard let open = table[handle], open.mode.writes else { return .failure(.badHandle) }
         guard extends else { return .failure(.notSupported) }

@@ -39,9 +39,11 @@ public final class CloudFileSystem: FileSystem {
 
     /// A file system over a catalog and a content store.
     public init(
-        catalog: Catalog, store: ContentStore,
+        catalog: Catalog,
+        store: ContentStore,
         settings: FileSystemSettings = FileSystemSettings(),
-        clock: any Clock<Duration> = ContinuousClock(), logger: Logger
+        clock: any Clock<Duration> = ContinuousClock(),
+        logger: Logger
     ) {
         self.catalog = catalog
         self.store = store
@@ -50,10 +52,14 @@ public final class CloudFileSystem: FileSystem {
         waiting = Waiting(limit: settings.waitLimit, clock: clock)
     }
 
-    /// Says what an account's service takes and who lists its folders. Until then, its names are not
+    /// Says what an account's service takes and who lists its folders.
+    ///
+    /// Until then, its names are not
     /// checked and its unknown folders are offline.
     public func connect(
-        _ account: AccountID, traits: ProviderTraits, lister: any FolderLister
+        _ account: AccountID,
+        traits: ProviderTraits,
+        lister: any FolderLister
     ) {
         connections.withLock { $0[account] = Connection(traits: traits, lister: lister) }
     }
@@ -97,7 +103,8 @@ public final class CloudFileSystem: FileSystem {
 
     /// Runs `body` at once when all folders' children are known, else after they were listed.
     func whenKnown<T: Sendable>(
-        _ folders: [Node], _ body: @escaping @Sendable () throws(FileSystemError) -> T
+        _ folders: [Node],
+        _ body: @escaping @Sendable () throws(FileSystemError) -> T
     ) -> Outcome<T> {
         whenKnown(folders, { [] }, then: body)
     }
@@ -151,7 +158,9 @@ public final class CloudFileSystem: FileSystem {
 
     /// Refuses a name that the file system or the account's service does not take.
     func check(
-        _ name: String, kind: NodeKind, in folder: Node
+        _ name: String,
+        kind: NodeKind,
+        in folder: Node
     ) throws(FileSystemError) {
         guard name.utf8.count <= 255 else { throw .nameTooLong }
         guard !name.isEmpty, !name.utf8.contains(where: { $0 == 0 || $0 == 0x2F }) else {
@@ -163,7 +172,9 @@ public final class CloudFileSystem: FileSystem {
         }
         let refusal = traits.names.refusal(
             kind == .symlink ? name + ShownName.linkEnding : name,
-            kind == .folder ? .folder : .file, path?.parts.count ?? 0)
+            kind == .folder ? .folder : .file,
+            path?.parts.count ?? 0
+        )
         switch refusal {
         case .refused(let reason): throw .nameRefused(reason: reason)
         case .tooLong: throw .nameTooLong
@@ -179,7 +190,9 @@ public final class CloudFileSystem: FileSystem {
     func entry(_ node: Node) -> Entry {
         let isFixed = node.kind != .nativeDocument && node.kind != .shortcut
         return Entry(
-            attributes: attributes(of: node), validity: isFixed ? .day : .sizeUnknown)
+            attributes: attributes(of: node),
+            validity: isFixed ? .day : .sizeUnknown
+        )
     }
 
     func attributes(of node: Node) -> FileAttributes {
@@ -212,10 +225,17 @@ public final class CloudFileSystem: FileSystem {
         if node.inode == .root { mode = 0o555 }
         let isLinked = node.parent != nil || node.inode == .root
         return FileAttributes(
-            inode: node.inode, kind: kind, size: size, blocks: (size + 511) / 512,
-            modified: modified, changed: max(node.changed, node.modified),
-            accessed: node.accessed ?? modified, mode: mode,
-            owner: node.owner ?? settings.owner, group: node.group ?? settings.group,
-            linkCount: kind == .folder ? 2 : isLinked ? 1 : 0)
+            inode: node.inode,
+            kind: kind,
+            size: size,
+            blocks: (size + 511) / 512,
+            modified: modified,
+            changed: max(node.changed, node.modified),
+            accessed: node.accessed ?? modified,
+            mode: mode,
+            owner: node.owner ?? settings.owner,
+            group: node.group ?? settings.group,
+            linkCount: kind == .folder ? 2 : isLinked ? 1 : 0
+        )
     }
 }

@@ -35,7 +35,9 @@ public protocol FileSystem: Sendable {
 
     /// Sets attributes; a new size cuts or extends the content.
     func setAttributes(
-        _ setting: AttributeSetting, of inode: Inode, handle: FileHandle?
+        _ setting: AttributeSetting,
+        of inode: Inode,
+        handle: FileHandle?
     ) -> Outcome<Entry>
 
     /// Whether an item may be written at all; the mode bits are the kernel's to check
@@ -57,23 +59,37 @@ public protocol FileSystem: Sendable {
     /// Makes a file and opens it. When the name is taken: `.exists` if `isExclusive`, else the file
     /// there is opened.
     func create(
-        _ name: String, in folder: Inode, permissions: UInt16, caller: Caller, mode: OpenMode,
+        _ name: String,
+        in folder: Inode,
+        permissions: UInt16,
+        caller: Caller,
+        mode: OpenMode,
         isExclusive: Bool
     ) -> Outcome<(Entry, Opened)>
 
     /// Makes a folder.
     func makeFolder(
-        _ name: String, in folder: Inode, permissions: UInt16, caller: Caller
+        _ name: String,
+        in folder: Inode,
+        permissions: UInt16,
+        caller: Caller
     ) -> Outcome<Entry>
 
     /// Makes a file, pipe or socket.
     func makeSpecial(
-        _ name: String, kind: SpecialKind, in folder: Inode, permissions: UInt16, caller: Caller
+        _ name: String,
+        kind: SpecialKind,
+        in folder: Inode,
+        permissions: UInt16,
+        caller: Caller
     ) -> Outcome<Entry>
 
     /// Makes a symbolic link.
     func makeLink(
-        _ name: String, to target: String, in folder: Inode, caller: Caller
+        _ name: String,
+        to target: String,
+        in folder: Inode,
+        caller: Caller
     ) -> Outcome<Entry>
 
     /// Takes a name that is no folder's out of a folder; what is open stays readable.
@@ -84,7 +100,10 @@ public protocol FileSystem: Sendable {
 
     /// Renames and moves within an account.
     func rename(
-        _ name: String, in folder: Inode, to newName: String, in newFolder: Inode,
+        _ name: String,
+        in folder: Inode,
+        to newName: String,
+        in newFolder: Inode,
         mode: RenameMode
     ) -> Outcome<Void>
 
@@ -115,8 +134,11 @@ public protocol FileSystem: Sendable {
     /// Copies within an account: a whole clean file onto a new file is copied by the service
     /// later; all else here. The answer is the number of bytes copied, at most `count`.
     func copyRange(
-        from source: FileHandle, at sourceOffset: Int64, to target: FileHandle,
-        at targetOffset: Int64, count: Int64
+        from source: FileHandle,
+        at sourceOffset: Int64,
+        to target: FileHandle,
+        at targetOffset: Int64,
+        count: Int64
     ) -> Outcome<Int64>
 
     /// The next data or hole at or after `offset`.
@@ -124,7 +146,9 @@ public protocol FileSystem: Sendable {
 
     /// Makes sure that the range can be written; extends the file where `extends` is set.
     func allocate(
-        _ handle: FileHandle, range: Range<Int64>, extends: Bool
+        _ handle: FileHandle,
+        range: Range<Int64>,
+        extends: Bool
     ) -> Outcome<Void>
 
     // MARK: Extended attributes, room
@@ -137,7 +161,10 @@ public protocol FileSystem: Sendable {
 
     /// Sets an extended attribute; `mustExist` true demands one of the name, false demands none.
     func setExtendedAttribute(
-        _ name: String, to value: [UInt8], of inode: Inode, mustExist: Bool?
+        _ name: String,
+        to value: [UInt8],
+        of inode: Inode,
+        mustExist: Bool?
     ) -> Outcome<Void>
 
     /// Takes an extended attribute away.

@@ -1,4 +1,6 @@
-/// Why an operation of the file system was not done. Closed: `OortFUSE` gives each case its errno.
+/// Why an operation of the file system was not done.
+///
+/// Closed: `OortFUSE` gives each case its errno.
 public enum FileSystemError: Error, Hashable, Sendable {
     /// No such inode or name. ENOENT.
     case notFound

@@ -9,7 +9,8 @@ final class SharedListings: Sendable {
 
     /// Returns when the folder's children are known.
     func list(
-        _ folder: Inode, by lister: any FolderLister
+        _ folder: Inode,
+        by lister: any FolderLister
     ) async throws(ProviderError) {
         let task = running.withLock { running in
             if let task = running[folder] { return task }
@@ -27,7 +28,8 @@ final class SharedListings: Sendable {
         }
         try await task.value(
             orWhenCancelled: .failure(
-                ProviderError(.cancelled, detail: "nobody waits any longer"))
+                ProviderError(.cancelled, detail: "nobody waits any longer")
+            )
         ).get()
     }
 }

@@ -19,7 +19,8 @@ struct CachedContentTests {
                 group.addTask {
                     let range = start..<min(start + (256 << 10), bytes.count)
                     let found = try await content.bytes(
-                        Int64(range.lowerBound)..<Int64(range.upperBound))
+                        Int64(range.lowerBound)..<Int64(range.upperBound)
+                    )
                     return found == Array(bytes[range])
                 }
             }
@@ -132,7 +133,10 @@ struct CachedContentTests {
     func damaged() async throws {
         let fixture = try StoreFixture()
         let content = try fixture.remote(
-            "a", [1, 2, 3], hash: SumHasher.hash(of: [1, 2, 4]))
+            "a",
+            [1, 2, 3],
+            hash: SumHasher.hash(of: [1, 2, 4])
+        )
         #expect(try await content.bytes(0..<3) == [1, 2, 3])
         try await until { !content.isComplete }
         fixture.service.put("a", [1, 2, 4])
@@ -152,7 +156,10 @@ struct CachedContentTests {
         await fixture.store.save()
         #expect(try await fixture.restart().lost == 0)
         let again = try fixture.store.open(
-            fixture.key("a"), size: Int64(bytes.count), hash: nil)
+            fixture.key("a"),
+            size: Int64(bytes.count),
+            hash: nil
+        )
         #expect(again.isComplete)
         let file = try #require(again.readIfPresent(0..<Int64(bytes.count)))
         #expect(try file.read(at: 0, count: bytes.count) == bytes)
@@ -163,7 +170,10 @@ struct CachedContentTests {
         DiskFile.remove(fixture.store.paths.cached(id))
         #expect(try await fixture.restart().lost == 1)
         let third = try fixture.store.open(
-            fixture.key("a"), size: Int64(bytes.count), hash: nil)
+            fixture.key("a"),
+            size: Int64(bytes.count),
+            hash: nil
+        )
         #expect(try await third.bytes(0..<10) == Array(bytes[0..<10]))
     }
 
@@ -194,7 +204,8 @@ struct CachedContentTests {
 
     @Test(
         "readers at many offsets, of which some give up, get the right bytes whatever breaks",
-        arguments: [21, 22, 23] as [UInt64])
+        arguments: [21, 22, 23] as [UInt64]
+    )
     func crowd(seed: UInt64) async throws {
         var random = Seeded(seed)
         let fixture = try StoreFixture()
@@ -209,7 +220,9 @@ struct CachedContentTests {
                     for _ in 0..<8 {
                         let start = Int.random(in: 0..<bytes.count - 1, using: &random)
                         let end = min(
-                            bytes.count, start + Int.random(in: 1...(1 << 20), using: &random))
+                            bytes.count,
+                            start + Int.random(in: 1...(1 << 20), using: &random)
+                        )
                         if Int.random(in: 0..<6, using: &random) == 0 {
                             service.cutNext(after: 64 << 10)
                         }
@@ -223,7 +236,8 @@ struct CachedContentTests {
                         } catch {
                             #expect(
                                 (error as? ContentError)?.isCancellation == true,
-                                "seed \(seed): \(error)")
+                                "seed \(seed): \(error)"
+                            )
                         }
                     }
                 }
@@ -303,7 +317,8 @@ struct CachedContentTests {
         let start = 5 << 20
         #expect(
             try await content.bytes(Int64(start)..<Int64(start) + 100)
-                == Array(bytes[start..<start + 100]))
+                == Array(bytes[start..<start + 100])
+        )
         #expect(try await content.bytes(0..<4096) == Array(bytes[0..<4096]))
     }
 

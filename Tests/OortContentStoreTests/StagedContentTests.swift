@@ -9,7 +9,10 @@ import Testing
 struct StagedContentTests {
     /// Random writes, cuts and reads on an overlay agree with an array of bytes, also after the
     /// process dies between any two of them.
-    @Test("an overlay agrees with a byte array, over restarts", arguments: [11, 12, 13, 14] as [UInt64])
+    @Test(
+        "an overlay agrees with a byte array, over restarts",
+        arguments: [11, 12, 13, 14] as [UInt64]
+    )
     func random(seed: UInt64) async throws {
         var random = Seeded(seed)
         let fixture = try StoreFixture()
@@ -17,7 +20,11 @@ struct StagedContentTests {
         let base = try fixture.remote("base", model)
         let node = try fixture.file("f")
         var (content, _) = try fixture.store.stage(
-            over: base, of: node.inode, account: fixture.account.id, modified: .now)
+            over: base,
+            of: node.inode,
+            account: fixture.account.id,
+            modified: .now
+        )
         let id = content.id
         for step in 0..<150 {
             switch Int.random(in: 0..<10, using: &random) {
@@ -32,7 +39,8 @@ struct StagedContentTests {
             case 5:
                 let bytes = random.bytes(100)
                 #expect(
-                    try content.write(bytes, at: nil) == .done(offset: Int64(model.count)))
+                    try content.write(bytes, at: nil) == .done(offset: Int64(model.count))
+                )
                 model += bytes
             case 6:
                 let size = Int.random(in: 0..<(1 << 20) + (1 << 19), using: &random)
@@ -68,7 +76,11 @@ struct StagedContentTests {
         let fixture = try StoreFixture()
         let node = try fixture.file("f")
         let (content, _) = try fixture.store.stage(
-            over: nil, of: node.inode, account: fixture.account.id, modified: .now)
+            over: nil,
+            of: node.inode,
+            account: fixture.account.id,
+            modified: .now
+        )
         _ = try content.write([1, 2, 3], at: 0)
         #expect(try fixture.catalog.node(node.inode).size == 0)
         #expect(try await fixture.restart().recovered == 1)
@@ -82,7 +94,11 @@ struct StagedContentTests {
         let base = try fixture.remote("base", [UInt8](repeating: 7, count: 1000))
         let node = try fixture.file("f")
         let (content, _) = try fixture.store.stage(
-            over: base, of: node.inode, account: fixture.account.id, modified: .now)
+            over: base,
+            of: node.inode,
+            account: fixture.account.id,
+            modified: .now
+        )
         _ = try content.write([1], at: 10)
         _ = try content.write([2], at: 20)
         let path = fixture.store.paths.journal(content.id)
@@ -110,12 +126,20 @@ struct StagedContentTests {
         let base = try fixture.remote("base", [UInt8](repeating: 7, count: 100_000))
         let node = try fixture.file("f")
         let (content, _) = try fixture.store.stage(
-            over: base, of: node.inode, account: fixture.account.id, modified: .now)
+            over: base,
+            of: node.inode,
+            account: fixture.account.id,
+            modified: .now
+        )
         _ = try content.write([1, 1], at: 0)
         let frozen = try await fixture.store.freeze(content.id)
         #expect(try content.write([2], at: 0) == .frozen)
         let (clone, changed) = try await fixture.store.thaw(
-            content, of: node.inode, account: fixture.account.id, modified: .now)
+            content,
+            of: node.inode,
+            account: fixture.account.id,
+            modified: .now
+        )
         #expect(changed?.staged == clone.id)
         _ = try clone.write([3], at: 1)
         #expect(try await frozen.read(at: 0, count: 3) == [1, 1, 7])
@@ -141,10 +165,18 @@ struct StagedContentTests {
         let fixture = try StoreFixture()
         let node = try fixture.file("f")
         let (content, _) = try fixture.store.stage(
-            over: nil, of: node.inode, account: fixture.account.id, modified: .now)
+            over: nil,
+            of: node.inode,
+            account: fixture.account.id,
+            modified: .now
+        )
         _ = try content.write([1, 2, 3], at: 0)
         let (other, _) = try fixture.store.stage(
-            over: nil, of: node.inode, account: fixture.account.id, modified: .now)
+            over: nil,
+            of: node.inode,
+            account: fixture.account.id,
+            modified: .now
+        )
         await fixture.store.collectGarbage()
         #expect(try await content.bytes(0..<3) == [1, 2, 3])
         fixture.store.close(content)
@@ -162,7 +194,11 @@ struct StagedContentTests {
         let fixture = try StoreFixture(settings: settings)
         let node = try fixture.file("f")
         let (content, _) = try fixture.store.stage(
-            over: nil, of: node.inode, account: fixture.account.id, modified: .now)
+            over: nil,
+            of: node.inode,
+            account: fixture.account.id,
+            modified: .now
+        )
         #expect(try content.write([UInt8](repeating: 1, count: 900), at: 0) == .done(offset: 0))
         #expect(try content.write([UInt8](repeating: 1, count: 200), at: 900) == .noRoom(for: 200))
         await #expect(throws: ContentError.noSpace) {
@@ -173,7 +209,11 @@ struct StagedContentTests {
         }
         let other = try fixture.file("g")
         let (second, _) = try fixture.store.stage(
-            over: nil, of: other.inode, account: fixture.account.id, modified: .now)
+            over: nil,
+            of: other.inode,
+            account: fixture.account.id,
+            modified: .now
+        )
         let store = fixture.store
         let waiter = Task { try await store.makeRoom(for: 200) }
         _ = try content.truncate(to: 100)
@@ -186,7 +226,11 @@ struct StagedContentTests {
         let fixture = try StoreFixture()
         let node = try fixture.file("f")
         let (content, _) = try fixture.store.stage(
-            over: nil, of: node.inode, account: fixture.account.id, modified: .now)
+            over: nil,
+            of: node.inode,
+            account: fixture.account.id,
+            modified: .now
+        )
         _ = try content.write([1], at: 100)
         _ = try content.truncate(to: 300)
         #expect(content.nextBoundary(from: 0, isData: true) == 100)

@@ -23,20 +23,28 @@ final class StoreFixture {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         (catalog, store) = try Self.open(folder, settings)
         account = try catalog.registerAccount(
-            name: "work", service: "fake",
-            names: NameRules(comparison: .exact, allowsDuplicates: false) { _, _, _ in nil })
+            name: "work",
+            service: "fake",
+            names: NameRules(comparison: .exact, allowsDuplicates: false) { _, _, _ in nil }
+        )
         store.setFetcher(service, for: account.id)
     }
 
     private static func open(
-        _ folder: URL, _ settings: ContentStoreSettings
+        _ folder: URL,
+        _ settings: ContentStoreSettings
     ) throws -> (Catalog, ContentStore) {
         let catalog = try Catalog(
             path: folder.appendingPathComponent("catalog.sqlite").path,
-            logger: Logger(label: "test"))
+            logger: Logger(label: "test")
+        )
         let store = try ContentStore(
-            cacheFolder: folder.path + "/cache", stateFolder: folder.path + "/state",
-            catalog: catalog, settings: settings, logger: Logger(label: "test"))
+            cacheFolder: folder.path + "/cache",
+            stateFolder: folder.path + "/state",
+            catalog: catalog,
+            settings: settings,
+            logger: Logger(label: "test")
+        )
         return (catalog, store)
     }
 
@@ -53,16 +61,22 @@ final class StoreFixture {
     }
 
     /// A content at the service, opened.
-    func remote(_ item: String, _ bytes: [UInt8], hash: ContentHash? = nil) throws -> CachedContent {
+    func remote(_ item: String, _ bytes: [UInt8], hash: ContentHash? = nil) throws -> CachedContent
+    {
         service.put(item, bytes)
         return try store.open(
-            key(item), size: Int64(bytes.count), hash: hash ?? SumHasher.hash(of: bytes))
+            key(item),
+            size: Int64(bytes.count),
+            hash: hash ?? SumHasher.hash(of: bytes)
+        )
     }
 
     func file(_ name: String) throws -> Node {
         try catalog.create(
-            NewNode(kind: .file, mode: 0o644, owner: 0, group: 0), named: name,
-            in: account.root)
+            NewNode(kind: .file, mode: 0o644, owner: 0, group: 0),
+            named: name,
+            in: account.root
+        )
     }
 
     func files(_ part: String) -> [String] {
@@ -163,7 +177,8 @@ final class FakeService: ContentFetcher {
     func export(_ item: ItemID) async throws(ProviderError) -> ByteStream {
         try await fetch(
             ContentKey(account: AccountID(0), item: item, revision: Revision("")),
-            range: 0..<Int64(state.withLock { $0.contents[item.rawValue]?.count ?? 0 }))
+            range: 0..<Int64(state.withLock { $0.contents[item.rawValue]?.count ?? 0 })
+        )
     }
 
     func makeHasher() -> any ContentHasher { SumHasher() }

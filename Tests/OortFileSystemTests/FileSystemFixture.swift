@@ -24,23 +24,39 @@ final class FileSystemFixture {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         (catalog, store, system) = try Self.open(folder, settings)
         account = try catalog.registerAccount(
-            name: "work", service: "fake", names: FakeService.traits.names)
+            name: "work",
+            service: "fake",
+            names: FakeService.traits.names
+        )
         other = try catalog.registerAccount(
-            name: "home", service: "fake", names: FakeService.traits.names)
+            name: "home",
+            service: "fake",
+            names: FakeService.traits.names
+        )
         connect()
     }
 
     private static func open(
-        _ folder: URL, _ settings: FileSystemSettings
+        _ folder: URL,
+        _ settings: FileSystemSettings
     ) throws -> (Catalog, ContentStore, CloudFileSystem) {
         let logger = Logger(label: "test")
         let catalog = try Catalog(
-            path: folder.appendingPathComponent("catalog.sqlite").path, logger: logger)
+            path: folder.appendingPathComponent("catalog.sqlite").path,
+            logger: logger
+        )
         let store = try ContentStore(
-            cacheFolder: folder.path + "/cache", stateFolder: folder.path + "/state",
-            catalog: catalog, logger: logger)
+            cacheFolder: folder.path + "/cache",
+            stateFolder: folder.path + "/state",
+            catalog: catalog,
+            logger: logger
+        )
         let system = CloudFileSystem(
-            catalog: catalog, store: store, settings: settings, logger: logger)
+            catalog: catalog,
+            store: store,
+            settings: settings,
+            logger: logger
+        )
         return (catalog, store, system)
     }
 
@@ -81,8 +97,12 @@ final class FakeService: ContentFetcher, FolderLister {
                 if name.contains(":") { return .refused(reason: "colon") }
                 return name.utf8.count > 200 ? .tooLong : nil
             },
-            hashAlgorithm: .sha256, largestSimpleUpload: 1 << 20, largestFile: 1 << 40,
-            uploadPartMultiple: 1, uploadPartSize: 1 << 20)
+            hashAlgorithm: .sha256,
+            largestSimpleUpload: 1 << 20,
+            largestFile: 1 << 40,
+            uploadPartMultiple: 1,
+            uploadPartSize: 1 << 20
+        )
         traits.copiesFiles = true
         traits.setsDescription = true
         return traits
@@ -137,17 +157,23 @@ extension CloudFileSystem {
     static let caller = Caller(owner: 1000, group: 1000)
     static let readWrite = OpenMode(reads: true, writes: true)
 
-    func bytes(_ handle: OortFileSystem.FileHandle, _ offset: Int64, _ count: Int) async throws -> [UInt8] {
+    func bytes(_ handle: OortFileSystem.FileHandle, _ offset: Int64, _ count: Int) async throws
+        -> [UInt8]
+    {
         switch try await read(handle, at: offset, count: count).value() {
         case .end: return []
         case .bytes(let bytes): return bytes
         case .file(let file, let range):
             return try file.read(
-                at: range.lowerBound, count: Int(range.upperBound - range.lowerBound))
+                at: range.lowerBound,
+                count: Int(range.upperBound - range.lowerBound)
+            )
         }
     }
 
-    func put(_ handle: OortFileSystem.FileHandle, _ bytes: [UInt8], at offset: Int64) async throws -> Int {
+    func put(_ handle: OortFileSystem.FileHandle, _ bytes: [UInt8], at offset: Int64) async throws
+        -> Int
+    {
         try await unsafe write(handle, bytes.span.bytes, at: offset).value()
     }
 
@@ -155,7 +181,11 @@ extension CloudFileSystem {
         -> (Entry, Opened)
     {
         try await create(
-            name, in: folder, permissions: 0o644, caller: Self.caller, mode: mode,
+            name,
+            in: folder,
+            permissions: 0o644,
+            caller: Self.caller,
+            mode: mode,
             isExclusive: false
         ).value()
     }

@@ -37,7 +37,9 @@ struct ModelTests {
             try #require(try fixture.catalog.node(atPath: ["work"] + path)).inode
         }
         func same(
-            _ step: Int, _ what: String, _ real: () async throws(FileSystemError) -> Void,
+            _ step: Int,
+            _ what: String,
+            _ real: () async throws(FileSystemError) -> Void,
             _ model: () throws(FileSystemError) -> Void
         ) async {
             var realError: FileSystemError?
@@ -61,7 +63,10 @@ struct ModelTests {
             case 0, 1:
                 await same(step, "mkdir \(path) \(name)") { () async throws(FileSystemError) in
                     _ = try await fixture.system.makeFolder(
-                        name, in: folder, permissions: 0o755, caller: CloudFileSystem.caller
+                        name,
+                        in: folder,
+                        permissions: 0o755,
+                        caller: CloudFileSystem.caller
                     ).value()
                 } _: { () throws(FileSystemError) in
                     try tree.make(name, entry, isFolder: true)
@@ -71,8 +76,12 @@ struct ModelTests {
                 var handle: FileHandle?
                 await same(step, "create \(path) \(name)") { () async throws(FileSystemError) in
                     handle = try await fixture.system.create(
-                        name, in: folder, permissions: 0o600, caller: CloudFileSystem.caller,
-                        mode: CloudFileSystem.readWrite, isExclusive: true
+                        name,
+                        in: folder,
+                        permissions: 0o600,
+                        caller: CloudFileSystem.caller,
+                        mode: CloudFileSystem.readWrite,
+                        isExclusive: true
                     ).value().1.handle
                 } _: { () throws(FileSystemError) in
                     try tree.make(name, entry, isFolder: false)
@@ -83,33 +92,48 @@ struct ModelTests {
             case 5:
                 await same(step, "unlink \(path) \(name)") { () async throws(FileSystemError) in
                     try await fixture.system.unlink(name, in: folder).value()
-                } _: { () throws(FileSystemError) in try tree.unlink(name, entry) }
+                } _: { () throws(FileSystemError) in
+                    try tree.unlink(name, entry)
+                }
             case 6:
                 await same(step, "rmdir \(path) \(name)") { () async throws(FileSystemError) in
                     try await fixture.system.removeFolder(name, in: folder).value()
-                } _: { () throws(FileSystemError) in try tree.removeFolder(name, entry) }
+                } _: { () throws(FileSystemError) in
+                    try tree.removeFolder(name, entry)
+                }
             case 7, 8:
                 let mode = [RenameMode.replace, .noReplace, .exchange].randomElement(using: &random)
                 let newFolder = try inode(target)
                 await same(step, "rename \(path) \(name) \(target) \(newName) \(mode as Any)") {
                     () async throws(FileSystemError) in
                     try await fixture.system.rename(
-                        name, in: folder, to: newName, in: newFolder, mode: mode ?? .replace
+                        name,
+                        in: folder,
+                        to: newName,
+                        in: newFolder,
+                        mode: mode ?? .replace
                     ).value()
                 } _: { () throws(FileSystemError) in
                     try tree.rename(
-                        name, entry, newName, targetEntry, isExclusive: mode == .noReplace,
-                        exchanges: mode == .exchange)
+                        name,
+                        entry,
+                        newName,
+                        targetEntry,
+                        isExclusive: mode == .noReplace,
+                        exchanges: mode == .exchange
+                    )
                 }
             case 9, 10, 11:
                 guard let one = open.randomElement(using: &random) else { continue }
                 let offset = Int.random(in: 0..<20_000, using: &random)
                 let bytes = [UInt8](
                     repeating: UInt8(truncatingIfNeeded: step),
-                    count: Int.random(in: 1..<9_000, using: &random))
+                    count: Int.random(in: 1..<9_000, using: &random)
+                )
                 #expect(
                     try await fixture.system.put(one.handle, bytes, at: Int64(offset))
-                        == bytes.count)
+                        == bytes.count
+                )
                 tree.write(one.entry, bytes, at: offset)
             case 12:
                 guard let one = open.randomElement(using: &random) else { continue }
@@ -118,14 +142,17 @@ struct ModelTests {
                 let expected = Array(one.entry.bytes.dropFirst(offset).prefix(count))
                 #expect(
                     try await fixture.system.bytes(one.handle, Int64(offset), count) == expected,
-                    "seed \(seed), step \(step)")
+                    "seed \(seed), step \(step)"
+                )
             case 13:
                 guard let file = tree.entry(path + [name]), !file.isFolder else { continue }
                 let size = Int.random(in: 0..<15_000, using: &random)
                 var setting = AttributeSetting()
                 setting.size = Int64(size)
                 let changed = try await fixture.system.setAttributes(
-                    setting, of: try inode(path + [name]), handle: nil
+                    setting,
+                    of: try inode(path + [name]),
+                    handle: nil
                 ).value()
                 tree.resize(file, to: size)
                 #expect(changed.attributes.size == Int64(size))
@@ -145,7 +172,10 @@ struct ModelTests {
     }
 
     private func compare(
-        _ fixture: FileSystemFixture, _ tree: ReferenceTree, seed: UInt64, step: Int
+        _ fixture: FileSystemFixture,
+        _ tree: ReferenceTree,
+        seed: UInt64,
+        step: Int
     ) async throws {
         func compare(_ inode: Inode, _ entry: ReferenceTree.Entry) async throws {
             let listed = try await fixture.system.list(inode, after: 0, limit: 1000).value()
@@ -162,10 +192,14 @@ struct ModelTests {
                 } else {
                     #expect(attributes.size == Int64(child.bytes.count))
                     let opened = try await fixture.system.open(
-                        attributes.inode, mode: OpenMode()
+                        attributes.inode,
+                        mode: OpenMode()
                     ).value()
                     let bytes = try await fixture.system.bytes(
-                        opened.handle, 0, child.bytes.count + 10)
+                        opened.handle,
+                        0,
+                        child.bytes.count + 10
+                    )
                     #expect(bytes == child.bytes, "seed \(seed), step \(step): \(found.name)")
                     fixture.system.release(opened.handle)
                 }

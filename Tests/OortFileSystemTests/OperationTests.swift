@@ -19,12 +19,18 @@ struct OperationTests {
         let (entry, opened) = try await system.make(name, in: root)
         system.release(opened.handle)
         return try fixture.catalog.setCopiedContent(
-            item: ItemID("id-\(name)"), revision: Revision(revision), hash: nil,
-            size: Int64(bytes.count), modified: .now, of: entry.attributes.inode)
+            item: ItemID("id-\(name)"),
+            revision: Revision(revision),
+            hash: nil,
+            size: Int64(bytes.count),
+            modified: .now,
+            of: entry.attributes.inode
+        )
     }
 
     func fails<T: Sendable>(
-        _ error: FileSystemError, _ outcome: Outcome<T>,
+        _ error: FileSystemError,
+        _ outcome: Outcome<T>,
         _ location: SourceLocation = #_sourceLocation
     ) async {
         await #expect(throws: error, sourceLocation: location) { _ = try await outcome.value() }
@@ -35,10 +41,14 @@ struct OperationTests {
         #expect(try await system.names(.root).sorted() == ["home", "work"])
         let caller = CloudFileSystem.caller
         await fails(
-            .readOnly, system.makeFolder("x", in: .root, permissions: 0o755, caller: caller))
+            .readOnly,
+            system.makeFolder("x", in: .root, permissions: 0o755, caller: caller)
+        )
         await fails(.readOnly, system.removeFolder("work", in: .root))
         await fails(
-            .readOnly, system.rename("work", in: .root, to: "w", in: .root, mode: .replace))
+            .readOnly,
+            system.rename("work", in: .root, to: "w", in: .root, mode: .replace)
+        )
         await fails(.notFound, system.lookup("none", in: .root))
     }
 
@@ -47,28 +57,43 @@ struct OperationTests {
         let caller = CloudFileSystem.caller
         await fails(
             .nameRefused(reason: "colon"),
-            system.makeFolder("a:b", in: root, permissions: 0o755, caller: caller))
+            system.makeFolder("a:b", in: root, permissions: 0o755, caller: caller)
+        )
         await fails(
             .nameTooLong,
             system.makeFolder(
-                String(repeating: "x", count: 220), in: root, permissions: 0o755,
-                caller: caller))
+                String(repeating: "x", count: 220),
+                in: root,
+                permissions: 0o755,
+                caller: caller
+            )
+        )
         await fails(
-            .nameTooLong, system.lookup(String(repeating: "x", count: 256), in: root))
+            .nameTooLong,
+            system.lookup(String(repeating: "x", count: 256), in: root)
+        )
         // A pipe is known to this machine only, and so may be called what it likes.
         let pipe = try await system.makeSpecial(
-            "a:b", kind: .fifo, in: root, permissions: 0o600, caller: caller
+            "a:b",
+            kind: .fifo,
+            in: root,
+            permissions: 0o600,
+            caller: caller
         ).value()
         #expect(pipe.attributes.kind == .fifo)
         await fails(
             .notPermitted,
-            system.makeSpecial("d", kind: .device, in: root, permissions: 0, caller: caller))
+            system.makeSpecial("d", kind: .device, in: root, permissions: 0, caller: caller)
+        )
     }
 
     @Test("where case does not count, the kernel remembers an item under its own name only")
     func cases() async throws {
         _ = try await system.makeFolder(
-            "Foo", in: root, permissions: 0o755, caller: CloudFileSystem.caller
+            "Foo",
+            in: root,
+            permissions: 0o755,
+            caller: CloudFileSystem.caller
         ).value()
         let own = try await system.lookup("Foo", in: root).value()
         let other = try await system.lookup("fOO", in: root).value()
@@ -119,8 +144,13 @@ struct OperationTests {
         #expect(try await system.bytes(old.handle, 0, 10) == [1, 2, 3])
         fixture.service.contents.withLock { $0["id-f"] = [4, 5] }
         _ = try fixture.catalog.setCopiedContent(
-            item: ItemID("id-f"), revision: Revision("2"), hash: nil, size: 2, modified: .now,
-            of: node.inode)
+            item: ItemID("id-f"),
+            revision: Revision("2"),
+            hash: nil,
+            size: 2,
+            modified: .now,
+            of: node.inode
+        )
         let new = try await system.open(node.inode, mode: OpenMode()).value()
         #expect(!new.keepsCache)
         #expect(try await system.bytes(new.handle, 0, 10) == [4, 5])
@@ -176,7 +206,8 @@ struct OperationTests {
         _ = try await system.put(opened.handle, [9], at: 1)
         #expect(try await system.bytes(opened.handle, 0, 9) == [1, 9, 3])
         let attributes = try await system.attributes(
-            of: entry.attributes.inode, handle: opened.handle
+            of: entry.attributes.inode,
+            handle: opened.handle
         ).value().attributes
         #expect(attributes.linkCount == 0 && attributes.size == 3)
         await fixture.store.collectGarbage()
@@ -189,13 +220,15 @@ struct OperationTests {
         let (entry, first) = try await system.make("f", in: root)
         _ = try await system.put(first.handle, [1, 2, 3], at: 0)
         let append = try await system.open(
-            entry.attributes.inode, mode: OpenMode(reads: false, writes: true, appends: true)
+            entry.attributes.inode,
+            mode: OpenMode(reads: false, writes: true, appends: true)
         ).value()
         _ = try await system.put(append.handle, [4], at: 0)
         #expect(try await system.bytes(first.handle, 0, 9) == [1, 2, 3, 4])
         await fails(.badHandle, system.read(append.handle, at: 0, count: 1))
         let cut = try await system.open(
-            entry.attributes.inode, mode: OpenMode(writes: true, truncates: true)
+            entry.attributes.inode,
+            mode: OpenMode(writes: true, truncates: true)
         ).value()
         #expect(!cut.keepsCache)
         #expect(try await system.bytes(first.handle, 0, 9) == [])
@@ -209,29 +242,49 @@ struct OperationTests {
         fixture.service.isOffline.withLock { $0 = true }
         #expect(
             try await system.copyRange(
-                from: from.handle, at: 0, to: to.handle, at: 0, count: 1 << 30
-            ).value() == 3)
+                from: from.handle,
+                at: 0,
+                to: to.handle,
+                at: 0,
+                count: 1 << 30
+            ).value() == 3
+        )
         #expect(
             try fixture.catalog.node(entry.attributes.inode).content
-                == .revision(item: ItemID("id-f"), Revision("1")))
+                == .revision(item: ItemID("id-f"), Revision("1"))
+        )
         fixture.service.isOffline.withLock { $0 = false }
         #expect(try await system.bytes(to.handle, 0, 9) == [1, 2, 3])
         #expect(
             try await system.copyRange(
-                from: from.handle, at: 1, to: to.handle, at: 3, count: 100
-            ).value() == 2)
+                from: from.handle,
+                at: 1,
+                to: to.handle,
+                at: 3,
+                count: 100
+            ).value() == 2
+        )
         #expect(try await system.bytes(to.handle, 0, 9) == [1, 2, 3, 2, 3])
         let (_, elsewhere) = try await system.make("g", in: fixture.other.root)
         await fails(
             .otherAccount,
             system.copyRange(
-                from: from.handle, at: 0, to: elsewhere.handle, at: 0, count: 3))
+                from: from.handle,
+                at: 0,
+                to: elsewhere.handle,
+                at: 0,
+                count: 3
+            )
+        )
     }
 
     @Test("links: any target, a link file's text, a shortcut's relative path; hard ones never")
     func links() async throws {
         let link = try await system.makeLink(
-            "l", to: "../any where", in: root, caller: CloudFileSystem.caller
+            "l",
+            to: "../any where",
+            in: root,
+            caller: CloudFileSystem.caller
         ).value()
         #expect(try await system.readLink(link.attributes.inode).value() == "../any where")
         #expect(link.attributes.size == 12 && link.attributes.kind == .symlink)
@@ -245,23 +298,33 @@ struct OperationTests {
         await fails(.notSupported, system.extendedAttribute("security.capability", of: inode))
         await fails(.noAttribute, system.extendedAttribute("user.a", of: inode))
         try await system.setExtendedAttribute(
-            "user.a", to: [1, 0, 255], of: inode, mustExist: nil
+            "user.a",
+            to: [1, 0, 255],
+            of: inode,
+            mustExist: nil
         ).value()
         #expect(try await system.extendedAttribute("user.a", of: inode).value() == [1, 0, 255])
         await fails(
-            .exists, system.setExtendedAttribute("user.a", to: [], of: inode, mustExist: false))
+            .exists,
+            system.setExtendedAttribute("user.a", to: [], of: inode, mustExist: false)
+        )
         await fails(
             .noAttribute,
-            system.setExtendedAttribute("user.b", to: [], of: inode, mustExist: true))
+            system.setExtendedAttribute("user.b", to: [], of: inode, mustExist: true)
+        )
         let status = try await system.extendedAttribute("user.oort.status", of: inode).value()
         #expect(status == Array("pending".utf8))
         let path = try await system.extendedAttribute("user.oort.path", of: inode).value()
         #expect(path == Array("/f".utf8))
         await fails(
             .notSupported,
-            system.setExtendedAttribute("user.oort.id", to: [1], of: inode, mustExist: nil))
+            system.setExtendedAttribute("user.oort.id", to: [1], of: inode, mustExist: nil)
+        )
         try await system.setExtendedAttribute(
-            "user.oort.description", to: Array("hello".utf8), of: inode, mustExist: nil
+            "user.oort.description",
+            to: Array("hello".utf8),
+            of: inode,
+            mustExist: nil
         ).value()
         #expect(try fixture.catalog.node(inode).itemDescription == "hello")
         let names = try await system.extendedAttributes(of: inode).value()
@@ -280,9 +343,12 @@ struct OperationTests {
         try await system.allocate(opened.handle, range: 0..<5000, extends: true).value()
         #expect(
             try await system.attributes(of: entry.attributes.inode, handle: nil).value()
-                .attributes.size == 5000)
+                .attributes.size == 5000
+        )
         await fails(
-            .notSupported, system.allocate(opened.handle, range: 0..<9, extends: false))
+            .notSupported,
+            system.allocate(opened.handle, range: 0..<9, extends: false)
+        )
     }
 
     @Test("a changed or given away file loses its set-user-ID and set-group-ID bits")
@@ -291,7 +357,8 @@ struct OperationTests {
         let inode = entry.attributes.inode
         let told = Mutex<[CatalogChange]>([])
         fixture.catalog.setListeners(
-            CatalogListeners(news: { news in told.withLock { $0 += news } }))
+            CatalogListeners(news: { news in told.withLock { $0 += news } })
+        )
         func mode() async throws -> UInt16 {
             try await system.attributes(of: inode, handle: nil).value().attributes.mode
         }
@@ -312,7 +379,8 @@ struct OperationTests {
         #expect(try await set { $0.owner = 7 } == 0o2644)
         #expect(try await set { $0.mode = 0o4700 } == 0o4700)
         let cut = try await system.open(
-            inode, mode: OpenMode(writes: true, truncates: true)
+            inode,
+            mode: OpenMode(writes: true, truncates: true)
         ).value()
         #expect(try await mode() == 0o700)
         system.release(cut.handle)
@@ -325,56 +393,85 @@ struct OperationTests {
         let rootID = ItemID("root")
         try fixture.catalog.setIdentity(
             AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: rootID),
-            of: fixture.account.id)
+            of: fixture.account.id
+        )
         var remote = Item(
-            id: ItemID("full"), kind: .folder, fileName: "full", parentID: rootID)
+            id: ItemID("full"),
+            kind: .folder,
+            fileName: "full",
+            parentID: rootID
+        )
         remote.serverModifiedTime = Timestamp(seconds: 1)
         _ = try await fixture.catalog.apply(
-            Observations(changes: [.changed(remote)]), to: fixture.account.id)
+            Observations(changes: [.changed(remote)]),
+            to: fixture.account.id
+        )
         let full = try await system.lookup("full", in: root).value().attributes.inode
         _ = try await system.makeFolder(
-            "new", in: root, permissions: 0o755, caller: CloudFileSystem.caller
+            "new",
+            in: root,
+            permissions: 0o755,
+            caller: CloudFileSystem.caller
         ).value()
         fixture.service.isOffline.withLock { $0 = true }
         await fails(
             .offline,
-            system.rename("new", in: root, to: "full", in: root, mode: .replace))
+            system.rename("new", in: root, to: "full", in: root, mode: .replace)
+        )
         await fails(.offline, system.removeFolder("full", in: root))
         fixture.service.isOffline.withLock { $0 = false }
         #expect(!fixture.service.listings.withLock { $0.contains(full) })
-        fixture.service.children.withLock { [catalog = fixture.catalog, account = fixture.account] in
+        fixture.service.children.withLock {
+            [catalog = fixture.catalog, account = fixture.account] in
             $0[full] = {
                 var child = Item(
-                    id: ItemID("child"), kind: .folder, fileName: "child",
-                    parentID: ItemID("full"))
+                    id: ItemID("child"),
+                    kind: .folder,
+                    fileName: "child",
+                    parentID: ItemID("full")
+                )
                 child.serverModifiedTime = Timestamp(seconds: 1)
                 _ = try? await catalog.apply(
-                    Observations(changes: [.changed(child)]), to: account.id)
+                    Observations(changes: [.changed(child)]),
+                    to: account.id
+                )
             }
         }
         await fails(
             .notEmpty,
-            system.rename("new", in: root, to: "full", in: root, mode: .replace))
+            system.rename("new", in: root, to: "full", in: root, mode: .replace)
+        )
         await fails(.notEmpty, system.removeFolder("full", in: root))
     }
 
-    @Test("a shortcut waits for its target while the account is enumerated, then says that it has none")
+    @Test(
+        "a shortcut waits for its target while the account is enumerated, then says that it has none"
+    )
     func shortcuts() async throws {
         let catalog = fixture.catalog
         let rootID = ItemID("root")
         try catalog.setIdentity(
             AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: rootID),
-            of: fixture.account.id)
+            of: fixture.account.id
+        )
         func shortcut(_ name: String, to target: String) -> Change {
             var item = Item(
-                id: ItemID("s-\(name)"), kind: .shortcut, fileName: name, parentID: rootID)
+                id: ItemID("s-\(name)"),
+                kind: .shortcut,
+                fileName: name,
+                parentID: rootID
+            )
             item.serverModifiedTime = Timestamp(seconds: 1)
             item.shortcutTarget = ItemID(target)
             return .changed(item)
         }
         func folder(_ name: String) -> Change {
             var item = Item(
-                id: ItemID(name), kind: .folder, fileName: name, parentID: rootID)
+                id: ItemID(name),
+                kind: .folder,
+                fileName: name,
+                parentID: rootID
+            )
             item.serverModifiedTime = Timestamp(seconds: 1)
             return .changed(item)
         }
@@ -409,16 +506,23 @@ struct OperationTests {
         let rootID = ItemID("root")
         try catalog.setIdentity(
             AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: rootID),
-            of: fixture.account.id)
+            of: fixture.account.id
+        )
         var item = Item(
-            id: ItemID("doc"), kind: .nativeDocument, fileName: "Plan", parentID: rootID)
+            id: ItemID("doc"),
+            kind: .nativeDocument,
+            fileName: "Plan",
+            parentID: rootID
+        )
         item.clientModifiedTime = Timestamp(seconds: 1)
         item.exports = ["docx", "pdf", "odt"].map {
             ExportFormat(mimeType: "x/\($0)", fileExtension: $0)
         }
         catalog.setExportPreference(ExportPreference(["docx": "odt"]), of: fixture.account.id)
         _ = try await catalog.apply(
-            Observations(changes: [.changed(item)]), to: fixture.account.id)
+            Observations(changes: [.changed(item)]),
+            to: fixture.account.id
+        )
         try await fixture.know()
         fixture.service.contents.withLock { $0["doc"] = [1, 2, 3] }
         let entry = try await system.lookup("Plan.odt", in: root).value()
@@ -444,7 +548,8 @@ struct OperationTests {
         let rootID = ItemID("oort:root")
         try catalog.setIdentity(
             AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: rootID),
-            of: fixture.account.id)
+            of: fixture.account.id
+        )
         var item = Item(id: ItemID("i"), kind: .file, fileName: "f", parentID: rootID)
         item.originalFileName = "o"
         item.description = "d"
@@ -459,7 +564,9 @@ struct OperationTests {
         item.version = "v"
         item.contentHash = ContentHash(algorithm: .md5, value: "h")
         _ = try await catalog.apply(
-            Observations(changes: [.changed(item)]), to: fixture.account.id)
+            Observations(changes: [.changed(item)]),
+            to: fixture.account.id
+        )
         try await fixture.know()
         let inode = try await system.lookup("f", in: root).value().attributes.inode
         var found: [String: String] = [:]
@@ -476,7 +583,8 @@ struct OperationTests {
             "permissions": "read,write,delete,share", "status": "synced",
         ]
         #expect(
-            found == Dictionary(uniqueKeysWithValues: expected.map { ("user.oort." + $0, $1) }))
+            found == Dictionary(uniqueKeysWithValues: expected.map { ("user.oort." + $0, $1) })
+        )
     }
 
     @Test("without a quota the room is what can be written here at once")
@@ -510,13 +618,17 @@ struct OperationTests {
         let caller = CloudFileSystem.caller
         await fails(
             .readOnly,
-            fixture.system.makeFolder("x", in: root, permissions: 0o755, caller: caller))
+            fixture.system.makeFolder("x", in: root, permissions: 0o755, caller: caller)
+        )
         await fails(.readOnly, fixture.system.unlink("x", in: root))
         await fails(
-            .readOnly, fixture.system.setAttributes(AttributeSetting(), of: root, handle: nil))
+            .readOnly,
+            fixture.system.setAttributes(AttributeSetting(), of: root, handle: nil)
+        )
         await fails(
             .readOnly,
-            fixture.system.setExtendedAttribute("user.a", to: [], of: root, mustExist: nil))
+            fixture.system.setExtendedAttribute("user.a", to: [], of: root, mustExist: nil)
+        )
     }
 
     @Test("a waiting operation ends when its caller gives up, and at its limit")
@@ -525,9 +637,14 @@ struct OperationTests {
         settings.waitLimit = .milliseconds(50)
         let fixture = try FileSystemFixture(settings: settings)
         fixture.system.connect(
-            fixture.account.id, traits: FakeService.traits, lister: EndlessLister())
+            fixture.account.id,
+            traits: FakeService.traits,
+            lister: EndlessLister()
+        )
         await fails(
-            .timedOut, fixture.system.list(fixture.account.root, after: 0, limit: 1))
+            .timedOut,
+            fixture.system.list(fixture.account.root, after: 0, limit: 1)
+        )
     }
 
     private struct EndlessLister: FolderLister {

@@ -66,7 +66,11 @@ final class ReferenceTree {
     }
 
     func rename(
-        _ name: String, _ folder: Entry, _ newName: String, _ target: Entry, isExclusive: Bool,
+        _ name: String,
+        _ folder: Entry,
+        _ newName: String,
+        _ target: Entry,
+        isExclusive: Bool,
         exchanges: Bool
     ) throws(FileSystemError) {
         let key = name.lowercased()

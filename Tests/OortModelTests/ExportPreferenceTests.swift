@@ -15,7 +15,8 @@ struct ExportPreferenceTests {
         // Ordered twice is ordered once.
         #expect(preference.ordered(ordered) == ordered)
         #expect(
-            preference.ordered(Self.formats("pptx", "pdf")) == Self.formats("pptx", "pdf"))
+            preference.ordered(Self.formats("pptx", "pdf")) == Self.formats("pptx", "pdf")
+        )
         #expect(preference.ordered(Self.formats("xlsx", "csv")) == Self.formats("xlsx", "csv"))
         #expect(preference.ordered([]).isEmpty)
     }
