@@ -1,8 +1,10 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// The services that Oort speaks to. Adding one: a folder `Sources/Oort<Service>`, its name here,
-/// and one registration line in `Sources/oort/Services.swift`.
+/// The services that Oort speaks to.
+///
+/// Adding one: a folder `Sources/Oort<Service>`, its name here, and one registration line in
+/// `Sources/oort/Services.swift`.
 let services = ["Dropbox", "GoogleDrive", "OneDrive"]
 
 let strict: [SwiftSetting] = [
@@ -16,14 +18,18 @@ let strict: [SwiftSetting] = [
 ]
 
 let argumentParser = Target.Dependency.product(
-    name: "ArgumentParser", package: "swift-argument-parser")
+    name: "ArgumentParser",
+    package: "swift-argument-parser"
+)
 let collections = Target.Dependency.product(name: "Collections", package: "swift-collections")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let flyingFox = Target.Dependency.product(name: "FlyingFox", package: "FlyingFox")
 let flyingSocks = Target.Dependency.product(name: "FlyingSocks", package: "FlyingFox")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let lifecycle = Target.Dependency.product(
-    name: "ServiceLifecycle", package: "swift-service-lifecycle")
+    name: "ServiceLifecycle",
+    package: "swift-service-lifecycle"
+)
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let toml = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
@@ -56,9 +62,15 @@ let package = Package(
     targets: [
         // C libraries.
         .systemLibrary(
-            name: "CFUSE", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
+            name: "CFUSE",
+            pkgConfig: "fuse3",
+            providers: [.apt(["libfuse3-dev"])]
+        ),
         .systemLibrary(
-            name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+            name: "CCurl",
+            pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"])]
+        ),
 
         // The left column: from the kernel down to the catalog.
         module("SwiftFUSE", ["CFUSE", logging]),
@@ -68,16 +80,19 @@ let package = Package(
         module("OortContentStore", ["OortModel", "OortCatalog", logging, system]),
         module(
             "OortSync",
-            ["OortModel", "OortPlanner", "OortCatalog", "OortContentStore", collections, logging]),
+            ["OortModel", "OortPlanner", "OortCatalog", "OortContentStore", collections, logging]
+        ),
         module(
             "OortFileSystem",
-            ["OortModel", "OortCatalog", "OortContentStore", logging]),
+            ["OortModel", "OortCatalog", "OortContentStore", logging]
+        ),
         module(
             "OortFUSE",
             [
                 "SwiftFUSE", "OortFileSystem", "OortContentStore", "OortCatalog", "OortModel",
                 logging,
-            ]),
+            ]
+        ),
 
         // The right column: from the services down to HTTP.
         module("OortTransport", ["CCurl", "OortModel", collections, logging]),
@@ -94,7 +109,10 @@ let package = Package(
 
             // The simulated services for tests in other languages.
             .executableTarget(
-                name: "oort-simulate", dependencies: ["OortSimulators"], swiftSettings: strict),
+                name: "oort-simulate",
+                dependencies: ["OortSimulators"],
+                swiftSettings: strict
+            ),
 
             // Where the two columns meet.
             .executableTarget(
@@ -104,30 +122,46 @@ let package = Package(
                     "OortFUSE", "SwiftFUSE", "OortTransport", "OortSignIn", "OortSimulators",
                     argumentParser, flyingFox, flyingSocks, lifecycle, logging, system, toml,
                 ] + services.map { .init(stringLiteral: "Oort\($0)") },
-                swiftSettings: strict),
+                swiftSettings: strict
+            ),
 
             tests("SwiftFUSETests", ["SwiftFUSE", "MountTesting"]),
             tests(
                 "OortCommandTests",
-                ["oort", "OortSignIn", "OortSimulators", argumentParser, logging, lifecycle]),
+                ["oort", "OortSignIn", "OortSimulators", argumentParser, logging, lifecycle]
+            ),
             tests("OortModelTests", ["OortModel"]),
             tests("OortPlannerTests", ["OortPlanner", "OortModel"]),
             tests("OortCatalogTests", ["OortCatalog", "OortModel", grdb, logging]),
-            tests("OortContentStoreTests", ["OortContentStore", "OortCatalog", "OortModel", logging]),
-            tests("OortSyncTests", ["OortSync", "OortCatalog", "OortContentStore", "OortPlanner", "OortModel"]),
-            tests("OortFileSystemTests", ["OortFileSystem", "OortCatalog", "OortContentStore", "OortModel", logging]),
+            tests(
+                "OortContentStoreTests",
+                ["OortContentStore", "OortCatalog", "OortModel", logging]
+            ),
+            tests(
+                "OortSyncTests",
+                ["OortSync", "OortCatalog", "OortContentStore", "OortPlanner", "OortModel"]
+            ),
+            tests(
+                "OortFileSystemTests",
+                ["OortFileSystem", "OortCatalog", "OortContentStore", "OortModel", logging]
+            ),
             tests(
                 "OortFUSETests",
                 [
                     "OortFUSE", "SwiftFUSE", "OortFileSystem", "OortContentStore", "OortCatalog",
                     "OortModel", "MountTesting", logging,
-                ]),
+                ]
+            ),
             tests("OortTransportTests", ["OortTransport", "OortModel", flyingFox, logging]),
-            tests("OortSignInTests", ["OortSignIn", "OortTransport", "OortModel", crypto, flyingFox, logging]),
+            tests(
+                "OortSignInTests",
+                ["OortSignIn", "OortTransport", "OortModel", crypto, flyingFox, logging]
+            ),
             tests("OortSimulatorsTests", ["OortSimulators", "OortModel", "OortTransport"]),
             tests(
                 "OortProviderTests",
                 ["OortModel", "OortTransport", "OortSignIn", "OortSimulators", "OortTesting"]
-                    + services.map { .init(stringLiteral: "Oort\($0)") }),
+                    + services.map { .init(stringLiteral: "Oort\($0)") }
+            ),
         ]
 )

@@ -12,7 +12,10 @@ struct AccountNameRules: Hashable, Sendable {
 
     /// For the mount's root: account names.
     static let root = AccountNameRules(
-        comparison: .exact, allowsDuplicates: false, allowsSlash: false)
+        comparison: .exact,
+        allowsDuplicates: false,
+        allowsSlash: false
+    )
 }
 
 extension NameRules.Comparison {

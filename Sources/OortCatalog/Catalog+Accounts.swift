@@ -12,7 +12,8 @@ extension Catalog {
     public func accounts() throws(CatalogError) -> [Account] {
         try read { database in
             try Row.fetchAll(
-                database, sql: "SELECT \(Self.accountColumns) FROM account ORDER BY name"
+                database,
+                sql: "SELECT \(Self.accountColumns) FROM account ORDER BY name"
             ).map(Self.account)
         }
     }
@@ -35,17 +36,22 @@ extension Catalog {
     ///
     /// - Throws: `.exists` when the name belongs to an account of another service.
     public func registerAccount(
-        name: String, service: String, names: NameRules
+        name: String,
+        service: String,
+        names: NameRules
     ) throws(CatalogError) -> Account {
         let rules = AccountNameRules(
-            comparison: names.comparison, allowsDuplicates: names.allowsDuplicates,
-            allowsSlash: names.refusal("a/b", .file, 1) == nil)
+            comparison: names.comparison,
+            allowsDuplicates: names.allowsDuplicates,
+            allowsSlash: names.refusal("a/b", .file, 1) == nil
+        )
         let account = try mutate { transaction in
             let database = transaction.database
             if let row = try Row.fetchOne(
-                database, sql: "SELECT \(Self.accountColumns) FROM account WHERE name = ?",
-                arguments: [name])
-            {
+                database,
+                sql: "SELECT \(Self.accountColumns) FROM account WHERE name = ?",
+                arguments: [name]
+            ) {
                 let account = Self.account(row)
                 guard account.service == service else { throw CatalogError.exists }
                 return account
@@ -59,7 +65,8 @@ extension Catalog {
                 arguments: [
                     name, service, rules.comparison.column, rules.allowsDuplicates,
                     rules.allowsSlash,
-                ])
+                ]
+            )
             let id = AccountID(database.lastInsertedRowID)
             let now = Timestamp.now
             try database.execute(
@@ -71,15 +78,22 @@ extension Catalog {
                 arguments: [
                     id.rawValue, name, name, now.seconds, now.nanoseconds, now.seconds,
                     now.nanoseconds,
-                ])
+                ]
+            )
             let root = Inode(column: database.lastInsertedRowID)
             try database.execute(
                 sql: "UPDATE account SET root = ? WHERE id = ?",
-                arguments: [root.column, id.rawValue])
+                arguments: [root.column, id.rawValue]
+            )
             transaction.effects.news.append(.entryAdded(parent: .root, name: name))
             return Account(
-                id: id, name: name, service: service, root: root, isEnumerated: false,
-                enumeration: 0)
+                id: id,
+                name: name,
+                service: service,
+                root: root,
+                isEnumerated: false,
+                enumeration: 0
+            )
         }
         self.rules.withLock { $0[account.id] = rules }
         return account
@@ -92,28 +106,35 @@ extension Catalog {
             let database = transaction.database
             guard
                 let row = try Row.fetchOne(
-                    database, sql: "SELECT \(Self.accountColumns) FROM account WHERE id = ?",
-                    arguments: [id.rawValue])
+                    database,
+                    sql: "SELECT \(Self.accountColumns) FROM account WHERE id = ?",
+                    arguments: [id.rawValue]
+                )
             else { throw CatalogError.noAccount }
             let account = Self.account(row)
             try database.execute(
                 sql: "DELETE FROM xattr WHERE inode IN (SELECT inode FROM node WHERE account = ?)",
-                arguments: [id.rawValue])
+                arguments: [id.rawValue]
+            )
             for table in ["motion", "conflict", "node"] {
                 try database.execute(
-                    sql: "DELETE FROM \(table) WHERE account = ?", arguments: [id.rawValue])
+                    sql: "DELETE FROM \(table) WHERE account = ?",
+                    arguments: [id.rawValue]
+                )
             }
             try database.execute(sql: "DELETE FROM account WHERE id = ?", arguments: [id.rawValue])
             transaction.effects.touchesAll = true
             transaction.effects.news.append(
-                .entryRemoved(parent: .root, name: account.name, child: account.root))
+                .entryRemoved(parent: .root, name: account.name, child: account.root)
+            )
         }
         rules.withLock { $0[id] = nil }
     }
 
     /// Keeps whose account it is, and the id of its root folder.
     public func setIdentity(
-        _ identity: AccountIdentity, of id: AccountID
+        _ identity: AccountIdentity,
+        of id: AccountID
     ) throws(CatalogError) {
         try mutate { transaction in
             try transaction.database.execute(
@@ -124,13 +145,15 @@ extension Catalog {
                 arguments: [
                     identity.id, identity.displayName, identity.email, identity.rootID.rawValue,
                     id.rawValue,
-                ])
+                ]
+            )
             try transaction.database.execute(
                 sql: """
                     UPDATE node SET remote_id = ?
                     WHERE inode = (SELECT root FROM account WHERE id = ?)
                     """,
-                arguments: [identity.rootID.rawValue, id.rawValue])
+                arguments: [identity.rootID.rawValue, id.rawValue]
+            )
             transaction.effects.touchesAll = true
         }
     }
@@ -140,7 +163,8 @@ extension Catalog {
         try mutate { transaction in
             try transaction.database.execute(
                 sql: "UPDATE account SET quota_used = ?, quota_total = ? WHERE id = ?",
-                arguments: [quota.used, quota.total, id.rawValue])
+                arguments: [quota.used, quota.total, id.rawValue]
+            )
         }
     }
 
@@ -149,7 +173,8 @@ extension Catalog {
         try mutate { transaction in
             try transaction.database.execute(
                 sql: "UPDATE account SET trouble = ? WHERE id = ? AND trouble IS NOT ?",
-                arguments: [trouble, id.rawValue, trouble])
+                arguments: [trouble, id.rawValue, trouble]
+            )
         }
     }
 
@@ -164,7 +189,9 @@ extension Catalog {
                     AccountID(row[0]),
                     AccountNameRules(
                         comparison: NameRules.Comparison(column: row[1]),
-                        allowsDuplicates: row[2], allowsSlash: row[3])
+                        allowsDuplicates: row[2],
+                        allowsSlash: row[3]
+                    )
                 )
             }
         }
@@ -180,16 +207,27 @@ extension Catalog {
 
     private static func account(_ row: Row) -> Account {
         Account(
-            id: AccountID(row[0]), name: row[1], service: row[2], root: Inode(column: row[3]),
-            rootID: (row[4] as String?).map { ItemID($0) }, identity: row[5],
-            displayName: row[6], email: row[7], cursor: (row[8] as String?).map { Cursor($0) },
-            isEnumerated: row[9] as Int64 != 0, enumeration: row[10],
-            quota: (row[11] as Int64?).map { Quota(used: $0, total: row[12]) }, trouble: row[13])
+            id: AccountID(row[0]),
+            name: row[1],
+            service: row[2],
+            root: Inode(column: row[3]),
+            rootID: (row[4] as String?).map { ItemID($0) },
+            identity: row[5],
+            displayName: row[6],
+            email: row[7],
+            cursor: (row[8] as String?).map { Cursor($0) },
+            isEnumerated: row[9] as Int64 != 0,
+            enumeration: row[10],
+            quota: (row[11] as Int64?).map { Quota(used: $0, total: row[12]) },
+            trouble: row[13]
+        )
     }
 }
 
 extension Statement {
-    /// The first row; nil when there is none. The statement is reset for its next use.
+    /// The first row; nil when there is none.
+    ///
+    /// The statement is reset for its next use.
     func row(_ arguments: StatementArguments) throws -> Row? {
         try Row.fetchOne(self, arguments: arguments)
     }

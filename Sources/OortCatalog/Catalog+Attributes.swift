@@ -28,9 +28,12 @@ extension Catalog {
     ///   - change: what is to change.
     ///   - inode: whose.
     ///   - tellsKernel: whether the kernel must hear of it, because it did not ask for it.
+    /// - Returns: the node afterwards.
     /// - Throws: `.notFound`.
     public func setAttributes(
-        _ change: NodeAttributes, of inode: Inode, tellsKernel: Bool = false
+        _ change: NodeAttributes,
+        of inode: Inode,
+        tellsKernel: Bool = false
     ) throws(CatalogError) -> Node {
         try mutate { transaction in
             let node = try transaction.node(inode)
@@ -62,16 +65,24 @@ extension Catalog {
     ///   - content: the staged content; a different one that the file had before is let go.
     ///   - size: its size in bytes.
     ///   - modified: the file's modified time.
+    ///   - inode: the file.
     /// - Returns: the node afterwards.
     /// - Throws: `.notFound`, `.isAFolder`.
     public func setStaged(
-        _ content: ContentID, size: Int64, modified: Timestamp, of inode: Inode
+        _ content: ContentID,
+        size: Int64,
+        modified: Timestamp,
+        of inode: Inode
     ) throws(CatalogError) -> Node {
         try mutate { transaction in
             let node = try transaction.node(inode)
             guard node.kind != .folder else { throw CatalogError.isAFolder }
             return try transaction.setStaged(
-                content, size: size, modified: modified, of: node)
+                content,
+                size: size,
+                modified: modified,
+                of: node
+            )
         }
     }
 
@@ -79,7 +90,11 @@ extension Catalog {
     ///
     /// - Throws: `.notFound`.
     public func setCopiedContent(
-        item: ItemID, revision: Revision, hash: ContentHash?, size: Int64, modified: Timestamp,
+        item: ItemID,
+        revision: Revision,
+        hash: ContentHash?,
+        size: Int64,
+        modified: Timestamp,
         of inode: Inode
     ) throws(CatalogError) -> Node {
         try mutate { transaction in
@@ -103,9 +118,13 @@ extension Catalog {
     }
 
     /// Keeps what only reading tells: a native document's size once exported, a link's target once
-    /// read. Puts nothing in motion.
+    /// read.
+    ///
+    /// Puts nothing in motion.
     public func learn(
-        size: Int64?, target: String?, of inode: Inode
+        size: Int64?,
+        target: String?,
+        of inode: Inode
     ) throws(CatalogError) {
         try mutate { transaction in
             transaction.touch(inode)
@@ -122,7 +141,8 @@ extension Catalog {
 
     /// The value of an extended attribute; nil when the node has none of this name.
     public func extendedAttribute(
-        _ name: String, of inode: Inode
+        _ name: String,
+        of inode: Inode
     ) throws(CatalogError) -> [UInt8]? {
         try read { database in
             try database.cachedStatement(
@@ -135,8 +155,10 @@ extension Catalog {
     public func extendedAttributes(of inode: Inode) throws(CatalogError) -> [String] {
         try read { database in
             try String.fetchAll(
-                database, sql: "SELECT name FROM xattr WHERE inode = ? ORDER BY name",
-                arguments: [inode.column])
+                database,
+                sql: "SELECT name FROM xattr WHERE inode = ? ORDER BY name",
+                arguments: [inode.column]
+            )
         }
     }
 
@@ -144,7 +166,9 @@ extension Catalog {
     ///
     /// - Returns: whether the node had one of this name before.
     public func setExtendedAttribute(
-        _ name: String, to value: [UInt8]?, of inode: Inode
+        _ name: String,
+        to value: [UInt8]?,
+        of inode: Inode
     ) throws(CatalogError) -> Bool {
         try mutate { transaction in
             let database = transaction.database
@@ -155,11 +179,13 @@ extension Catalog {
             if let value {
                 try database.execute(
                     sql: "INSERT OR REPLACE INTO xattr (inode, name, value) VALUES (?, ?, ?)",
-                    arguments: [inode.column, name, Data(value)])
+                    arguments: [inode.column, name, Data(value)]
+                )
             } else {
                 try database.execute(
                     sql: "DELETE FROM xattr WHERE inode = ? AND name = ?",
-                    arguments: [inode.column, name])
+                    arguments: [inode.column, name]
+                )
             }
             return had
         }

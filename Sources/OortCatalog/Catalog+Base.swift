@@ -7,7 +7,11 @@ import OortPlanner
 extension CatalogTransaction {
     /// Makes what the service said what both sides agree on.
     mutating func setBase(
-        of inode: Inode, parent: Inode, _ item: StoredItem, content: Bool, keepsNews: Bool
+        of inode: Inode,
+        parent: Inode,
+        _ item: StoredItem,
+        content: Bool,
+        keepsNews: Bool
     ) throws {
         touch(inode)
         try database.cachedStatement(
@@ -62,7 +66,8 @@ extension CatalogTransaction {
                     (SELECT enumeration FROM account WHERE id = node.account)
                 WHERE inode = ?
                 """,
-            arguments: [item.id, inode.column])
+            arguments: [item.id, inode.column]
+        )
         if try Catalog.motion(inode, database) == nil { try startMotion(try self.node(inode)) }
         try setBase(of: inode, parent: parent.inode, item, content: true, keepsNews: false)
         try takeRevision(inode, item)
@@ -71,11 +76,15 @@ extension CatalogTransaction {
     /// When the service has exactly the content that the node has, the node has its revision.
     mutating func takeRevision(_ inode: Inode, _ item: StoredItem) throws {
         let node = try node(inode)
-        guard node.kind == .file || node.kind == .symlink, let revision = item.revision else { return }
+        guard node.kind == .file || node.kind == .symlink, let revision = item.revision else {
+            return
+        }
         let stagedHash = try node.staged.flatMap { staged in
             try String.fetchOne(
-                database, sql: "SELECT hash FROM content WHERE id = ?",
-                arguments: [staged.rawValue])
+                database,
+                sql: "SELECT hash FROM content WHERE id = ?",
+                arguments: [staged.rawValue]
+            )
         }
         let hash = node.staged == nil ? node.hash?.description : stagedHash
         let isEmpty = node.staged == nil && node.revision == nil && node.kind == .file
@@ -88,17 +97,20 @@ extension CatalogTransaction {
                 UPDATE node SET staged = NULL, content_item = NULL, revision = ?, hash = ?
                 WHERE inode = ?
                 """,
-            arguments: [revision, item.hash, inode.column])
+            arguments: [revision, item.hash, inode.column]
+        )
     }
 
     /// Everything that lies in the second folder at the service lies in the first from now on.
     mutating func reparent(_ old: Inode, to new: Inode, in account: AccountID) throws {
         try database.execute(
             sql: "UPDATE motion SET synced_parent = ? WHERE synced_parent = ?",
-            arguments: [new.column, old.column])
+            arguments: [new.column, old.column]
+        )
         try database.execute(
             sql: "UPDATE OR IGNORE node SET parent = ? WHERE parent = ?",
-            arguments: [new.column, old.column])
+            arguments: [new.column, old.column]
+        )
         effects.touchesAll = true
     }
 
@@ -113,11 +125,13 @@ extension CatalogTransaction {
         // Out of the way, since ids are unique.
         try database.execute(
             sql: "UPDATE node SET remote_id = NULL WHERE inode IN (?, ?)",
-            arguments: [one.column, other.column])
+            arguments: [one.column, other.column]
+        )
         for (inode, id) in [(one, second.remoteID), (other, first.remoteID)] {
             try database.execute(
                 sql: "UPDATE node SET remote_id = ? WHERE inode = ?",
-                arguments: [id?.rawValue, inode.column])
+                arguments: [id?.rawValue, inode.column]
+            )
         }
         let columns = """
             synced_parent, synced_name, synced_revision, synced_hash, synced_size, \
@@ -131,7 +145,8 @@ extension CatalogTransaction {
                     INSERT INTO motion (inode, account, changed_ms, \(columns))
                     SELECT ?, account, changed_ms, \(columns) FROM motion WHERE inode = ?
                     """,
-                arguments: [-source, source])
+                arguments: [-source, source]
+            )
         }
         for (inode, source) in [(one, -other.column), (other, -one.column)] {
             try database.execute(
@@ -140,18 +155,21 @@ extension CatalogTransaction {
                         (SELECT \(columns) FROM motion WHERE inode = ?)
                     WHERE inode = ?
                     """,
-                arguments: [source, inode.column])
+                arguments: [source, inode.column]
+            )
         }
         try database.execute(
             sql: "DELETE FROM motion WHERE inode IN (?, ?)",
-            arguments: [-one.column, -other.column])
+            arguments: [-one.column, -other.column]
+        )
         try database.execute(
             sql: """
                 UPDATE node SET revision =
                     (SELECT synced_revision FROM motion WHERE inode = node.inode)
                 WHERE inode = ? AND staged IS NOT NULL
                 """,
-            arguments: [other.column])
+            arguments: [other.column]
+        )
         if second.remoteID == nil, first.parent == nil { try forget(one) }
     }
 
@@ -162,21 +180,24 @@ extension CatalogTransaction {
         else { return }
         try database.execute(
             sql: "UPDATE node SET content_item = ? WHERE inode = ?",
-            arguments: [id.rawValue, node.inode.column])
+            arguments: [id.rawValue, node.inode.column]
+        )
     }
 
     /// Takes an item out of motion when nothing of it differs any longer.
     ///
-    /// - Parameter keepsAttributes: whether times and description that differ stay as they are, as
-    ///   the service does not take them.
+    /// `keepsAttributes` says whether times and description that differ stay as they are, as the
+    /// service does not take them.
     mutating func restIfClean(_ inode: Inode, keepsAttributes: Bool = false) throws {
         guard let motion = try Catalog.motion(inode, database), motion.intent == nil,
             motion.remoteState == .asSynced, let node = try Catalog.fetch(inode, database),
             let parent = node.parent, node.remoteID != nil, node.staged == nil,
             node.contentItem == nil, motion.syncedParent == parent,
-            motion.syncedName.isSameText(as: node.serviceName), node.revision == motion.syncedRevision,
+            motion.syncedName.isSameText(as: node.serviceName),
+            node.revision == motion.syncedRevision,
             keepsAttributes
-                || (node.kind == .folder || motion.syncedModified.map { $0 == node.modified } ?? true)
+                || (node.kind == .folder
+                    || motion.syncedModified.map { $0 == node.modified } ?? true)
                     && node.itemDescription ?? "" == motion.syncedDescription ?? ""
         else { return }
         touch(inode)

@@ -91,7 +91,10 @@ public struct NewStagedContent: Hashable, Sendable {
 
     /// A content of `size` bytes, over a base where one is given.
     public init(
-        baseItem: ItemID? = nil, baseRevision: Revision? = nil, baseSize: Int64 = 0, size: Int64,
+        baseItem: ItemID? = nil,
+        baseRevision: Revision? = nil,
+        baseSize: Int64 = 0,
+        size: Int64,
         origin: ContentOrigin? = nil
     ) {
         self.origin = origin
@@ -134,7 +137,9 @@ extension Catalog {
 
     /// The cached content of a revision; nil when there is none.
     public func cachedContent(
-        account: AccountID, item: ItemID, revision: Revision
+        account: AccountID,
+        item: ItemID,
+        revision: Revision
     ) throws(CatalogError) -> ContentRow? {
         try read { database in
             try database.cachedStatement(
@@ -157,7 +162,11 @@ extension Catalog {
 
     /// The number of a revision's cached content, made if there is none.
     public func insertCachedContent(
-        account: AccountID, item: ItemID, revision: Revision, size: Int64, hash: ContentHash?
+        account: AccountID,
+        item: ItemID,
+        revision: Revision,
+        size: Int64,
+        hash: ContentHash?
     ) async throws(CatalogError) -> ContentID {
         try await mutateAsync { transaction in
             let database = transaction.database
@@ -169,18 +178,22 @@ extension Catalog {
                 arguments: [
                     account.rawValue, item.rawValue, revision.rawValue, size, hash?.description,
                     Timestamp.now.milliseconds,
-                ])
+                ]
+            )
             let row = try Row.fetchOne(
                 database,
                 sql: "SELECT id FROM content WHERE account = ? AND item = ? AND revision = ?",
-                arguments: [account.rawValue, item.rawValue, revision.rawValue])
+                arguments: [account.rawValue, item.rawValue, revision.rawValue]
+            )
             guard let row else { throw CatalogError.notFound }
             return ContentID(row[0])
         }
     }
 
     /// Makes staged content, open for writing, and gives it to a file: what the user sees from now
-    /// on. One transaction.
+    /// on.
+    ///
+    /// One transaction.
     ///
     /// - Parameters:
     ///   - content: what is made.
@@ -189,9 +202,13 @@ extension Catalog {
     ///   - inode: the file; when it is forgotten already, the content belongs to none.
     ///   - prepare: makes the content's file before the transaction ends, so that there is no
     ///     staged content without one.
+    /// - Returns: the content's number and the file's node; nil when the file is forgotten.
     /// - Throws: `.isAFolder`, and what `prepare` throws as `.storage`.
     public func stage(
-        _ content: NewStagedContent, account: AccountID, modified: Timestamp, of inode: Inode,
+        _ content: NewStagedContent,
+        account: AccountID,
+        modified: Timestamp,
+        of inode: Inode,
         prepare: (ContentID) throws -> Void
     ) throws(CatalogError) -> (id: ContentID, node: Node?) {
         try mutate { transaction in
@@ -215,21 +232,34 @@ extension Catalog {
             let changed = try node.map { node in
                 if let origin = content.origin { try transaction.setOrigin(origin, of: node) }
                 return try transaction.setStaged(
-                    id, size: content.size, modified: modified, of: node)
+                    id,
+                    size: content.size,
+                    modified: modified,
+                    of: node
+                )
             }
             return (id, changed)
         }
     }
 
     /// Keeps how large staged content is now and when it was modified, with the file that has it;
-    /// that may be another than it was made for (a conflict copy). Does nothing to a file when none
-    /// has it any longer.
+    /// that may be another than it was made for (a conflict copy).
     ///
-    /// - Parameter isOpen: whether a program still has it open for writing.
+    /// Does nothing to a file when none has it any longer.
+    ///
+    /// - Parameters:
+    ///   - id: the staged content.
+    ///   - size: its size in bytes.
+    ///   - modified: the file's modified time.
+    ///   - isOpen: whether a program still has it open for writing.
     /// - Returns: the file's node; nil when no file has this content.
+    /// - Throws: `.diskFull`, `.storage`.
     @discardableResult
     public func recordStaged(
-        _ id: ContentID, size: Int64, modified: Timestamp, isOpen: Bool
+        _ id: ContentID,
+        size: Int64,
+        modified: Timestamp,
+        isOpen: Bool
     ) throws(CatalogError) -> Node? {
         try mutate { transaction in
             let database = transaction.database
@@ -249,12 +279,14 @@ extension Catalog {
     ///
     /// - Returns: false when no such content is staged.
     public func setHash(
-        _ hash: ContentHash, ofStaged id: ContentID
+        _ hash: ContentHash,
+        ofStaged id: ContentID
     ) async throws(CatalogError) -> Bool {
         try await mutateAsync { transaction in
             try transaction.database.execute(
                 sql: "UPDATE content SET hash = ? WHERE id = ? AND is_staged = 1",
-                arguments: [hash.description, id.rawValue])
+                arguments: [hash.description, id.rawValue]
+            )
             return transaction.database.changesCount > 0
         }
     }
@@ -263,7 +295,11 @@ extension Catalog {
     ///
     /// - Returns: false when the revision has cached content already, or no such content is staged.
     public func makeCached(
-        _ id: ContentID, item: ItemID, revision: Revision, present: [UInt8], size: Int64
+        _ id: ContentID,
+        item: ItemID,
+        revision: Revision,
+        present: [UInt8],
+        size: Int64
     ) async throws(CatalogError) -> Bool {
         try await mutateAsync { transaction in
             try transaction.database.execute(
@@ -276,7 +312,8 @@ extension Catalog {
                 arguments: [
                     item.rawValue, revision.rawValue, Data(present), size, size,
                     Timestamp.now.milliseconds, id.rawValue,
-                ])
+                ]
+            )
             return transaction.database.changesCount > 0
         }
     }
@@ -295,7 +332,8 @@ extension Catalog {
                     arguments: [
                         Data(record.present), record.isComplete, record.bytesOnDisk, now,
                         record.id.rawValue,
-                    ])
+                    ]
+                )
             }
         }
     }
@@ -305,7 +343,9 @@ extension Catalog {
         try await mutateAsync { transaction in
             for id in ids {
                 try transaction.database.execute(
-                    sql: "DELETE FROM content WHERE id = ?", arguments: [id.rawValue])
+                    sql: "DELETE FROM content WHERE id = ?",
+                    arguments: [id.rawValue]
+                )
             }
         }
     }
@@ -360,7 +400,8 @@ extension Catalog {
         try await mutateAsync { transaction in
             try transaction.database.execute(
                 sql: "UPDATE content SET is_pinned = ? WHERE id = ?",
-                arguments: [isPinned, id.rawValue])
+                arguments: [isPinned, id.rawValue]
+            )
         }
     }
 }
@@ -381,7 +422,8 @@ extension CatalogTransaction {
                         (SELECT remote_id FROM node WHERE inode = motion.synced_parent)
                     WHERE inode = ?
                     """,
-                arguments: [try agreedItem(node, motion).json(), node.inode.column])
+                arguments: [try agreedItem(node, motion).json(), node.inode.column]
+            )
         }
         try database.execute(
             sql: """
@@ -393,17 +435,21 @@ extension CatalogTransaction {
             arguments: [
                 origin.revision.rawValue, origin.size, origin.item.rawValue,
                 origin.revision.rawValue, node.inode.column,
-            ])
+            ]
+        )
         try database.execute(
             sql: "UPDATE node SET revision = ? WHERE inode = ?",
-            arguments: [origin.revision.rawValue, node.inode.column])
+            arguments: [origin.revision.rawValue, node.inode.column]
+        )
     }
 
     /// What the service said last of an item of which nothing newer is known than the base.
     private func agreedItem(_ node: Node, _ motion: MotionRow) throws -> StoredItem {
         let details = try String.fetchOne(
-            database, sql: "SELECT details FROM node WHERE inode = ?",
-            arguments: [node.inode.column])
+            database,
+            sql: "SELECT details FROM node WHERE inode = ?",
+            arguments: [node.inode.column]
+        )
         var item =
             try details.map { try StoredItem(json: $0) }
             ?? StoredItem(Item(id: ItemID(""), kind: .file, fileName: motion.syncedName))
@@ -419,7 +465,10 @@ extension CatalogTransaction {
 
     /// Gives a file staged content and puts it in motion.
     mutating func setStaged(
-        _ content: ContentID, size: Int64, modified: Timestamp, of node: Node
+        _ content: ContentID,
+        size: Int64,
+        modified: Timestamp,
+        of node: Node
     ) throws -> Node {
         let now = Timestamp.now
         try setInMotion(node, at: now)

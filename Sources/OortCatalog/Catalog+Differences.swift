@@ -17,7 +17,9 @@ public struct PlanningConditions: Sendable {
 
     /// Conditions with all of their parts.
     public init(
-        now: Int64, settle: Int64, isOpen: @escaping @Sendable (Inode) -> Bool,
+        now: Int64,
+        settle: Int64,
+        isOpen: @escaping @Sendable (Inode) -> Bool,
         hash: @escaping @Sendable ([UInt8]) -> ContentHash
     ) {
         self.now = now
@@ -41,11 +43,14 @@ public struct PlannedWork: Sendable {
 }
 
 extension Catalog {
-    /// Merges all news into the local tree and plans what is to be done at the service. Reading,
-    /// planning and merging are one transaction, so that no program comes between; where there is
-    /// nothing to merge, no writer waits for it.
+    /// Merges all news into the local tree and plans what is to be done at the service.
+    ///
+    /// Reading, planning and merging are one transaction, so that no program comes between; where
+    /// there is nothing to merge, no writer waits for it.
     public func plan(
-        _ account: AccountID, with planner: Planner, under conditions: PlanningConditions
+        _ account: AccountID,
+        with planner: Planner,
+        under conditions: PlanningConditions
     ) async throws(CatalogError) -> PlannedWork {
         let rules = nameRules(of: account)
         let draft = try await readAsync { database -> PlannedWork? in
@@ -105,7 +110,8 @@ extension CatalogTransaction {
                                 hash = (SELECT synced_hash FROM motion WHERE inode = node.inode)
                             WHERE inode = ?
                             """,
-                        arguments: [item.inode.column])
+                        arguments: [item.inode.column]
+                    )
                     touch(item.inode)
                 }
             }
@@ -142,8 +148,10 @@ struct TreesReader {
         self.account = account
         self.conditions = conditions
         let name = try? String.fetchOne(
-            database, sql: "SELECT comparison FROM account WHERE id = ?",
-            arguments: [account.rawValue])
+            database,
+            sql: "SELECT comparison FROM account WHERE id = ?",
+            arguments: [account.rawValue]
+        )
         comparison = NameRules.Comparison(column: name ?? "exact")
     }
 
@@ -157,7 +165,8 @@ struct TreesReader {
                     LEFT JOIN content ON content.id = node.staged
                 WHERE motion.account = ?
                 """,
-            arguments: [account.rawValue])
+            arguments: [account.rawValue]
+        )
         let start = 29
         var motions: [(Node, MotionRow, ContentHash?)] = []
         for row in rows {
@@ -167,7 +176,8 @@ struct TreesReader {
             nodes[node.inode] = node
             motions.append((node, motion, hash))
         }
-        let lastDeletion = motions.filter { $0.0.parent == nil && $0.1.changed > 0 }
+        let lastDeletion =
+            motions.filter { $0.0.parent == nil && $0.1.changed > 0 }
             .map(\.1.changed).max() ?? 0
         for (node, motion, hash) in motions {
             if let state = try state(node, motion, hash, lastDeletion) {
@@ -184,16 +194,23 @@ struct TreesReader {
     // MARK: Items in motion
 
     private mutating func state(
-        _ node: Node, _ motion: MotionRow, _ hash: ContentHash?, _ lastDeletion: Int64
+        _ node: Node,
+        _ motion: MotionRow,
+        _ hash: ContentHash?,
+        _ lastDeletion: Int64
     ) throws -> ItemState? {
         let synced = motion.syncedParent.map { parent in
             Entry(
                 place: Place(parent: parent, name: motion.syncedName),
                 content: isContentKind(node.kind)
                     ? ContentIdentity(
-                        revision: motion.syncedRevision, hash: motion.syncedHash,
-                        size: motion.syncedSize) : nil,
-                modified: motion.syncedModified, description: motion.syncedDescription)
+                        revision: motion.syncedRevision,
+                        hash: motion.syncedHash,
+                        size: motion.syncedSize
+                    ) : nil,
+                modified: motion.syncedModified,
+                description: motion.syncedDescription
+            )
         }
         var isHeld = false
         let remote: Entry?
@@ -211,9 +228,12 @@ struct TreesReader {
             }
         }
         var state = ItemState(
-            inode: node.inode, isFolder: node.kind == .folder,
-            local: node.parent.map { local(node, in: $0, stagedHash: hash) }, synced: synced,
-            remote: remote)
+            inode: node.inode,
+            isFolder: node.kind == .folder,
+            local: node.parent.map { local(node, in: $0, stagedHash: hash) },
+            synced: synced,
+            remote: remote
+        )
         if node.parent == nil { state.formerName = node.serviceName }
         state.isOpen = node.kind == .file && conditions.isOpen(node.inode)
         state.isBusy = motion.intent != nil || isHeld
@@ -271,14 +291,17 @@ struct TreesReader {
                 SELECT 1 FROM content
                 WHERE account = ? AND item = ? AND revision = ? AND is_complete = 1
                 """,
-            arguments: [account.rawValue, id.rawValue, revision.rawValue]) != nil
+            arguments: [account.rawValue, id.rawValue, revision.rawValue]
+        ) != nil
     }
 
     private func local(_ node: Node, in parent: Inode, stagedHash: ContentHash?) -> Entry {
         Entry(
             place: Place(parent: parent, name: node.serviceName),
-            content: content(of: node, stagedHash: stagedHash), modified: node.modified,
-            description: node.itemDescription)
+            content: content(of: node, stagedHash: stagedHash),
+            modified: node.modified,
+            description: node.itemDescription
+        )
     }
 
     private func content(of node: Node, stagedHash: ContentHash?) -> ContentIdentity? {
@@ -291,12 +314,18 @@ struct TreesReader {
         }
         if node.contentItem != nil {
             return ContentIdentity(
-                staged: -node.inode.column, hash: node.hash, size: node.size)
+                staged: -node.inode.column,
+                hash: node.hash,
+                size: node.size
+            )
         }
         // A link's target, or a file that was never written: nothing is staged for it.
         let bytes = [UInt8]((node.target ?? "").utf8)
         return ContentIdentity(
-            staged: -node.inode.column, hash: conditions.hash(bytes), size: Int64(bytes.count))
+            staged: -node.inode.column,
+            hash: conditions.hash(bytes),
+            size: Int64(bytes.count)
+        )
     }
 
     private func entry(_ item: StoredItem, in parent: Inode) -> Entry {
@@ -306,8 +335,11 @@ struct TreesReader {
                 ? ContentIdentity(
                     revision: item.revision.map { Revision($0) },
                     hash: item.hash.flatMap { ContentHash(description: $0) },
-                    size: item.size ?? 0) : nil,
-            modified: item.modifiedTime, description: item.description)
+                    size: item.size ?? 0
+                ) : nil,
+            modified: item.modifiedTime,
+            description: item.description
+        )
     }
 
     private mutating func inode(ofID id: String?) throws -> Inode? {
@@ -330,7 +362,10 @@ struct TreesReader {
             if let remote = state.remote, remote.place != state.local?.place {
                 let shown = ShownName.escaped(remote.place.name)
                 if let other = try Catalog.fetch(
-                    key: comparison.key(shown), in: remote.place.parent, database),
+                    key: comparison.key(shown),
+                    in: remote.place.parent,
+                    database
+                ),
                     states[other.inode] == nil
                 {
                     states[other.inode] = clean(other)
@@ -351,8 +386,12 @@ struct TreesReader {
         let entry = node.parent.map { local(node, in: $0, stagedHash: nil) }
         let isThere = !node.kind.isLocalOnly
         var state = ItemState(
-            inode: node.inode, isFolder: node.kind == .folder, local: entry,
-            synced: isThere ? entry : nil, remote: isThere ? entry : nil)
+            inode: node.inode,
+            isFolder: node.kind == .folder,
+            local: entry,
+            synced: isThere ? entry : nil,
+            remote: isThere ? entry : nil
+        )
         state.isPushable = false
         return state
     }

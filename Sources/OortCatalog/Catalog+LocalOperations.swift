@@ -49,7 +49,9 @@ extension Catalog {
     ///
     /// - Throws: `.exists`, `.notAFolder`, `.notFound` (the parent is gone).
     public func create(
-        _ new: NewNode, named name: String, in parent: Inode
+        _ new: NewNode,
+        named name: String,
+        in parent: Inode
     ) throws(CatalogError) -> Node {
         try mutate { transaction in
             let now = Timestamp.now
@@ -60,7 +62,11 @@ extension Catalog {
                 throw CatalogError.exists
             }
             let serviceName = ShownName.service(
-                shown: name, kind: new.kind, exportExtension: nil, rules: rules)
+                shown: name,
+                kind: new.kind,
+                exportExtension: nil,
+                rules: rules
+            )
             try transaction.database.cachedStatement(
                 sql: """
                     INSERT INTO node (account, parent, name, name_key, service_name, kind, size,
@@ -121,7 +127,10 @@ extension Catalog {
     /// - Throws: `.notFound`, `.exists` (`.noReplace`), `.notEmpty`, `.notAFolder`, `.isAFolder`,
     ///   `.moveIntoItself`, `.otherAccount`, `.isARoot`.
     public func rename(
-        _ name: String, in parent: Inode, to newName: String, in newParent: Inode,
+        _ name: String,
+        in parent: Inode,
+        to newName: String,
+        in newParent: Inode,
         mode: RenameMode
     ) throws(CatalogError) -> RenameOutcome {
         try mutate { transaction in
@@ -153,7 +162,8 @@ extension Catalog {
                 try transaction.exchange(node, other, at: now, catalog: self)
                 return RenameOutcome(
                     node: try transaction.node(node.inode),
-                    other: try transaction.node(other.inode))
+                    other: try transaction.node(other.inode)
+                )
             case .replace:
                 if other.kind == .folder {
                     guard node.kind == .folder else { throw CatalogError.isAFolder }
@@ -189,7 +199,9 @@ extension CatalogTransaction {
 
     /// A folder and what has this name in it.
     func entry(
-        _ name: String, in parent: Inode, catalog: Catalog
+        _ name: String,
+        in parent: Inode,
+        catalog: Catalog
     ) throws -> (folder: Node, node: Node) {
         let folder = try folder(parent)
         let key = catalog.nameRules(of: folder.account).comparison.key(name)
@@ -201,17 +213,26 @@ extension CatalogTransaction {
 
     /// Puts a node at a place whose name is free (or its own).
     mutating func place(
-        _ node: Node, as name: String, in parent: Inode, at now: Timestamp, catalog: Catalog
+        _ node: Node,
+        as name: String,
+        in parent: Inode,
+        at now: Timestamp,
+        catalog: Catalog
     ) throws {
         try setInMotion(node, at: now)
         let rules = catalog.nameRules(of: node.account)
         var serviceName = node.storedServiceName
         if !name.isSameText(as: node.name) {
             // What a native document's shown name has and its service's name has not.
-            let ending = node.kind == .nativeDocument && node.name.hasPrefix(node.serviceName)
+            let ending =
+                node.kind == .nativeDocument && node.name.hasPrefix(node.serviceName)
                 ? String(node.name.dropFirst(node.serviceName.count + 1)) : nil
             let service = ShownName.service(
-                shown: name, kind: node.kind, exportExtension: ending, rules: rules)
+                shown: name,
+                kind: node.kind,
+                exportExtension: ending,
+                rules: rules
+            )
             serviceName = service.isSameText(as: name) ? nil : service
         }
         try database.cachedStatement(
@@ -229,7 +250,10 @@ extension CatalogTransaction {
 
     /// Lets two nodes change places.
     mutating func exchange(
-        _ one: Node, _ other: Node, at now: Timestamp, catalog: Catalog
+        _ one: Node,
+        _ other: Node,
+        at now: Timestamp,
+        catalog: Catalog
     ) throws {
         guard let oneParent = one.parent, let otherParent = other.parent else {
             throw CatalogError.notFound

@@ -26,7 +26,9 @@ extension Catalog {
 
     /// A folder's nodes in inode order, after `after`, at most `limit`.
     public func children(
-        of parent: Inode, after: Inode?, limit: Int
+        of parent: Inode,
+        after: Inode?,
+        limit: Int
     ) throws(CatalogError) -> [Node] {
         let generation = cache.generation
         let nodes = try read { database in
@@ -34,9 +36,12 @@ extension Catalog {
                 sql: """
                     SELECT \(Node.columns) FROM node
                     WHERE parent = ? AND inode > ? ORDER BY inode LIMIT ?
-                    """)
+                    """
+            )
             let rows = try Row.fetchCursor(
-                statement, arguments: [parent.column, after?.column ?? 0, limit])
+                statement,
+                arguments: [parent.column, after?.column ?? 0, limit]
+            )
             var nodes: [Node] = []
             while let row = try rows.next() { nodes.append(Node(row: row)) }
             return nodes
@@ -59,7 +64,8 @@ extension Catalog {
 
     /// The node of a service's item, in the local tree or not; nil when the catalog has none.
     public func node(
-        remoteID: ItemID, account: AccountID
+        remoteID: ItemID,
+        account: AccountID
     ) throws(CatalogError) -> Node? {
         try read { database in
             try database.cachedStatement(
@@ -93,8 +99,10 @@ extension Catalog {
     public func details(of inode: Inode) throws(CatalogError) -> String? {
         try read { database in
             try String.fetchOne(
-                database, sql: "SELECT details FROM node WHERE inode = ?",
-                arguments: [inode.column])
+                database,
+                sql: "SELECT details FROM node WHERE inode = ?",
+                arguments: [inode.column]
+            )
         }
     }
 

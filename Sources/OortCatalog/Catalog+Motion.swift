@@ -3,7 +3,9 @@ import OortModel
 
 extension CatalogTransaction {
     /// Puts an item in motion: keeps what it was before as the synced base, unless it is in motion
-    /// already, and marks the moment of this change. To be called before the row is changed.
+    /// already, and marks the moment of this change.
+    ///
+    /// To be called before the row is changed.
     mutating func setInMotion(_ node: Node, at now: Timestamp) throws {
         touch(node.inode)
         guard !node.kind.isLocalOnly else { return }
@@ -14,7 +16,8 @@ extension CatalogTransaction {
                 UPDATE motion SET changed_ms = ?, attempts = 0, next_try_ms = 0, error_kind = NULL,
                     error_detail = NULL
                 WHERE inode = ?
-                """)
+                """
+        )
         try update.execute(arguments: [milliseconds, node.inode.column])
         guard database.changesCount == 0 else { return }
         let isAtService = node.remoteID != nil
@@ -24,7 +27,8 @@ extension CatalogTransaction {
                     synced_revision, synced_hash, synced_size, synced_modified_s,
                     synced_modified_ns, synced_description)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """)
+                """
+        )
         try insert.execute(
             arguments: [
                 node.inode.column, node.account.rawValue, milliseconds,
@@ -39,8 +43,10 @@ extension CatalogTransaction {
             ])
     }
 
-    /// Takes a node out of the local tree. What the service never had and never was asked to make
-    /// is gone at once; the rest waits, outside the tree, for the service to agree.
+    /// Takes a node out of the local tree.
+    ///
+    /// What the service never had and never was asked to make is gone at once; the rest waits,
+    /// outside the tree, for the service to agree.
     mutating func takeOut(_ node: Node, at now: Timestamp) throws {
         touch(node.inode)
         if node.kind.isLocalOnly {

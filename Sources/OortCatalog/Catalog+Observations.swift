@@ -27,11 +27,14 @@ public struct Observations: Sendable {
 
 extension Catalog {
     /// Applies what the service told: to clean items at once, to items in motion as the newest
-    /// observation, for the planner to merge. The cursor is stored with it.
+    /// observation, for the planner to merge.
+    ///
+    /// The cursor is stored with it.
     ///
     /// - Returns: items whose state must be asked for by themselves.
     public func apply(
-        _ observations: Observations, to account: AccountID
+        _ observations: Observations,
+        to account: AccountID
     ) async throws(CatalogError) -> Set<ItemID> {
         let rules = nameRules(of: account)
         var preferred = observations
@@ -82,17 +85,21 @@ struct Observer {
         if observations.beginsEnumeration {
             try database.execute(
                 sql: "UPDATE account SET enumeration = enumeration + 1 WHERE id = ?",
-                arguments: [account.rawValue])
+                arguments: [account.rawValue]
+            )
         }
         enumeration =
             try Int64.fetchOne(
-                database, sql: "SELECT enumeration FROM account WHERE id = ?",
-                arguments: [account.rawValue]) ?? 0
+                database,
+                sql: "SELECT enumeration FROM account WHERE id = ?",
+                arguments: [account.rawValue]
+            ) ?? 0
         hasIntents =
             try Row.fetchOne(
                 database,
                 sql: "SELECT 1 FROM motion WHERE account = ? AND intent IS NOT NULL LIMIT 1",
-                arguments: [account.rawValue]) != nil
+                arguments: [account.rawValue]
+            ) != nil
         for change in observations.changes {
             switch change {
             case .changed(let item):
@@ -107,7 +114,8 @@ struct Observer {
         if let cursor = observations.cursor {
             try database.execute(
                 sql: "UPDATE account SET cursor = ? WHERE id = ?",
-                arguments: [cursor.rawValue, account.rawValue])
+                arguments: [cursor.rawValue, account.rawValue]
+            )
         }
         return unsure
     }
@@ -134,14 +142,18 @@ struct Observer {
             if try !isKnown(item, of: known, motion, parent) { unsure.insert(item.id) }
             return
         }
-        let isApplied = try motion == nil && parent.map { try updateClean(known, item, $0) } ?? false
+        let isApplied =
+            try motion == nil && parent.map { try updateClean(known, item, $0) } ?? false
         if !isApplied { try observe(item, of: known, parent) }
         if item.kind == .folder { try placeWaiting(for: item) }
     }
 
     /// Whether the item is as the service had it when it was last heard of.
     private func isKnown(
-        _ item: Item, of node: Node, _ motion: MotionRow?, _ parent: Node?
+        _ item: Item,
+        of node: Node,
+        _ motion: MotionRow?,
+        _ parent: Node?
     ) throws -> Bool {
         let place = try Catalog.remotePlace(of: node, database)
         let revision: Revision? =
@@ -170,8 +182,10 @@ struct Observer {
             }
         } else {
             let root = try Int64.fetchOne(
-                database, sql: "SELECT root FROM account WHERE id = ?",
-                arguments: [account.rawValue])
+                database,
+                sql: "SELECT root FROM account WHERE id = ?",
+                arguments: [account.rawValue]
+            )
             node = try root.flatMap { try Catalog.fetch(Inode(column: $0), database) }
         }
         if let node { folders[path] = node }
@@ -212,7 +226,8 @@ struct Observer {
         transaction.touch(inode)
         if let place {
             transaction.effects.news.append(
-                .entryAdded(parent: place.parent.inode, name: place.name))
+                .entryAdded(parent: place.parent.inode, name: place.name)
+            )
         } else {
             try database.cachedStatement(
                 sql: """
@@ -234,7 +249,10 @@ struct Observer {
     private func nameToShow(_ shown: String, in parent: Node) throws -> String? {
         guard parent.parent != nil, !hasIntents else { return nil }
         let other = try Catalog.fetch(
-            key: rules.comparison.key(shown), in: parent.inode, database)
+            key: rules.comparison.key(shown),
+            in: parent.inode,
+            database
+        )
         guard let other else { return shown }
         guard rules.allowsDuplicates, other.remoteID != nil,
             try Catalog.motion(other.inode, database) == nil
@@ -276,7 +294,12 @@ struct Observer {
                 else { continue }
                 try transaction.takeOver(stored, of: node)
                 try transaction.put(
-                    node, at: folder.inode, name: name, serviceName: stored.fileName, rules)
+                    node,
+                    at: folder.inode,
+                    name: name,
+                    serviceName: stored.fileName,
+                    rules
+                )
                 try database.cachedStatement(sql: "DELETE FROM motion WHERE inode = ?")
                     .execute(arguments: [node.inode.column])
                 if node.kind == .folder { queue.append(try transaction.node(node.inode)) }
@@ -292,9 +315,11 @@ struct Observer {
                     (SELECT inode FROM motion WHERE account = ? AND remote_parent_id = ?
                         AND remote_state = 1 AND synced_parent IS NULL AND changed_ms = 0)
                 ORDER BY inode
-                """)
+                """
+        )
         return try Row.fetchAll(
-            statement, arguments: [account.rawValue, folder.remoteID?.rawValue]
+            statement,
+            arguments: [account.rawValue, folder.remoteID?.rawValue]
         ).map(Node.init(row:))
     }
 
@@ -311,7 +336,13 @@ struct Observer {
                     .map({ $0.inode == node.inode }) ?? true,
                 node.kind != .folder || oldParent == parent.inode
             else { return false }
-            try transaction.put(node, at: parent.inode, name: shown, serviceName: item.fileName, rules)
+            try transaction.put(
+                node,
+                at: parent.inode,
+                name: shown,
+                serviceName: item.fileName,
+                rules
+            )
         }
         try transaction.takeOver(stored, of: node)
         return true
@@ -319,7 +350,9 @@ struct Observer {
 
     /// Keeps what was said of an item in motion, or puts it in motion.
     private mutating func observe(
-        _ item: Item, of node: Node, _ parent: Node?
+        _ item: Item,
+        of node: Node,
+        _ parent: Node?
     ) throws {
         try transaction.startMotion(node)
         try database.cachedStatement(
@@ -389,7 +422,8 @@ struct Observer {
                 SELECT \(Node.columns) FROM node WHERE inode IN
                     (SELECT inode FROM motion WHERE account = ? AND remote_state = 3)
                 """,
-            arguments: [account.rawValue])
+            arguments: [account.rawValue]
+        )
         for node in rows.map(Node.init(row:)) { try gone(node) }
     }
 
@@ -401,7 +435,8 @@ struct Observer {
                 SELECT \(Node.columns) FROM node
                 WHERE account = ? AND remote_id IS NOT NULL AND enumeration < ? AND parent IS NOT 1
                 """,
-            arguments: [account.rawValue, enumeration])
+            arguments: [account.rawValue, enumeration]
+        )
         for node in rows.map(Node.init(row:)) {
             guard let still = try Catalog.fetch(node.inode, database), let id = still.remoteID
             else { continue }
@@ -414,7 +449,9 @@ struct Observer {
             }
         }
         try database.execute(
-            sql: "UPDATE account SET enumerated = 1 WHERE id = ?", arguments: [account.rawValue])
+            sql: "UPDATE account SET enumerated = 1 WHERE id = ?",
+            arguments: [account.rawValue]
+        )
     }
 
     /// What a complete listing of a folder did not name is gone from it.
@@ -432,7 +469,9 @@ struct Observer {
         transaction.touch(folder)
     }
 
-    /// Gone with all below it. A tree that is clean vanishes at once; the rest is the planner's.
+    /// Gone with all below it.
+    ///
+    /// A tree that is clean vanishes at once; the rest is the planner's.
     private mutating func gone(_ node: Node) throws {
         folders = [:]
         var subtree: [Node] = []
@@ -460,7 +499,8 @@ struct Observer {
             for item in subtree.reversed() {
                 if let parent = item.parent {
                     transaction.effects.news.append(
-                        .entryRemoved(parent: parent, name: item.name, child: item.inode))
+                        .entryRemoved(parent: parent, name: item.name, child: item.inode)
+                    )
                 }
                 try transaction.forget(item.inode)
             }

@@ -43,7 +43,9 @@ public struct PushTrouble: Sendable {
 extension Catalog {
     /// Stores what is about to be asked of the service; nil when the plan is no longer true.
     public func begin(
-        _ operation: RemoteOperation, account: AccountID, reservedID: ItemID?
+        _ operation: RemoteOperation,
+        account: AccountID,
+        reservedID: ItemID?
     ) async throws(CatalogError) -> OperationStart? {
         try await mutateAsync { transaction in
             let database = transaction.database
@@ -94,11 +96,14 @@ extension Catalog {
                         reserved_id
                     FROM motion WHERE inode = ?
                     """,
-                arguments: [node.inode.column])
+                arguments: [node.inode.column]
+            )
             if let row, let state = row[0] as String?, row[3] as Int64? == intent.content {
                 start.session = UploadSession(
-                    state: state, confirmedBytes: row[1] ?? 0,
-                    expires: (row[2] as Int64?).map { Timestamp(seconds: $0) })
+                    state: state,
+                    confirmedBytes: row[1] ?? 0,
+                    expires: (row[2] as Int64?).map { Timestamp(seconds: $0) }
+                )
             }
             if intent.expected != nil {
                 start.reservedID = (row?[4] as String?).map { ItemID($0) } ?? reservedID
@@ -109,7 +114,8 @@ extension Catalog {
                 sql: "UPDATE motion SET intent = ?, reserved_id = ? WHERE inode = ?",
                 arguments: [
                     try intent.json(), start.reservedID?.rawValue, node.inode.column,
-                ])
+                ]
+            )
             return start
         }
     }
@@ -123,7 +129,9 @@ extension Catalog {
 
     /// Keeps how far an upload's session is; nil when it is over.
     public func setSession(
-        _ session: UploadSession?, content: Int64?, of inode: Inode
+        _ session: UploadSession?,
+        content: Int64?,
+        of inode: Inode
     ) async throws(CatalogError) {
         try await mutateAsync { transaction in
             try transaction.database.execute(
@@ -135,7 +143,8 @@ extension Catalog {
                 arguments: [
                     session?.state, session?.confirmedBytes, session?.expires?.seconds,
                     session == nil ? nil : content, inode.column,
-                ])
+                ]
+            )
         }
     }
 
@@ -143,7 +152,10 @@ extension Catalog {
     ///
     /// - Returns: whether the answer leaves open how the item is now.
     public func succeeded(
-        _ intent: Intent, of inode: Inode, item: Item?, sentModified: Timestamp?
+        _ intent: Intent,
+        of inode: Inode,
+        item: Item?,
+        sentModified: Timestamp?
     ) async throws(CatalogError) -> Bool {
         try await mutateAsync { transaction in
             try transaction.database.execute(
@@ -153,7 +165,8 @@ extension Catalog {
                         session_content = NULL, reserved_id = NULL
                     WHERE inode = ?
                     """,
-                arguments: [inode.column])
+                arguments: [inode.column]
+            )
             // Nothing is sent while there are news, and what is told meanwhile is asked for again:
             // what is noted here is older than the answer.
             try transaction.database.execute(
@@ -161,26 +174,35 @@ extension Catalog {
                     UPDATE motion SET remote_state = 0, remote_parent_id = NULL, remote_item = NULL
                     WHERE inode = ? AND remote_state = 1
                     """,
-                arguments: [inode.column])
+                arguments: [inode.column]
+            )
             guard let item else {
                 try transaction.deleted(inode)
                 return false
             }
             return try transaction.recordAnswer(
-                intent, of: inode, StoredItem(item), item.parentID, sentModified)
+                intent,
+                of: inode,
+                StoredItem(item),
+                item.parentID,
+                sentModified
+            )
         }
     }
 
     /// It was not done, or whether it was done is not known (`isUnknown`: the intent stays).
     public func failed(
-        _ inode: Inode, _ trouble: PushTrouble?, isUnknown: Bool
+        _ inode: Inode,
+        _ trouble: PushTrouble?,
+        isUnknown: Bool
     ) async throws(CatalogError) {
         try await mutateAsync { transaction in
             transaction.touch(inode)
             if !isUnknown {
                 try transaction.database.execute(
                     sql: "UPDATE motion SET intent = NULL WHERE inode = ?",
-                    arguments: [inode.column])
+                    arguments: [inode.column]
+                )
             }
             guard let trouble else { return }
             try transaction.database.execute(
@@ -189,7 +211,8 @@ extension Catalog {
                         next_try_ms = ?
                     WHERE inode = ?
                     """,
-                arguments: [trouble.kind, trouble.detail, trouble.nextTry, inode.column])
+                arguments: [trouble.kind, trouble.detail, trouble.nextTry, inode.column]
+            )
         }
     }
 
@@ -216,7 +239,8 @@ extension Catalog {
 
     /// How the service is asked for an item of this id; nil when the catalog has none.
     public func reference(
-        to id: ItemID, in account: AccountID
+        to id: ItemID,
+        in account: AccountID
     ) async throws(CatalogError) -> ItemReference? {
         try await readAsync { database in
             guard let node = try Self.node(id.rawValue, in: account, database) else { return nil }
@@ -226,7 +250,9 @@ extension Catalog {
 
     /// A file at the service that has just this content and is itself at rest.
     public func twin(
-        of hash: ContentHash, size: Int64, in account: AccountID
+        of hash: ContentHash,
+        size: Int64,
+        in account: AccountID
     ) async throws(CatalogError) -> (ItemReference, Revision?)? {
         try await readAsync { database in
             let row = try Row.fetchOne(
@@ -236,7 +262,8 @@ extension Catalog {
                         AND remote_id IS NOT NULL AND parent IS NOT NULL AND staged IS NULL
                         AND inode NOT IN (SELECT inode FROM motion) LIMIT 1
                     """,
-                arguments: [account.rawValue, hash.description, size])
+                arguments: [account.rawValue, hash.description, size]
+            )
             guard let row, let node = try Self.fetch(Inode(column: row[0]), database),
                 let reference = try Self.reference(node.inode, database)
             else { return nil }
@@ -246,16 +273,20 @@ extension Catalog {
 
     /// Makes everything that waits for its next try due, since the cause may be gone.
     public func retryNow(
-        _ account: AccountID, kinds: [String]? = nil
+        _ account: AccountID,
+        kinds: [String]? = nil
     ) async throws(CatalogError) {
         try await mutateAsync { transaction in
-            let marks = kinds.map { " AND error_kind IN (\($0.map { _ in "?" }.joined(separator: ",")))" }
+            let marks = kinds.map {
+                " AND error_kind IN (\($0.map { _ in "?" }.joined(separator: ",")))"
+            }
             try transaction.database.execute(
                 sql: """
                     UPDATE motion SET next_try_ms = 0 WHERE account = ? AND next_try_ms > 0\
                     \(marks ?? "")
                     """,
-                arguments: StatementArguments([account.rawValue]) + StatementArguments(kinds ?? []))
+                arguments: StatementArguments([account.rawValue]) + StatementArguments(kinds ?? [])
+            )
         }
     }
 }
@@ -271,12 +302,16 @@ extension CatalogTransaction {
             try startMotion(node)
             try database.execute(
                 sql: "UPDATE motion SET remote_state = 2 WHERE inode = ?",
-                arguments: [inode.column])
+                arguments: [inode.column]
+            )
         }
     }
 
     fileprivate mutating func recordAnswer(
-        _ intent: Intent, of inode: Inode, _ item: StoredItem, _ parentID: ItemID?,
+        _ intent: Intent,
+        of inode: Inode,
+        _ item: StoredItem,
+        _ parentID: ItemID?,
         _ sentModified: Timestamp?
     ) throws -> Bool {
         guard let node = try Catalog.fetch(inode, database) else { return true }
@@ -286,11 +321,13 @@ extension CatalogTransaction {
             intent.expected != nil
         {
             let known = try Catalog.motion(twin.inode, database)
-            isOpen = known?.remoteItem?.revision != item.revision
+            isOpen =
+                known?.remoteItem?.revision != item.revision
                 || known?.remoteItem?.fileName.isSameText(as: item.fileName) != true
             if let parent = twin.parent {
                 effects.news.append(
-                    .entryRemoved(parent: parent, name: twin.name, child: twin.inode))
+                    .entryRemoved(parent: parent, name: twin.name, child: twin.inode)
+                )
             }
             try forget(twin.inode)
             try reparent(twin.inode, to: inode, in: node.account)
@@ -307,7 +344,8 @@ extension CatalogTransaction {
             else { return true }
             try database.execute(
                 sql: "UPDATE motion SET synced_parent = ?, synced_name = ? WHERE inode = ?",
-                arguments: [parent.inode.column, item.fileName, inode.column])
+                arguments: [parent.inode.column, item.fileName, inode.column]
+            )
             try keepRevision(inode, item, replacing: node.revision)
         case .replace:
             try database.execute(
@@ -315,17 +353,20 @@ extension CatalogTransaction {
                     UPDATE motion SET synced_revision = ?, synced_hash = ?, synced_size = ?
                     WHERE inode = ?
                     """,
-                arguments: [item.revision, item.hash, item.size ?? 0, inode.column])
+                arguments: [item.revision, item.hash, item.size ?? 0, inode.column]
+            )
             if node.staged != nil {
                 try database.execute(
                     sql: "UPDATE node SET revision = ? WHERE inode = ?",
-                    arguments: [item.revision, inode.column])
+                    arguments: [item.revision, inode.column]
+                )
             }
             try takeRevision(inode, item)
         case .setAttributes:
             try database.execute(
                 sql: "UPDATE motion SET synced_description = ? WHERE inode = ?",
-                arguments: [item.description, inode.column])
+                arguments: [item.description, inode.column]
+            )
             try keepRevision(inode, item, replacing: node.revision)
         case .delete: break
         }
@@ -334,11 +375,13 @@ extension CatalogTransaction {
                 sql: """
                     UPDATE motion SET synced_modified_s = ?, synced_modified_ns = ? WHERE inode = ?
                     """,
-                arguments: [sentModified.seconds, sentModified.nanoseconds, inode.column])
+                arguments: [sentModified.seconds, sentModified.nanoseconds, inode.column]
+            )
         }
         try database.execute(
             sql: "UPDATE node SET details = ? WHERE inode = ?",
-            arguments: [try item.json(), inode.column])
+            arguments: [try item.json(), inode.column]
+        )
         touch(inode)
         try restIfClean(inode)
         return isOpen
@@ -346,22 +389,29 @@ extension CatalogTransaction {
 
     /// A move may give a new revision to the same content.
     private mutating func keepRevision(
-        _ inode: Inode, _ item: StoredItem, replacing old: Revision?
+        _ inode: Inode,
+        _ item: StoredItem,
+        replacing old: Revision?
     ) throws {
         guard let motion = try Catalog.motion(inode, database), item.revision != nil,
             item.hash != nil, motion.syncedHash?.description == item.hash
         else { return }
         try database.execute(
             sql: "UPDATE motion SET synced_revision = ? WHERE inode = ?",
-            arguments: [item.revision, inode.column])
+            arguments: [item.revision, inode.column]
+        )
         try database.execute(
             sql: "UPDATE node SET revision = ? WHERE inode = ? AND revision IS ?",
-            arguments: [item.revision, inode.column, motion.syncedRevision?.rawValue])
+            arguments: [item.revision, inode.column, motion.syncedRevision?.rawValue]
+        )
     }
 
     /// A backup's copy is there: the file with the old name takes over the old identity.
     private mutating func recordBackup(
-        _ original: Node, heir: Inode?, _ copy: StoredItem, _ folder: String?
+        _ original: Node,
+        heir: Inode?,
+        _ copy: StoredItem,
+        _ folder: String?
     ) throws {
         if let heir, let node = try Catalog.fetch(heir, database), node.remoteID == nil,
             node.parent != nil
@@ -377,7 +427,9 @@ extension CatalogTransaction {
 
     private mutating func leaveIdentity(of node: Node) throws {
         try database.execute(
-            sql: "UPDATE node SET remote_id = NULL WHERE inode = ?", arguments: [node.inode.column])
+            sql: "UPDATE node SET remote_id = NULL WHERE inode = ?",
+            arguments: [node.inode.column]
+        )
         try database.execute(
             sql: """
                 INSERT INTO node (account, name, name_key, service_name, kind, size, modified_s,
@@ -386,7 +438,8 @@ extension CatalogTransaction {
                     changed_s, changed_ns, ?, revision, hash, permissions
                 FROM node WHERE inode = ?
                 """,
-            arguments: [node.remoteID?.rawValue, node.inode.column])
+            arguments: [node.remoteID?.rawValue, node.inode.column]
+        )
         let orphan = Inode(column: database.lastInsertedRowID)
         try database.execute(
             sql: """
@@ -398,6 +451,7 @@ extension CatalogTransaction {
                     synced_description
                 FROM motion WHERE inode = ?
                 """,
-            arguments: [orphan.column, node.inode.column])
+            arguments: [orphan.column, node.inode.column]
+        )
     }
 }

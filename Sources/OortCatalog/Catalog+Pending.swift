@@ -38,7 +38,9 @@ public struct Conflict: Hashable, Sendable {
 extension Catalog {
     /// What is in motion, oldest change first; below a folder when one is given.
     public func pending(
-        _ account: AccountID, below folder: Inode? = nil, limit: Int = .max
+        _ account: AccountID,
+        below folder: Inode? = nil,
+        limit: Int = .max
     ) async throws(CatalogError) -> [PendingItem] {
         try await readAsync { database in
             let rows = try Row.fetchCursor(
@@ -52,7 +54,8 @@ extension Catalog {
                         (motion.changed_ms = 0 AND node.parent IS NULL AND motion.synced_parent IS NULL)
                     ORDER BY motion.changed_ms
                     """,
-                arguments: [account.rawValue])
+                arguments: [account.rawValue]
+            )
             var items: [PendingItem] = []
             while items.count < limit, let row = try rows.next() {
                 let inode = Inode(column: row[0])
@@ -70,11 +73,18 @@ extension Catalog {
                 guard isBelow else { continue }
                 items.append(
                     PendingItem(
-                        inode: inode, path: path.reversed(),
+                        inode: inode,
+                        path: path.reversed(),
                         kind: NodeKind(rawValue: row[1]) ?? .file,
-                        size: row[3] as Int64? == nil ? 0 : row[2], isDeleted: row[4] as Int64? == nil,
-                        isUnderWay: row[11], attempts: row[7], errorKind: row[8],
-                        errorDetail: row[9], nextTry: row[10]))
+                        size: row[3] as Int64? == nil ? 0 : row[2],
+                        isDeleted: row[4] as Int64? == nil,
+                        isUnderWay: row[11],
+                        attempts: row[7],
+                        errorKind: row[8],
+                        errorDetail: row[9],
+                        nextTry: row[10]
+                    )
+                )
             }
             return items
         }
@@ -90,7 +100,8 @@ extension Catalog {
                     WHERE motion.account = ? AND NOT
                         (motion.changed_ms = 0 AND node.parent IS NULL AND motion.synced_parent IS NULL)
                     """,
-                arguments: [account.rawValue]) ?? 0
+                arguments: [account.rawValue]
+            ) ?? 0
         }
     }
 
@@ -98,8 +109,10 @@ extension Catalog {
     public func itemCount(_ account: AccountID) async throws(CatalogError) -> Int64 {
         try await readAsync { database in
             try Int64.fetchOne(
-                database, sql: "SELECT count(*) FROM node WHERE account = ?",
-                arguments: [account.rawValue]) ?? 0
+                database,
+                sql: "SELECT count(*) FROM node WHERE account = ?",
+                arguments: [account.rawValue]
+            ) ?? 0
         }
     }
 

@@ -35,7 +35,8 @@ extension CatalogTransaction {
     }
 
     /// Whether something has or had the name, here or at the service.
-    private func isTaken(_ name: String, in parent: Inode, _ rules: AccountNameRules) throws -> Bool {
+    private func isTaken(_ name: String, in parent: Inode, _ rules: AccountNameRules) throws -> Bool
+    {
         let key = rules.comparison.key(name)
         if try Catalog.fetch(key: key, in: parent, database) != nil { return true }
         guard let folder = try Catalog.fetch(parent, database), folder.remoteID != nil else {
@@ -46,7 +47,8 @@ extension CatalogTransaction {
             sql: """
                 SELECT synced_name FROM motion WHERE synced_parent = ? AND remote_state IN (0, 3)
                 """,
-            arguments: [parent.column])
+            arguments: [parent.column]
+        )
         if names.contains(where: { rules.comparison.key($0).isSameText(as: key) }) { return true }
         let items = try String.fetchAll(
             database,
@@ -54,7 +56,8 @@ extension CatalogTransaction {
                 SELECT remote_item FROM motion
                 WHERE account = ? AND remote_parent_id = ? AND remote_state = 1
                 """,
-            arguments: [folder.account.rawValue, folder.remoteID?.rawValue])
+            arguments: [folder.account.rawValue, folder.remoteID?.rawValue]
+        )
         return try items.contains {
             rules.comparison.key(try StoredItem(json: $0).shownName).isSameText(as: key)
         }
@@ -62,7 +65,10 @@ extension CatalogTransaction {
 
     /// Puts a node at a place of the local tree and tells the kernel.
     mutating func put(
-        _ node: Node, at parent: Inode, name: String, serviceName: String,
+        _ node: Node,
+        at parent: Inode,
+        name: String,
+        serviceName: String,
         _ rules: AccountNameRules
     ) throws {
         touch(node.inode)

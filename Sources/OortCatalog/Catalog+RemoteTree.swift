@@ -74,7 +74,9 @@ extension Catalog {
     }
 
     static func node(
-        _ id: String, in account: AccountID, _ database: Database
+        _ id: String,
+        in account: AccountID,
+        _ database: Database
     ) throws -> Node? {
         try database.cachedStatement(
             sql: "SELECT \(Node.columns) FROM node WHERE account = ? AND remote_id = ?"
@@ -120,13 +122,15 @@ extension Catalog {
             sql: """
                 SELECT \(Node.columns) FROM node WHERE parent = ?
                     AND remote_id IS NOT NULL AND inode NOT IN (SELECT inode FROM motion)
-                """)
+                """
+        )
         found += try Row.fetchAll(clean, arguments: [folder.inode.column]).map(Node.init(row:))
         let asSynced = try database.cachedStatement(
             sql: """
                 SELECT \(Node.columns) FROM node WHERE inode IN
                     (SELECT inode FROM motion WHERE synced_parent = ? AND remote_state IN (0, 3))
-                """)
+                """
+        )
         found += try Row.fetchAll(asSynced, arguments: [folder.inode.column]).map(Node.init(row:))
         if let id = folder.remoteID {
             let moved = try database.cachedStatement(
@@ -134,9 +138,11 @@ extension Catalog {
                     SELECT \(Node.columns) FROM node WHERE inode IN
                         (SELECT inode FROM motion WHERE account = ? AND remote_parent_id = ?
                             AND remote_state = 1)
-                    """)
+                    """
+            )
             found += try Row.fetchAll(
-                moved, arguments: [folder.account.rawValue, id.rawValue]
+                moved,
+                arguments: [folder.account.rawValue, id.rawValue]
             ).map(Node.init(row:))
         }
         return found
@@ -144,11 +150,18 @@ extension Catalog {
 
     /// The item that has a name in a folder at the service, as last heard.
     static func remoteChild(
-        _ name: String, of folder: Node, _ comparison: NameRules.Comparison, _ database: Database
+        _ name: String,
+        of folder: Node,
+        _ comparison: NameRules.Comparison,
+        _ database: Database
     ) throws -> Node? {
         let key = comparison.key(name)
         // Nearly always it is clean and shown under the same name.
-        if let node = try fetch(key: comparison.key(ShownName.escaped(name)), in: folder.inode, database),
+        if let node = try fetch(
+            key: comparison.key(ShownName.escaped(name)),
+            in: folder.inode,
+            database
+        ),
             node.remoteID != nil, let place = try remotePlace(of: node, database),
             place.parent == folder.inode, comparison.key(place.name).isSameText(as: key)
         {

@@ -1,8 +1,9 @@
 import GRDB
 
 extension Catalog {
-    /// The steps that bring a database of any age to today's form. A step, once released, is never
-    /// changed: add another.
+    /// The steps that bring a database of any age to today's form.
+    ///
+    /// A step, once released, is never changed: add another.
     static var migrations: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("three trees") { database in
@@ -11,9 +12,11 @@ extension Catalog {
         return migrator
     }
 
-    /// `node` is the local tree. An item that is clean (remote = synced = local) has no row in
-    /// `motion`; for an item in motion that row holds the synced base and, where it differs from
-    /// the base, the newest remote observation.
+    /// `node` is the local tree.
+    ///
+    /// An item that is clean (remote = synced = local) has no row in `motion`; for an item in
+    /// motion that row holds the synced base and, where it differs from the base, the newest remote
+    /// observation.
     private static let schema = """
         CREATE TABLE account (
             id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -29,7 +29,9 @@ public final class Catalog: Sendable {
     ///   - logger: where trouble is told.
     /// - Throws: `.corrupt` when the file is no sound database, `.tooNew`, `.diskFull`, `.storage`.
     public init(
-        path: String, cachedNodes: Int = 65_536, logger: Logger
+        path: String,
+        cachedNodes: Int = 65_536,
+        logger: Logger
     ) throws(CatalogError) {
         self.path = path
         self.logger = logger

@@ -12,8 +12,10 @@ public enum CatalogChange: Hashable, Sendable {
     case attributes(Inode)
 }
 
-/// Whoever must hear what happens in the catalog. Called after the transaction, on the thread that
-/// wrote; must return at once and not call the catalog.
+/// Whoever must hear what happens in the catalog.
+///
+/// Called after the transaction, on the thread that wrote; must return at once and not call the
+/// catalog.
 public struct CatalogListeners: Sendable {
     /// News from the service reached the local tree.
     public var news: @Sendable ([CatalogChange]) -> Void

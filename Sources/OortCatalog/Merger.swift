@@ -49,7 +49,8 @@ struct Merger {
                 continue
             }
             transaction.effects.news.append(
-                .entryRemoved(parent: parent, name: node.name, child: inode))
+                .entryRemoved(parent: parent, name: node.name, child: inode)
+            )
             waiting[inode] = parent
             try setParent(nil, of: inode)
         }
@@ -66,7 +67,8 @@ struct Merger {
     private mutating func forget(_ inode: Inode) throws {
         if let node = try Catalog.fetch(inode, database), let parent = node.parent {
             transaction.effects.news.append(
-                .entryRemoved(parent: parent, name: node.name, child: inode))
+                .entryRemoved(parent: parent, name: node.name, child: inode)
+            )
         }
         try transaction.forget(inode)
     }
@@ -80,7 +82,8 @@ struct Merger {
                     remote_parent_id = NULL, remote_item = NULL, reserved_id = NULL
                 WHERE inode = ?
                 """,
-            arguments: [inode.column])
+            arguments: [inode.column]
+        )
         try database.execute(
             sql: """
                 UPDATE node SET remote_id = NULL,
@@ -88,7 +91,8 @@ struct Merger {
                     permissions = 15
                 WHERE inode = ?
                 """,
-            arguments: [inode.column])
+            arguments: [inode.column]
+        )
     }
 
     /// The item as the service had it last; nil when that is the synced base.
@@ -122,8 +126,13 @@ struct Merger {
             shown = renamed.shownName
         }
         let name = try freeLocalName(shown, in: place.parent)
-        try transaction.put(node.withoutParent, at: place.parent, name: name,
-            serviceName: place.name, rules)
+        try transaction.put(
+            node.withoutParent,
+            at: place.parent,
+            name: name,
+            serviceName: place.name,
+            rules
+        )
     }
 
     /// A deleted item comes back as it was when both sides last agreed.
@@ -137,7 +146,8 @@ struct Merger {
                         (SELECT synced_size FROM motion WHERE inode = node.inode), size)
                 WHERE inode = ?
                 """,
-            arguments: [node.inode.column])
+            arguments: [node.inode.column]
+        )
     }
 
     /// A name that is free in the local tree; what the service holds does not matter here.
@@ -188,9 +198,19 @@ struct Merger {
         let date = String(now.date.formatted(.iso8601.year().month().day()))
         let name = try transaction.freeName(
             ShownName.conflictCopy(
-                node.name, date: date, host: ProcessInfo.processInfo.hostName), in: parent, rules)
+                node.name,
+                date: date,
+                host: ProcessInfo.processInfo.hostName
+            ),
+            in: parent,
+            rules
+        )
         let service = ShownName.service(
-            shown: name, kind: node.kind, exportExtension: nil, rules: rules)
+            shown: name,
+            kind: node.kind,
+            exportExtension: nil,
+            rules: rules
+        )
         try database.execute(
             sql: """
                 INSERT INTO node (account, parent, name, name_key, service_name, kind, size,
@@ -205,7 +225,8 @@ struct Merger {
                 parent.column, name, rules.comparison.key(name),
                 service.isSameText(as: name) ? nil : service, now.seconds, now.nanoseconds,
                 now.seconds, now.nanoseconds, now.seconds, inode.column,
-            ])
+            ]
+        )
         let copy = Inode(column: database.lastInsertedRowID)
         try transaction.setInMotion(try transaction.node(copy), at: now)
         try database.execute(
@@ -213,10 +234,13 @@ struct Merger {
                 INSERT OR REPLACE INTO conflict (inode, account, original, made_ms)
                 VALUES (?, ?, ?, ?)
                 """,
-            arguments: [copy.column, node.account.rawValue, inode.column, now.milliseconds])
+            arguments: [copy.column, node.account.rawValue, inode.column, now.milliseconds]
+        )
         transaction.effects.news.append(.entryAdded(parent: parent, name: name))
         try database.execute(
-            sql: "UPDATE node SET staged = NULL WHERE inode = ?", arguments: [inode.column])
+            sql: "UPDATE node SET staged = NULL WHERE inode = ?",
+            arguments: [inode.column]
+        )
         try transaction.takeOver(item, of: node)
     }
 
@@ -226,16 +250,30 @@ struct Merger {
         else { return }
         try setParent(nil, of: inode)
         let name = try transaction.freeName(
-            ShownName.numbered(node.name, 2), in: parent, rules)
+            ShownName.numbered(node.name, 2),
+            in: parent,
+            rules
+        )
         let number = try firstNumber(node.name, in: parent, orElse: name)
         let service = ShownName.service(
-            shown: number, kind: node.kind, exportExtension: nil, rules: rules)
+            shown: number,
+            kind: node.kind,
+            exportExtension: nil,
+            rules: rules
+        )
         try transaction.put(
-            node.withoutParent, at: parent, name: number, serviceName: service, rules)
+            node.withoutParent,
+            at: parent,
+            name: number,
+            serviceName: service,
+            rules
+        )
     }
 
     /// `name (2)`, `name (3)` and so on: the first that nobody has.
-    private func firstNumber(_ name: String, in parent: Inode, orElse other: String) throws -> String {
+    private func firstNumber(_ name: String, in parent: Inode, orElse other: String) throws
+        -> String
+    {
         for number in 2..<1000 {
             let candidate = ShownName.numbered(name, number)
             let free = try transaction.freeName(candidate, in: parent, rules)
@@ -268,8 +306,12 @@ struct Merger {
             let parent = try Catalog.node(id, in: node.account, database)
         else { return }
         try transaction.setBase(
-            of: inode, parent: parent.inode, item, content: content,
-            keepsNews: !content)
+            of: inode,
+            parent: parent.inode,
+            item,
+            content: content,
+            keepsNews: !content
+        )
     }
 
     // MARK: The end
@@ -278,7 +320,8 @@ struct Merger {
     private mutating func settle(_ step: LocalStep) throws {
         switch step {
         case .place(let inode, _), .takeContent(let inode), .takeAttributes(let inode),
-            .agree(let inode, _), .adopt(let inode, _), .handOver(_, let inode), .keepBoth(let inode),
+            .agree(let inode, _), .adopt(let inode, _), .handOver(_, let inode),
+            .keepBoth(let inode),
             .renumber(let inode):
             try transaction.restIfClean(inode)
         case .forget, .detach: break

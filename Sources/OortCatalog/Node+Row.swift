@@ -10,7 +10,9 @@ extension Node {
         description, mime_type, born_s
         """
 
-    /// Reads a row of `columns`. The table is STRICT, so that no value is of another type.
+    /// Reads a row of `columns`.
+    ///
+    /// The table is STRICT, so that no value is of another type.
     init(row: Row) {
         inode = Inode(UInt64(bitPattern: row[0] as Int64))
         account = AccountID(row[1])
@@ -19,8 +21,14 @@ extension Node {
         storedServiceName = row[4]
         kind = NodeKind(rawValue: row[5]) ?? .file
         size = row[6]
-        modified = Timestamp(seconds: row[7], nanoseconds: Int32(truncatingIfNeeded: row[8] as Int64))
-        changed = Timestamp(seconds: row[9], nanoseconds: Int32(truncatingIfNeeded: row[10] as Int64))
+        modified = Timestamp(
+            seconds: row[7],
+            nanoseconds: Int32(truncatingIfNeeded: row[8] as Int64)
+        )
+        changed = Timestamp(
+            seconds: row[9],
+            nanoseconds: Int32(truncatingIfNeeded: row[10] as Int64)
+        )
         accessed = Timestamp(seconds: row[11], nanoseconds: row[12])
         created = Timestamp(seconds: row[13], nanoseconds: row[14])
         mode = (row[15] as Int64?).map { UInt16(truncatingIfNeeded: $0) }

@@ -24,8 +24,11 @@ public struct DropboxEndpoints: Hashable, Sendable {
 
     /// Dropbox itself.
     public static let live = DropboxEndpoints(
-        api: "https://api.dropboxapi.com", content: "https://content.dropboxapi.com",
-        notify: "https://notify.dropboxapi.com", web: "https://www.dropbox.com")
+        api: "https://api.dropboxapi.com",
+        content: "https://content.dropboxapi.com",
+        notify: "https://notify.dropboxapi.com",
+        web: "https://www.dropbox.com"
+    )
 }
 
 /// Dropbox's requests: three styles, one way to read their errors.
@@ -34,8 +37,10 @@ struct DropboxAPI: Sendable {
     let endpoints: DropboxEndpoints
     let pathRoot = PathRoot()
 
-    /// The namespace that paths begin at: for a team's member that of the whole team, which must
-    /// be named with every call. Learned with the account, once.
+    /// The namespace that paths begin at: for a team's member that of the whole team, which must be
+    /// named with every call.
+    ///
+    /// Learned with the account, once.
     final class PathRoot: Sendable {
         private let state = Mutex<(isKnown: Bool, header: String?)>((false, nil))
 
@@ -62,9 +67,12 @@ struct DropboxAPI: Sendable {
         let body = try DropboxWire.encode(argument)
         return try await rooted { header throws(ProviderError) in
             var request = HTTPRequest(
-                method: "POST", url: "\(endpoints.api)/2/\(route)",
-                headers: [("Content-Type", "application/json")] + header, body: .bytes(body),
-                repetition: repetition)
+                method: "POST",
+                url: "\(endpoints.api)/2/\(route)",
+                headers: [("Content-Type", "application/json")] + header,
+                body: .bytes(body),
+                repetition: repetition
+            )
             // Large trees are listed slowly.
             request.answerTimeout = .seconds(300)
             return try DropboxWire.decode(type, from: try await sent(request).body)
@@ -73,12 +81,16 @@ struct DropboxAPI: Sendable {
 
     /// A route without argument.
     func call<Answer: Decodable>(
-        _ route: String, as type: Answer.Type = Answer.self
+        _ route: String,
+        as type: Answer.Type = Answer.self
     ) async throws(ProviderError) -> Answer {
         let request = HTTPRequest(
-            method: "POST", url: "\(endpoints.api)/2/\(route)",
-            headers: [("Content-Type", "application/json")], body: .bytes(Array("null".utf8)),
-            repetition: .harmless)
+            method: "POST",
+            url: "\(endpoints.api)/2/\(route)",
+            headers: [("Content-Type", "application/json")],
+            body: .bytes(Array("null".utf8)),
+            repetition: .harmless
+        )
         return try DropboxWire.decode(type, from: try await sent(request).body)
     }
 
@@ -87,15 +99,20 @@ struct DropboxAPI: Sendable {
         _ argument: DropboxWire.LongPoll
     ) async throws(ProviderError) -> DropboxWire.LongPollResult {
         var request = HTTPRequest(
-            method: "POST", url: "\(endpoints.notify)/2/files/list_folder/longpoll",
+            method: "POST",
+            url: "\(endpoints.notify)/2/files/list_folder/longpoll",
             headers: [("Content-Type", "application/json")],
-            body: .bytes(try DropboxWire.encode(argument)), repetition: .harmless,
-            isAuthorized: false)
+            body: .bytes(try DropboxWire.encode(argument)),
+            repetition: .harmless,
+            isAuthorized: false
+        )
         request.isLongPoll = true
         // Dropbox adds up to 90 seconds of jitter.
         request.answerTimeout = .seconds(argument.timeout + 120)
         return try DropboxWire.decode(
-            DropboxWire.LongPollResult.self, from: try await sent(request).body)
+            DropboxWire.LongPollResult.self,
+            from: try await sent(request).body
+        )
     }
 
     /// Bytes with a JSON argument in a header field, JSON back.
@@ -110,10 +127,15 @@ struct DropboxAPI: Sendable {
         let field = try DropboxWire.headerText(argument)
         return try await rooted { header throws(ProviderError) in
             var request = HTTPRequest(
-                method: "POST", url: "\(endpoints.content)/2/\(route)",
+                method: "POST",
+                url: "\(endpoints.content)/2/\(route)",
                 headers: [
                     ("Content-Type", "application/octet-stream"), ("Dropbox-API-Arg", field),
-                ] + header, body: body, repetition: repetition, weight: .bulk)
+                ] + header,
+                body: body,
+                repetition: repetition,
+                weight: .bulk
+            )
             request.answerTimeout = .seconds(300)
             request.onSent = onSent
             return try DropboxWire.decode(type, from: try await sent(request).body)
@@ -133,8 +155,12 @@ struct DropboxAPI: Sendable {
                 headers.append(("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"))
             }
             let request = HTTPRequest(
-                method: "POST", url: "\(endpoints.content)/2/\(route)", headers: headers,
-                repetition: .harmless, weight: .bulk)
+                method: "POST",
+                url: "\(endpoints.content)/2/\(route)",
+                headers: headers,
+                repetition: .harmless,
+                weight: .bulk
+            )
             let response: HTTPStreamedResponse
             do throws(TransportError) {
                 response = try await client.stream(request)

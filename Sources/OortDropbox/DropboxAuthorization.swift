@@ -14,7 +14,8 @@ extension OAuthService {
                 "account_info.read", "files.metadata.read", "files.metadata.write",
                 "files.content.read", "files.content.write", "sharing.read", "sharing.write",
             ],
-            redirect: .fixedPorts([53682, 53683, 53684], host: "localhost", path: "/"))
+            redirect: .fixedPorts([53682, 53683, 53684], host: "localhost", path: "/")
+        )
         service.extraParameters = [("token_access_type", "offline")]
         service.revocation = .authorizedPost(url: endpoints.api + "/2/auth/token/revoke")
         service.sendsClientSecret = true

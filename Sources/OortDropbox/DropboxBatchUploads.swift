@@ -21,7 +21,8 @@ extension DropboxProvider {
         do throws(ProviderError) {
             let started: DropboxWire.SessionIDs = try await api.call(
                 "files/upload_session/start_batch",
-                DropboxWire.SessionStartBatch(num_sessions: uploads.count))
+                DropboxWire.SessionStartBatch(num_sessions: uploads.count)
+            )
             guard started.session_ids.count == uploads.count else {
                 throw ProviderError(.malformedAnswer, detail: "another number of sessions")
             }
@@ -61,11 +62,19 @@ extension DropboxProvider {
                 entries: group.map {
                     DropboxWire.SessionAppendBatch.Entry(
                         cursor: DropboxWire.SessionCursor(
-                            session_id: entries[$0].session, offset: 0),
-                        length: entries[$0].upload.size)
-                }, content_hash: DropboxContentHasher.hash(bytes).value)
+                            session_id: entries[$0].session,
+                            offset: 0
+                        ),
+                        length: entries[$0].upload.size
+                    )
+                },
+                content_hash: DropboxContentHasher.hash(bytes).value
+            )
             let result: AppendResult = try await api.upload(
-                "files/upload_session/append_batch", argument, body: .bytes(bytes))
+                "files/upload_session/append_batch",
+                argument,
+                body: .bytes(bytes)
+            )
             for (index, outcome) in zip(group, result.entries) {
                 // Closed already: a first try came through and its answer was lost.
                 if let failure = outcome.failure, !failure.has("closed") {
@@ -82,7 +91,8 @@ extension DropboxProvider {
     }
 
     private func commit(
-        _ entries: [Entry], _ failures: [Int: ProviderError]
+        _ entries: [Entry],
+        _ failures: [Int: ProviderError]
     ) async throws(ProviderError) -> [Result<Item, ProviderError>] {
         var results: [Int: Result<Item, ProviderError>] = failures.mapValues { .failure($0) }
         var waiting = entries.indices.filter { failures[$0] == nil }
@@ -93,14 +103,20 @@ extension DropboxProvider {
                 entries: waiting.map {
                     DropboxWire.SessionFinish(
                         cursor: DropboxWire.SessionCursor(
-                            session_id: entries[$0].session, offset: entries[$0].upload.size),
-                        commit: commit(entries[$0].upload))
-                })
+                            session_id: entries[$0].session,
+                            offset: entries[$0].upload.size
+                        ),
+                        commit: commit(entries[$0].upload)
+                    )
+                }
+            )
             let answer: DropboxWire.BatchResult
             do throws(ProviderError) {
                 answer = try await api.call(
-                    "files/upload_session/finish_batch_v2", argument,
-                    repetition: .onlyIfNotDone)
+                    "files/upload_session/finish_batch_v2",
+                    argument,
+                    repetition: .onlyIfNotDone
+                )
                 guard answer.entries.count == waiting.count else {
                     throw ProviderError(.malformedAnswer, detail: "a batch of another length")
                 }
@@ -128,7 +144,8 @@ extension DropboxProvider {
     }
 
     private func outcome(
-        _ entry: DropboxWire.BatchEntry, _ upload: Upload
+        _ entry: DropboxWire.BatchEntry,
+        _ upload: Upload
     ) async -> Result<Item, ProviderError> {
         do throws(ProviderError) {
             return .success(try verified(try entry.outcome(), upload))

@@ -39,18 +39,25 @@ extension DropboxProvider {
             let place = try place(cursor)
             if case .enumeration = place { isEnumeration = true } else { isEnumeration = false }
             listing = try await api.call(
-                "files/list_folder/continue", DropboxWire.CursorArgument(cursor: place.service))
+                "files/list_folder/continue",
+                DropboxWire.CursorArgument(cursor: place.service)
+            )
         } else {
             isEnumeration = true
             listing = try await api.call(
-                "files/list_folder", DropboxWire.ListFolder(path: "", recursive: true))
+                "files/list_folder",
+                DropboxWire.ListFolder(path: "", recursive: true)
+            )
         }
         let place: Place =
             isEnumeration && listing.has_more
             ? .enumeration(listing.cursor) : .feed(listing.cursor)
         return ChangePage(
-            changes: listing.entries.compactMap(Self.change), cursor: place.cursor,
-            hasMore: listing.has_more, isEnumeration: isEnumeration)
+            changes: listing.entries.compactMap(Self.change),
+            cursor: place.cursor,
+            hasMore: listing.has_more,
+            isEnumeration: isEnumeration
+        )
     }
 
     private func place(_ cursor: Cursor) throws(ProviderError) -> Place {
@@ -70,7 +77,8 @@ extension DropboxProvider {
     }
 
     public func waitForChanges(
-        since cursor: Cursor, atMost limit: Duration
+        since cursor: Cursor,
+        atMost limit: Duration
     ) async throws(ProviderError) -> FeedNews {
         let place = try place(cursor)
         guard case .feed = place else { return .changed }
@@ -84,7 +92,8 @@ extension DropboxProvider {
                     let result = try await api.poll(poll)
                     return .success(
                         result.changes
-                            ? .changed : .quiet(backoff: result.backoff.map { .seconds($0) }))
+                            ? .changed : .quiet(backoff: result.backoff.map { .seconds($0) })
+                    )
                 } catch { return .failure(error) }
             }
             group.addTask {
@@ -100,19 +109,24 @@ extension DropboxProvider {
     }
 
     public func children(
-        of folder: ItemReference, page: PageToken?
+        of folder: ItemReference,
+        page: PageToken?
     ) async throws(ProviderError) -> ListingPage {
         let listing: DropboxWire.Listing
         if let page {
             listing = try await api.call(
                 "files/list_folder/continue",
-                DropboxWire.CursorArgument(cursor: page.rawValue))
+                DropboxWire.CursorArgument(cursor: page.rawValue)
+            )
         } else {
             listing = try await api.call(
-                "files/list_folder", DropboxWire.ListFolder(path: address(folder)))
+                "files/list_folder",
+                DropboxWire.ListFolder(path: address(folder))
+            )
         }
         return ListingPage(
             items: listing.entries.compactMap(Item.init),
-            next: listing.has_more ? PageToken(listing.cursor) : nil)
+            next: listing.has_more ? PageToken(listing.cursor) : nil
+        )
     }
 }

@@ -38,7 +38,9 @@ public struct DropboxContentHasher: ContentHasher {
         let digits = Array("0123456789abcdef".utf8)
         let text = last.outer.finalize().flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
         return ContentHash(
-            algorithm: .dropboxContentHash, value: String(decoding: text, as: UTF8.self))
+            algorithm: .dropboxContentHash,
+            value: String(decoding: text, as: UTF8.self)
+        )
     }
 
     /// The hash of bytes at hand.

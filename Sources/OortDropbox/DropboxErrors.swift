@@ -69,7 +69,8 @@ enum DropboxErrors {
         case 410: kind = .notFound
         case 429:
             kind = .rateLimited(
-                retryAfter: head.retryAfter ?? .seconds(union?.retryAfter ?? 1))
+                retryAfter: head.retryAfter ?? .seconds(union?.retryAfter ?? 1)
+            )
         case 500...: kind = .outcomeUnknown(retryAfter: head.retryAfter)
         default: kind = .malformedAnswer
         }
@@ -127,8 +128,9 @@ enum DropboxErrors {
         ("not_found", .notFound),
     ]
 
-    /// What a route's error means; the first tag of the table that it has decides. New tags appear
-    /// without notice: an unknown one is a refusal.
+    /// What a route's error means; the first tag of the table that it has decides.
+    ///
+    /// New tags appear without notice: an unknown one is a refusal.
     static func kind(_ union: Union) -> ProviderError.Kind {
         if let found = kinds.first(where: { union.has($0.tag) }) { return found.kind }
         if union.tags.contains(where: {

@@ -12,8 +12,11 @@ extension Item {
         let isFolder = metadata.tag == "folder" || (metadata.tag == nil && metadata.rev == nil)
         let isNative = metadata.is_downloadable == false
         self.init(
-            id: ItemID(id), kind: isFolder ? .folder : isNative ? .nativeDocument : .file,
-            fileName: metadata.name, path: path)
+            id: ItemID(id),
+            kind: isFolder ? .folder : isNative ? .nativeDocument : .file,
+            fileName: metadata.name,
+            path: path
+        )
         if metadata.sharing_info?.read_only == true { permissions = .read }
         guard !isFolder else { return }
         clientModifiedTime = metadata.client_modified.flatMap { Timestamp(rfc3339: $0) }
@@ -39,7 +42,11 @@ extension Item {
 
     /// The root, of which Dropbox has no metadata.
     static let dropboxRoot = Item(
-        id: DropboxProvider.rootID, kind: .folder, fileName: "", path: .root)
+        id: DropboxProvider.rootID,
+        kind: .folder,
+        fileName: "",
+        path: .root
+    )
 }
 
 extension RemotePath {

@@ -5,7 +5,8 @@ extension NameRules {
     ///
     /// Source: docs/providers/dropbox.md.
     static let dropbox = NameRules(
-        comparison: .composedCaseInsensitive, allowsDuplicates: false
+        comparison: .composedCaseInsensitive,
+        allowsDuplicates: false
     ) { name, _, _ in
         if name.utf16.count > 255 { return .tooLong }
         if name.isEmpty || name == "." || name == ".." {

@@ -34,10 +34,14 @@ public final class DropboxProvider: Provider {
         let block = Int64(DropboxContentHasher.blockSize)
         let largestRequest: Int64 = 144 << 20
         var traits = ProviderTraits(
-            addressing: .path, names: .dropbox, hashAlgorithm: .dropboxContentHash,
+            addressing: .path,
+            names: .dropbox,
+            hashAlgorithm: .dropboxContentHash,
             largestSimpleUpload: min(max(simpleUpload / block, 1) * block, largestRequest),
-            largestFile: (1 << 41) - (1 << 22), uploadPartMultiple: block,
-            uploadPartSize: min(max(partSize / block, 1) * block, largestRequest))
+            largestFile: (1 << 41) - (1 << 22),
+            uploadPartMultiple: block,
+            uploadPartSize: min(max(partSize / block, 1) * block, largestRequest)
+        )
         traits.batchSizes.createFolder = 1000
         traits.batchSizes.upload = 1000
         traits.batchSizes.move = 1000
@@ -59,15 +63,19 @@ public final class DropboxProvider: Provider {
         let account: DropboxWire.Account = try await api.call("users/get_current_account")
         api.pathRoot.learn(account.root_info)
         return AccountIdentity(
-            id: account.account_id, displayName: account.name.display_name, email: account.email,
-            rootID: Self.rootID)
+            id: account.account_id,
+            displayName: account.name.display_name,
+            email: account.email,
+            rootID: Self.rootID
+        )
     }
 
     public func quota() async throws(ProviderError) -> Quota {
         let usage: DropboxWire.SpaceUsage = try await api.call("users/get_space_usage")
         return Quota(
             used: usage.allocation.used ?? usage.used,
-            total: usage.allocation.allocated.flatMap { $0 > 0 ? $0 : nil })
+            total: usage.allocation.allocated.flatMap { $0 > 0 ? $0 : nil }
+        )
     }
 
     public func signOut() async throws(ProviderError) {
@@ -99,7 +107,9 @@ public final class DropboxProvider: Provider {
     public func item(_ reference: ItemReference) async throws(ProviderError) -> Item {
         guard reference.id != Self.rootID else { return .dropboxRoot }
         let metadata: DropboxWire.Metadata = try await api.call(
-            "files/get_metadata", DropboxWire.PathArgument(path: address(reference)))
+            "files/get_metadata",
+            DropboxWire.PathArgument(path: address(reference))
+        )
         guard metadata.tag != "deleted" else {
             throw ProviderError(.notFound, detail: "deleted")
         }
@@ -107,12 +117,14 @@ public final class DropboxProvider: Provider {
     }
 
     public func items(
-        named name: String, in folder: ItemReference
+        named name: String,
+        in folder: ItemReference
     ) async throws(ProviderError) -> [Item] {
         do throws(ProviderError) {
             let metadata: DropboxWire.Metadata = try await api.call(
                 "files/get_metadata",
-                DropboxWire.PathArgument(path: address(of: name, in: folder)))
+                DropboxWire.PathArgument(path: address(of: name, in: folder))
+            )
             return metadata.tag == "deleted" ? [] : [try item(metadata)]
         } catch {
             guard error.kind == .notFound else { throw error }

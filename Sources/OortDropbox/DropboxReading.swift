@@ -3,14 +3,19 @@ import OortTransport
 
 extension DropboxProvider {
     public func read(
-        _ item: ItemReference, revision: Revision?, range: Range<Int64>
+        _ item: ItemReference,
+        revision: Revision?,
+        range: Range<Int64>
     ) async throws(ProviderError) -> ByteStream {
         guard !range.isEmpty else { return Self.nothing }
         let path = revision.map { "rev:" + $0.rawValue } ?? address(item)
         let response: HTTPStreamedResponse
         do throws(ProviderError) {
             response = try await api.download(
-                "files/download", DropboxWire.PathArgument(path: path), range: range)
+                "files/download",
+                DropboxWire.PathArgument(path: path),
+                range: range
+            )
         } catch {
             // A range behind the end is 416 without JSON.
             if error.detail.hasPrefix("416") { return Self.nothing }
@@ -29,7 +34,8 @@ extension DropboxProvider {
     private static let nothing = ByteStream { () async throws(ProviderError) in nil }
 
     public func export(
-        _ item: ItemReference, to format: ExportFormat
+        _ item: ItemReference,
+        to format: ExportFormat
     ) async throws(ProviderError) -> ByteStream {
         guard let name = DropboxExport.name(of: format) else {
             throw ProviderError(.unsupported, detail: "no export to \(format.mimeType)")
@@ -41,11 +47,13 @@ extension DropboxProvider {
     }
 
     public func thumbnail(
-        of item: ItemReference, edge: Int
+        of item: ItemReference,
+        edge: Int
     ) async throws(ProviderError) -> ByteStream {
         let argument = DropboxWire.Thumbnail(
             resource: DropboxWire.Thumbnail.Resource(path: address(item)),
-            size: DropboxThumbnails.size(edge: edge))
+            size: DropboxThumbnails.size(edge: edge)
+        )
         return try await api.download("files/get_thumbnail_v2", argument).body
     }
 }

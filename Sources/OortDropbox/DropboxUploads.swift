@@ -4,7 +4,8 @@ import OortTransport
 
 extension DropboxProvider {
     public func upload(
-        _ upload: Upload, observer: any UploadObserver
+        _ upload: Upload,
+        observer: any UploadObserver
     ) async throws(ProviderError) -> Item {
         do throws(ProviderError) {
             let metadata =
@@ -19,7 +20,8 @@ extension DropboxProvider {
 
     /// All modes do nothing when the same bytes are there already, so a repetition does no harm.
     private func simply(
-        _ upload: Upload, observer: any UploadObserver
+        _ upload: Upload,
+        observer: any UploadObserver
     ) async throws(ProviderError) -> DropboxWire.Metadata {
         var commit = commit(upload)
         commit.content_hash = upload.hash.value
@@ -40,12 +42,16 @@ extension DropboxProvider {
             mode = revision.map { .update($0.rawValue) } ?? .overwrite
         }
         return DropboxWire.Commit(
-            path: path, mode: mode, client_modified: upload.modifiedTime?.rfc3339(.seconds))
+            path: path,
+            mode: mode,
+            client_modified: upload.modifiedTime?.rfc3339(.seconds)
+        )
     }
 
     /// The item of an answer whose content is what was sent.
     func verified(
-        _ metadata: DropboxWire.Metadata, _ upload: Upload
+        _ metadata: DropboxWire.Metadata,
+        _ upload: Upload
     ) throws(ProviderError) -> Item {
         let item = try item(metadata)
         guard item.contentHash == upload.hash else {
@@ -79,17 +85,23 @@ extension DropboxProvider {
     private static let sessionSeconds: Int64 = 6 * 24 * 3600
 
     private func inSession(
-        _ upload: Upload, observer: any UploadObserver
+        _ upload: Upload,
+        observer: any UploadObserver
     ) async throws(ProviderError) -> DropboxWire.Metadata {
         var session: UploadSession
         if let earlier = upload.session {
             session = earlier
         } else {
             let started: DropboxWire.SessionID = try await api.upload(
-                "files/upload_session/start", DropboxWire.SessionStart(), body: .bytes([]))
+                "files/upload_session/start",
+                DropboxWire.SessionStart(),
+                body: .bytes([])
+            )
             session = UploadSession(
-                state: started.session_id, confirmedBytes: 0,
-                expires: Timestamp(seconds: Timestamp.now.seconds + Self.sessionSeconds))
+                state: started.session_id,
+                confirmedBytes: 0,
+                expires: Timestamp(seconds: Timestamp.now.seconds + Self.sessionSeconds)
+            )
             await observer.sessionChanged(session)
         }
 
@@ -116,17 +128,28 @@ extension DropboxProvider {
 
     /// Sends the parts of a range side by side.
     private func append(
-        _ upload: Upload, _ id: String, parts: Range<Int64>, observer: any UploadObserver
+        _ upload: Upload,
+        _ id: String,
+        parts: Range<Int64>,
+        observer: any UploadObserver
     ) async throws(ProviderError) {
         let starts = stride(
-            from: parts.lowerBound, to: parts.upperBound, by: Int(traits.uploadPartSize))
+            from: parts.lowerBound,
+            to: parts.upperBound,
+            by: Int(traits.uploadPartSize)
+        )
         let failure = await withTaskGroup(of: ProviderError?.self) { group in
             for start in starts {
                 let range = start..<min(parts.upperBound, start + traits.uploadPartSize)
                 group.addTask {
                     do throws(ProviderError) {
                         try await self.append(
-                            upload, id, range, closes: false, observer: observer)
+                            upload,
+                            id,
+                            range,
+                            closes: false,
+                            observer: observer
+                        )
                         return nil
                     } catch { return error }
                 }
@@ -143,14 +166,25 @@ extension DropboxProvider {
 
     /// Sends the last part; a session that is closed already has it.
     private func close(
-        _ upload: Upload, _ id: String, from start: Int64, observer: any UploadObserver
+        _ upload: Upload,
+        _ id: String,
+        from start: Int64,
+        observer: any UploadObserver
     ) async throws(ProviderError) {
         try await append(
-            upload, id, max(0, start)..<upload.size, closes: true, observer: observer)
+            upload,
+            id,
+            max(0, start)..<upload.size,
+            closes: true,
+            observer: observer
+        )
     }
 
     private func append(
-        _ upload: Upload, _ id: String, _ range: Range<Int64>, closes: Bool,
+        _ upload: Upload,
+        _ id: String,
+        _ range: Range<Int64>,
+        closes: Bool,
         observer: any UploadObserver
     ) async throws(ProviderError) {
         var hasher = DropboxContentHasher()
@@ -162,11 +196,15 @@ extension DropboxProvider {
         }
         let argument = DropboxWire.SessionAppend(
             cursor: DropboxWire.SessionCursor(session_id: id, offset: range.lowerBound),
-            close: closes, content_hash: hasher.finalize().value)
+            close: closes,
+            content_hash: hasher.finalize().value
+        )
         let body: HTTPRequest.Body = range.isEmpty ? .bytes([]) : .content(upload.content, range)
         do throws(ProviderError) {
             let _: DropboxWire.Nothing = try await api.upload(
-                "files/upload_session/append_v2", argument, body: body
+                "files/upload_session/append_v2",
+                argument,
+                body: body
             ) { observer.sent(range.lowerBound + $0) }
         } catch {
             // An earlier try whose answer was lost may have closed it: the commit will tell.
@@ -178,20 +216,27 @@ extension DropboxProvider {
     }
 
     private func finish(
-        _ upload: Upload, _ id: String
+        _ upload: Upload,
+        _ id: String
     ) async throws(ProviderError) -> DropboxWire.Metadata {
         let argument = DropboxWire.SessionFinish(
             cursor: DropboxWire.SessionCursor(session_id: id, offset: upload.size),
-            commit: commit(upload))
+            commit: commit(upload)
+        )
         do throws(ProviderError) {
             return try await api.upload(
-                "files/upload_session/finish", argument, body: .bytes([]),
-                repetition: .onlyIfNotDone)
+                "files/upload_session/finish",
+                argument,
+                body: .bytes([]),
+                repetition: .onlyIfNotDone
+            )
         } catch {
             // A session that is gone may have been committed by a try whose answer was lost.
             guard error.kind == .sessionLost else { throw error }
             let there: DropboxWire.Metadata? = try? await api.call(
-                "files/get_metadata", DropboxWire.PathArgument(path: argument.commit.path))
+                "files/get_metadata",
+                DropboxWire.PathArgument(path: argument.commit.path)
+            )
             guard let there, there.content_hash == upload.hash.value else { throw error }
             return there
         }

@@ -290,14 +290,17 @@ enum DropboxWire {
     }
 
     static func decode<Value: Decodable>(
-        _ type: Value.Type, from bytes: [UInt8]
+        _ type: Value.Type,
+        from bytes: [UInt8]
     ) throws(ProviderError) -> Value {
         do {
             return try JSONDecoder().decode(type, from: Data(bytes))
         } catch {
             // Only the place: the decoder's words would quote the answer, which may hold a secret.
             throw ProviderError(
-                .malformedAnswer, detail: "not of the protocol: \(Self.place(error))")
+                .malformedAnswer,
+                detail: "not of the protocol: \(Self.place(error))"
+            )
         }
     }
 }

@@ -7,7 +7,10 @@ extension DropboxProvider {
     public func createFolder(_ folder: NewFolder) async throws(ProviderError) -> Item {
         let argument = DropboxWire.CreateFolder(path: Self.path(folder))
         let wrapped: DropboxWire.Wrapped = try await api.call(
-            "files/create_folder_v2", argument, repetition: .onlyIfNotDone)
+            "files/create_folder_v2",
+            argument,
+            repetition: .onlyIfNotDone
+        )
         return try Self.folder(wrapped.metadata)
     }
 
@@ -31,7 +34,10 @@ extension DropboxProvider {
         let argument = DropboxWire.CreateFolders(paths: folders.map(Self.path))
         return await batch(folders.count) { () throws(ProviderError) in
             try await api.call(
-                "files/create_folder_batch", argument, repetition: .onlyIfNotDone)
+                "files/create_folder_batch",
+                argument,
+                repetition: .onlyIfNotDone
+            )
         } check: {
             "files/create_folder_batch/check"
         } read: { metadata throws(ProviderError) in
@@ -67,10 +73,15 @@ extension DropboxProvider {
 
     private func relocate(_ move: Move, name: String) async throws(ProviderError) -> Item {
         let argument = DropboxWire.Relocate(
-            from_path: address(move.item), to_path: address(of: name, in: move.parent))
+            from_path: address(move.item),
+            to_path: address(of: name, in: move.parent)
+        )
         do throws(ProviderError) {
             let wrapped: DropboxWire.Wrapped = try await api.call(
-                "files/move_v2", argument, repetition: .onlyIfNotDone)
+                "files/move_v2",
+                argument,
+                repetition: .onlyIfNotDone
+            )
             return try item(wrapped.metadata)
         } catch {
             throw await explain(error, parent: move.parent)
@@ -84,8 +95,11 @@ extension DropboxProvider {
         let argument = DropboxWire.Entries(
             entries: moves.map {
                 DropboxWire.Relocate(
-                    from_path: address($0.item), to_path: address(of: $0.name, in: $0.parent))
-            })
+                    from_path: address($0.item),
+                    to_path: address(of: $0.name, in: $0.parent)
+                )
+            }
+        )
         return await batch(moves.count) { () throws(ProviderError) in
             try await api.call("files/move_batch_v2", argument, repetition: .onlyIfNotDone)
         } check: {
@@ -97,10 +111,15 @@ extension DropboxProvider {
 
     public func copy(_ copy: Copy) async throws(ProviderError) -> Item {
         let argument = DropboxWire.Relocate(
-            from_path: address(copy.item), to_path: address(of: copy.name, in: copy.parent))
+            from_path: address(copy.item),
+            to_path: address(of: copy.name, in: copy.parent)
+        )
         do throws(ProviderError) {
             let wrapped: DropboxWire.Wrapped = try await api.call(
-                "files/copy_v2", argument, repetition: .onlyIfNotDone)
+                "files/copy_v2",
+                argument,
+                repetition: .onlyIfNotDone
+            )
             return try item(wrapped.metadata)
         } catch {
             throw await explain(error, parent: copy.parent)
@@ -109,7 +128,8 @@ extension DropboxProvider {
 
     /// A target that leads nowhere has several words at Dropbox: the folder itself is asked.
     func explain(
-        _ error: ProviderError, parent: ItemReference
+        _ error: ProviderError,
+        parent: ItemReference
     ) async -> ProviderError {
         switch error.kind {
         case .nameRefused, .notAFolder, .notFound, .badRequest:
@@ -126,7 +146,9 @@ extension DropboxProvider {
     public func delete(_ deletion: Deletion) async throws(ProviderError) {
         do throws(ProviderError) {
             let _: DropboxWire.Wrapped = try await api.call(
-                "files/delete_v2", argument(deletion))
+                "files/delete_v2",
+                argument(deletion)
+            )
         } catch {
             try Self.settle(error)
         }
@@ -134,7 +156,9 @@ extension DropboxProvider {
 
     private func argument(_ deletion: Deletion) -> DropboxWire.Delete {
         DropboxWire.Delete(
-            path: address(deletion.item), parent_rev: deletion.revision?.rawValue)
+            path: address(deletion.item),
+            parent_rev: deletion.revision?.rawValue
+        )
     }
 
     /// What is gone already is deleted; a conflict is a stale revision.
@@ -168,17 +192,21 @@ extension DropboxProvider {
     // MARK: Attributes
 
     public func setAttributes(
-        of item: ItemReference, to change: AttributeChange
+        of item: ItemReference,
+        to change: AttributeChange
     ) async throws(ProviderError) -> Item {
         throw ProviderError(
-            .unsupported, detail: "Dropbox sets times with content only, and has no descriptions")
+            .unsupported,
+            detail: "Dropbox sets times with content only, and has no descriptions"
+        )
     }
 
     // MARK: Batches
 
     /// One entry needs no batch.
     private func one<Entry, Answer>(
-        _ entries: [Entry], _ body: (Entry) async throws(ProviderError) -> Answer
+        _ entries: [Entry],
+        _ body: (Entry) async throws(ProviderError) -> Answer
     ) async -> [Result<Answer, ProviderError>] {
         var results: [Result<Answer, ProviderError>] = []
         for entry in entries {
@@ -212,7 +240,8 @@ extension DropboxProvider {
     }
 
     private func finished(
-        _ launched: DropboxWire.Job, check route: String
+        _ launched: DropboxWire.Job,
+        check route: String
     ) async throws(ProviderError) -> [DropboxWire.BatchEntry] {
         var job = launched
         let id = launched.async_job_id
@@ -238,7 +267,9 @@ extension DropboxProvider {
                 job = try await api.call(route, DropboxWire.JobID(async_job_id: id))
             default:
                 throw ProviderError(
-                    .outcomeUnknown(retryAfter: nil), detail: "the job ended as \(job.tag)")
+                    .outcomeUnknown(retryAfter: nil),
+                    detail: "the job ended as \(job.tag)"
+                )
             }
         }
     }

@@ -210,7 +210,9 @@ struct GoogleDriveAPI: Sendable {
 
     // MARK: Streams
 
-    /// Opens a download. What is refused is thrown; 416 is an end, and so an empty stream.
+    /// Opens a download.
+    ///
+    /// What is refused is thrown; 416 is an end, and so an empty stream.
     func download(
         _ url: String,
         headers: [(name: String, value: String)] = []

@@ -3,9 +3,10 @@ import OortModel
 import OortTransport
 
 extension GoogleDriveProvider {
-    /// Sends many small calls as one. Each answer stands for itself: what the batch did not settle
-    /// (slow down, a fault, a refusal that needs a second look) is done again `alone`, where
-    /// patience and repetition are at home.
+    /// Sends many small calls as one.
+    ///
+    /// Each answer stands for itself: what the batch did not settle (slow down, a fault, a refusal
+    /// that needs a second look) is done again `alone`, where patience and repetition are at home.
     func inBatch<Entry: Sendable, Answer: Sendable>(
         _ entries: [Entry],
         request: (Entry) async throws(ProviderError) -> HTTPRequest,
@@ -42,6 +43,7 @@ extension GoogleDriveProvider {
 extension GoogleDriveAPI {
     /// One `multipart/mixed` call of at most 100 calls, none of which carries content; answers in
     /// the order of the requests, nil where there is none.
+    ///
     /// Source: developers.google.com/workspace/drive/api/guides/performance.
     func batch(_ requests: [HTTPRequest]) async throws(ProviderError) -> [HTTPResponse?] {
         let boundary = "oort-batch-boundary-8d1f4c"

@@ -2,7 +2,9 @@ import Foundation
 public import OortModel
 
 /// Our place in Drive's logs: one for the user, one for each shared drive, and what is still to be
-/// listed. Drive has no feed of the whole account, so this composite is what callers store.
+/// listed.
+///
+/// Drive has no feed of the whole account, so this composite is what callers store.
 struct DriveCursor: Codable, Equatable {
     /// What is still to be listed before the logs are read.
     enum Listing: Codable, Equatable {

@@ -3,6 +3,7 @@ import OortModel
 public import OortTransport
 
 /// A refusal as Drive words it: status and the first error's `reason`, by which alone we decide.
+///
 /// Source: developers.google.com/workspace/drive/api/guides/handle-errors.
 struct DriveFailure: Sendable {
     var status: Int

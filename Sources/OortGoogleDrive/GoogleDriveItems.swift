@@ -28,9 +28,11 @@ enum SyntheticFolder: String, CaseIterable {
 }
 
 extension DriveFile {
-    /// The item in canonical terms. `time` is when the service took its last change, where that is
-    /// known. Nil for what has no place in the tree: the roots themselves, and own items that lie
-    /// in no folder (Drive's own pages do not show those either).
+    /// The item in canonical terms.
+    ///
+    /// `time` is when the service took its last change, where that is known. Nil for what has no
+    /// place in the tree: the roots themselves, and own items that lie in no folder (Drive's own
+    /// pages do not show those either).
     func item(changed time: String? = nil, rootID: ItemID) -> Item? {
         guard !id.isEmpty, id != rootID.rawValue, id != driveId else { return nil }
         let parent: ItemID
@@ -98,7 +100,9 @@ extension DriveFile {
 }
 
 extension DriveDrive {
-    /// The drive as a folder of "Shared drives". It can be filled, but not moved or trashed.
+    /// The drive as a folder of "Shared drives".
+    ///
+    /// It can be filled, but not moved or trashed.
     var item: Item {
         var item = Item(
             id: ItemID(id),
@@ -113,6 +117,7 @@ extension DriveDrive {
 }
 
 /// The forms in which Google's editors hand out their documents, the one that keeps most first.
+///
 /// Source: `about.exportFormats` and the guide "Export MIME types for Google Workspace documents".
 enum NativeExports {
     private static let pdf = ExportFormat(mimeType: "application/pdf", fileExtension: "pdf")

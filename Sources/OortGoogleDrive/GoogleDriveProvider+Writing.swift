@@ -31,7 +31,9 @@ extension GoogleDriveProvider {
         )
     }
 
-    /// A created file as an item. Drive creates in a trashed folder, too, and trashes at once.
+    /// A created file as an item.
+    ///
+    /// Drive creates in a trashed folder, too, and trashes at once.
     func created(
         _ file: DriveFile,
         in parent: ItemReference

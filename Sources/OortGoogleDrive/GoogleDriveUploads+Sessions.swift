@@ -21,8 +21,9 @@ extension GoogleDriveProvider {
         case broken(ProviderError)
     }
 
-    /// Sends content part by part, from where an earlier try of the same upload stopped. What the
-    /// service has confirmed is told to the observer before the next part goes out.
+    /// Sends content part by part, from where an earlier try of the same upload stopped.
+    ///
+    /// What the service has confirmed is told to the observer before the next part goes out.
     /// Source: developers.google.com/workspace/drive/api/guides/manage-uploads.
     func sendInParts(
         _ upload: Upload,
@@ -205,8 +206,10 @@ extension GoogleDriveProvider {
         return last + 1
     }
 
-    /// A session's last word. What refuses the content for good is told as it is; the rest means
-    /// that the session is gone, which a new one mends.
+    /// A session's last word.
+    ///
+    /// What refuses the content for good is told as it is; the rest means that the session is gone,
+    /// which a new one mends.
     private func ended(
         _ failure: DriveFailure,
         isResumed: Bool,

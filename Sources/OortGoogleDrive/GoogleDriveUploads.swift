@@ -242,8 +242,9 @@ extension GoogleDriveProvider {
         upload.size == 0 || (upload.size <= traits.largestSimpleUpload && upload.session == nil)
     }
 
-    /// Metadata and content in one request. It can be repeated: a create has its id, a replacement
-    /// its precondition.
+    /// Metadata and content in one request.
+    ///
+    /// It can be repeated: a create has its id, a replacement its precondition.
     private func sendWhole(
         _ upload: Upload,
         method: String,

@@ -17,8 +17,9 @@ public struct ChangePage: Sendable {
     /// Whether another page can be had at once.
     public var hasMore: Bool
     /// Whether this page belongs to an enumeration of the whole account (no cursor was given, or
-    /// the cursor was one inside such an enumeration). When an enumeration's last page is applied,
-    /// an item that it did not name is gone.
+    /// the cursor was one inside such an enumeration).
+    ///
+    /// When an enumeration's last page is applied, an item that it did not name is gone.
     public var isEnumeration: Bool
 
     /// A page with all of its parts.

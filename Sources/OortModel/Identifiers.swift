@@ -79,6 +79,8 @@ public struct ContentHash: Hashable, Sendable, CustomStringConvertible {
             let algorithm = HashAlgorithm(rawValue: String(description[..<colon]))
         else { return nil }
         self.init(
-            algorithm: algorithm, value: String(description[description.index(after: colon)...]))
+            algorithm: algorithm,
+            value: String(description[description.index(after: colon)...])
+        )
     }
 }

@@ -14,8 +14,10 @@ public enum ItemKind: Hashable, Sendable {
 public struct Item: Hashable, Sendable {
     /// The service's own id.
     public var id: ItemID
-    /// The path from the account's root in the service's own names; nil where the service
-    /// addresses by id. Where `parentID` is nil, the path alone places the item.
+    /// The path from the account's root in the service's own names; nil where the service addresses
+    /// by id.
+    ///
+    /// Where `parentID` is nil, the path alone places the item.
     public var path: RemotePath?
     /// What the item is.
     public var kind: ItemKind

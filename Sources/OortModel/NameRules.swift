@@ -71,7 +71,9 @@ extension NameRules.Comparison {
 }
 
 extension String {
-    /// Whether two names are the same byte for byte. Swift's `==` takes canonically equivalent texts
-    /// for equal; file systems and most services do not.
+    /// Whether two names are the same byte for byte.
+    ///
+    /// Swift's `==` takes canonically equivalent texts for equal; file systems and most services do
+    /// not.
     public func isSameText(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
 }

@@ -35,14 +35,16 @@ public protocol Provider: Sendable {
     ///
     /// - Throws: `.cursorLost`.
     func waitForChanges(
-        since cursor: Cursor, atMost limit: Duration
+        since cursor: Cursor,
+        atMost limit: Duration
     ) async throws(ProviderError) -> FeedNews
 
     /// One page of a folder's children, without trashed ones.
     ///
     /// - Throws: `.notFound`, `.notAFolder`.
     func children(
-        of folder: ItemReference, page: PageToken?
+        of folder: ItemReference,
+        page: PageToken?
     ) async throws(ProviderError) -> ListingPage
 
     /// The item as it is now; asked by id where the service has ids.
@@ -55,7 +57,8 @@ public protocol Provider: Sendable {
     ///
     /// - Throws: `.parentNotFound`.
     func items(
-        named name: String, in folder: ItemReference
+        named name: String,
+        in folder: ItemReference
     ) async throws(ProviderError) -> [Item]
 
     // MARK: Reading
@@ -66,21 +69,25 @@ public protocol Provider: Sendable {
     /// - Throws: `.preconditionFailed` when the service can no longer give this revision;
     ///   `.contentBlocked`; `.notFound`.
     func read(
-        _ item: ItemReference, revision: Revision?, range: Range<Int64>
+        _ item: ItemReference,
+        revision: Revision?,
+        range: Range<Int64>
     ) async throws(ProviderError) -> ByteStream
 
     /// A native document in the given form, whole.
     ///
     /// - Throws: `.unsupported` when the document has no such form, `.tooLarge`.
     func export(
-        _ item: ItemReference, to format: ExportFormat
+        _ item: ItemReference,
+        to format: ExportFormat
     ) async throws(ProviderError) -> ByteStream
 
     /// A small picture of the item, JPEG or PNG, its longer edge near `edge` pixels.
     ///
     /// - Throws: `.unsupported` when the service has none of this item.
     func thumbnail(
-        of item: ItemReference, edge: Int
+        of item: ItemReference,
+        edge: Int
     ) async throws(ProviderError) -> ByteStream
 
     // MARK: Writing
@@ -100,7 +107,8 @@ public protocol Provider: Sendable {
     /// - Throws: `.preconditionFailed`, `.nameTaken`, `.quotaExceeded`, `.sessionLost` (begin
     ///   anew), `.contentDamaged`.
     func upload(
-        _ upload: Upload, observer: any UploadObserver
+        _ upload: Upload,
+        observer: any UploadObserver
     ) async throws(ProviderError) -> Item
 
     /// Moves and renames in one step; the id stays. Never replaces what is there.
@@ -122,7 +130,8 @@ public protocol Provider: Sendable {
     ///
     /// - Throws: `.unsupported` for what the traits say cannot be set.
     func setAttributes(
-        of item: ItemReference, to change: AttributeChange
+        of item: ItemReference,
+        to change: AttributeChange
     ) async throws(ProviderError) -> Item
 
     // MARK: Many at once
@@ -172,7 +181,8 @@ extension Provider {
         for entry in uploads {
             do throws(ProviderError) {
                 results.append(
-                    .success(try await upload(entry, observer: SilentUploadObserver())))
+                    .success(try await upload(entry, observer: SilentUploadObserver()))
+                )
             } catch { results.append(.failure(error)) }
         }
         return results

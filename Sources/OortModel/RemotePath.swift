@@ -1,5 +1,7 @@
 /// A path from an account's root, in the service's own names: parts, not text, since some services
-/// allow `/` in a name. The empty path is the root.
+/// allow `/` in a name.
+///
+/// The empty path is the root.
 public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
     /// The names from the root down; none is empty.
     public var parts: [String]

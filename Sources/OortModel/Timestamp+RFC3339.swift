@@ -6,8 +6,9 @@ extension Timestamp {
         if let date = try? Date(text, strategy: .iso8601) {
             self.init(date)
         } else if let date = try? Date(
-            text, strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: true))
-        {
+            text,
+            strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+        ) {
             self.init(date)
         } else {
             return nil
@@ -25,7 +26,8 @@ extension Timestamp {
         let whole = (microseconds / 1_000_000).rounded(.down)
         self.init(
             seconds: Int64(whole),
-            nanoseconds: Int32(microseconds - whole * 1_000_000) * 1000)
+            nanoseconds: Int32(microseconds - whole * 1_000_000) * 1000
+        )
     }
 
     /// The time now by the system's clock.

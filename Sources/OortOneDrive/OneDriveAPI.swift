@@ -18,7 +18,8 @@ public struct OneDriveEndpoints: Sendable, Hashable {
     /// The real service, for accounts of persons and of organizations.
     public static let live = OneDriveEndpoints(
         graph: "https://graph.microsoft.com/v1.0",
-        signIn: "https://login.microsoftonline.com/common/oauth2/v2.0")
+        signIn: "https://login.microsoftonline.com/common/oauth2/v2.0"
+    )
 }
 
 /// The requests: what goes out and what an answer's status means, but not what it is for.
@@ -59,24 +60,38 @@ struct OneDriveAPI: Sendable {
 
     /// A request to Graph, with the account's token.
     func request(
-        _ method: String, _ path: String, query: [Parameter] = [], headers: [Header] = [],
+        _ method: String,
+        _ path: String,
+        query: [Parameter] = [],
+        headers: [Header] = [],
         repetition: HTTPRequest.Repetition = .harmless
     ) -> HTTPRequest {
         HTTPRequest(
-            method: method, url: url(path, query),
-            headers: [("Accept", "application/json")] + headers, repetition: repetition)
+            method: method,
+            url: url(path, query),
+            headers: [("Accept", "application/json")] + headers,
+            repetition: repetition
+        )
     }
 
     /// A request to Graph with a body of JSON.
     ///
     /// - Throws: `.nameRefused` when a string in it is no Unicode that JSON could carry.
     func request(
-        _ method: String, _ path: String, query: [Parameter] = [], headers: [Header] = [],
-        json: some Encodable, repetition: HTTPRequest.Repetition = .onlyIfNotDone
+        _ method: String,
+        _ path: String,
+        query: [Parameter] = [],
+        headers: [Header] = [],
+        json: some Encodable,
+        repetition: HTTPRequest.Repetition = .onlyIfNotDone
     ) throws(ProviderError) -> HTTPRequest {
         var request = request(
-            method, path, query: query, headers: headers + [("Content-Type", "application/json")],
-            repetition: repetition)
+            method,
+            path,
+            query: query,
+            headers: headers + [("Content-Type", "application/json")],
+            repetition: repetition
+        )
         do {
             request.body = .bytes(Array(try JSONEncoder().encode(json)))
         } catch {
@@ -90,14 +105,18 @@ struct OneDriveAPI: Sendable {
     /// - Throws: `.malformedAnswer` when it leads elsewhere than to Graph: the token goes nowhere
     ///   else.
     func request(
-        following link: String, headers: [Header] = []
+        following link: String,
+        headers: [Header] = []
     ) throws(ProviderError) -> HTTPRequest {
         guard link.hasPrefix(endpoints.graph + "/") else {
             throw ProviderError(.malformedAnswer, detail: "a link that leads out of the service")
         }
         return HTTPRequest(
-            method: "GET", url: link, headers: [("Accept", "application/json")] + headers,
-            repetition: .harmless)
+            method: "GET",
+            url: link,
+            headers: [("Accept", "application/json")] + headers,
+            repetition: .harmless
+        )
     }
 
     // MARK: Exchange
@@ -113,7 +132,8 @@ struct OneDriveAPI: Sendable {
 
     /// Sends a request and wants success (2xx).
     func send(
-        _ request: HTTPRequest, about subject: OneDriveErrors.Subject
+        _ request: HTTPRequest,
+        about subject: OneDriveErrors.Subject
     ) async throws(ProviderError) -> HTTPResponse {
         let response = try await exchange(request)
         guard (200..<300).contains(response.head.status) else {
@@ -124,20 +144,25 @@ struct OneDriveAPI: Sendable {
 
     /// Sends a request and reads its answer's JSON.
     func send<Answer: Decodable>(
-        _ request: HTTPRequest, for type: Answer.Type, about subject: OneDriveErrors.Subject
+        _ request: HTTPRequest,
+        for type: Answer.Type,
+        about subject: OneDriveErrors.Subject
     ) async throws(ProviderError) -> Answer {
         try Self.decode(type, from: try await send(request, about: subject).body)
     }
 
     /// Reads JSON.
     static func decode<Answer: Decodable>(
-        _ type: Answer.Type, from body: [UInt8]
+        _ type: Answer.Type,
+        from body: [UInt8]
     ) throws(ProviderError) -> Answer {
         do {
             return try JSONDecoder().decode(type, from: Data(body))
         } catch {
             throw ProviderError(
-                .malformedAnswer, detail: "\(type) was expected, \(body.count) bytes came")
+                .malformedAnswer,
+                detail: "\(type) was expected, \(body.count) bytes came"
+            )
         }
     }
 
@@ -149,13 +174,17 @@ struct OneDriveAPI: Sendable {
         do throws(ProviderError) {
             return try await send(
                 request("GET", address.path, query: query, headers: [Self.sharedFolders]),
-                for: DriveItemWire.self, about: .item)
+                for: DriveItemWire.self,
+                about: .item
+            )
         } catch {
             // Only a 404 to both spellings of an id is a positive one.
             guard error.kind == .notFound, let padded = address.paddedPath else { throw error }
             return try await send(
                 request("GET", padded, query: query, headers: [Self.sharedFolders]),
-                for: DriveItemWire.self, about: .item)
+                for: DriveItemWire.self,
+                about: .item
+            )
         }
     }
 
@@ -163,18 +192,24 @@ struct OneDriveAPI: Sendable {
     ///
     /// - Throws: `.parentNotFound`.
     func item(
-        named name: String, in folder: DriveAddress
+        named name: String,
+        in folder: DriveAddress
     ) async throws(ProviderError) -> DriveItemWire? {
         do throws(ProviderError) {
             return try await send(
                 request(
-                    "GET", "\(folder.path):/\(PercentEncoding.segment(name)):",
-                    query: [("$select", Self.itemFields)], headers: [Self.sharedFolders]),
-                for: DriveItemWire.self, about: .item)
-        } catch where error.kind == .notFound {
+                    "GET",
+                    "\(folder.path):/\(PercentEncoding.segment(name)):",
+                    query: [("$select", Self.itemFields)],
+                    headers: [Self.sharedFolders]
+                ),
+                for: DriveItemWire.self,
+                about: .item
+            )
+        } catch  where error.kind == .notFound {
             do throws(ProviderError) {
                 _ = try await item(at: folder)
-            } catch where error.kind == .notFound {
+            } catch  where error.kind == .notFound {
                 throw error.asKind(.parentNotFound)
             }
             return nil

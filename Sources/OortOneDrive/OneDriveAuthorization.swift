@@ -13,7 +13,8 @@ extension OAuthService {
             tokenURL: endpoints.signIn + "/token",
             // Without offline_access there is no refresh token.
             scopes: ["Files.ReadWrite.All", "User.Read", "offline_access"],
-            redirect: .anyPort(host: "localhost", path: ""))
+            redirect: .anyPort(host: "localhost", path: "")
+        )
         service.deviceURL = endpoints.signIn + "/devicecode"
         service.sendsClientSecret = true
         service.repeatsScopes = true

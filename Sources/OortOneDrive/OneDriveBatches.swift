@@ -12,14 +12,19 @@ extension OneDriveProvider {
         await batch(folders) { (folder) throws(ProviderError) in
             let parent = try OneDriveItemID(folder.parent.id)
             return .init(
-                id: "", method: "POST", url: "\(parent.target.path)/children",
-                headers: ["Content-Type": "application/json"], body: try change(creating: folder))
+                id: "",
+                method: "POST",
+                url: "\(parent.target.path)/children",
+                headers: ["Content-Type": "application/json"],
+                body: try change(creating: folder)
+            )
         } read: { (folder, answer) async throws(ProviderError) in
             let parent = try OneDriveItemID(folder.parent.id)
             let body = try Self.success(answer, about: .parent)
             return try known(
                 try OneDriveAPI.decode(DriveItemWire.self, from: body),
-                drive: parent.target.drive)
+                drive: parent.target.drive
+            )
         } alone: { (folder) async throws(ProviderError) in
             try await createFolder(folder)
         }
@@ -32,8 +37,12 @@ extension OneDriveProvider {
             guard change.fileSystemInfo != nil else { return nil }
             let id = try OneDriveItemID(move.item.id)
             return .init(
-                id: "", method: "PATCH", url: id.entry.path,
-                headers: ["Content-Type": "application/json"], body: change)
+                id: "",
+                method: "PATCH",
+                url: id.entry.path,
+                headers: ["Content-Type": "application/json"],
+                body: change
+            )
         } read: { (move, answer) async throws(ProviderError) in
             // Refused, or answered without a body: the single call knows what to make of it.
             guard answer.status == 200, !answer.body.isEmpty else {
@@ -45,7 +54,8 @@ extension OneDriveProvider {
             let id = try OneDriveItemID(move.item.id)
             return try known(
                 try OneDriveAPI.decode(DriveItemWire.self, from: answer.body),
-                drive: id.entry.drive)
+                drive: id.entry.drive
+            )
         } alone: { (move) async throws(ProviderError) in
             try await self.move(move)
         }
@@ -69,14 +79,19 @@ extension OneDriveProvider {
     }
 
     private static func success(
-        _ answer: BatchAnswerWire.Answer, about subject: OneDriveErrors.Subject
+        _ answer: BatchAnswerWire.Answer,
+        about subject: OneDriveErrors.Subject
     ) throws(ProviderError) -> [UInt8] {
         if (200..<300).contains(answer.status) { return answer.body }
         let head = HTTPResponseHead(
             status: answer.status,
-            headers: (answer.headers ?? [:]).map { ($0.key, $0.value) }, httpVersion: "")
+            headers: (answer.headers ?? [:]).map { ($0.key, $0.value) },
+            httpVersion: ""
+        )
         throw OneDriveErrors.error(
-            HTTPResponse(head: head, body: answer.body), about: subject)
+            HTTPResponse(head: head, body: answer.body),
+            about: subject
+        )
     }
 
     /// Sends what `request` makes a part of, in as few batches as the service allows, and does the
@@ -110,7 +125,9 @@ extension OneDriveProvider {
                     do throws(ProviderError) {
                         guard let answer = answers[part.id] else {
                             throw ProviderError(
-                                .malformedAnswer, detail: "a batch without answer \(part.id)")
+                                .malformedAnswer,
+                                detail: "a batch without answer \(part.id)"
+                            )
                         }
                         results[index] = .success(try await read(entries[index], answer))
                     } catch {
@@ -132,8 +149,12 @@ extension OneDriveProvider {
     ) async throws(ProviderError) -> [String: BatchAnswerWire.Answer] {
         let answer = try await api.send(
             try api.request("POST", "/$batch", json: BatchRequestWire(requests: parts)),
-            for: BatchAnswerWire.self, about: .item)
+            for: BatchAnswerWire.self,
+            about: .item
+        )
         return Dictionary(
-            answer.responses.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
+            answer.responses.map { ($0.id, $0) },
+            uniquingKeysWith: { first, _ in first }
+        )
     }
 }

@@ -36,7 +36,9 @@ struct OneDriveCursor: Codable, Sendable {
     init(_ cursor: Cursor) throws(ProviderError) {
         guard
             let decoded = try? JSONDecoder().decode(
-                OneDriveCursor.self, from: Data(cursor.rawValue.utf8)),
+                OneDriveCursor.self,
+                from: Data(cursor.rawValue.utf8)
+            ),
             decoded.format == 1, decoded.feeds.indices.contains(decoded.position)
         else { throw ProviderError(.cursorLost, detail: "not a cursor of this provider") }
         self = decoded
@@ -86,7 +88,9 @@ extension OneDriveProvider {
             let isBetweenRuns = place.position == 0 && !place.isEnumerating
             if isBetweenRuns, now().seconds - place.enumerated > Self.enumerationLife {
                 throw ProviderError(
-                    .cursorLost, detail: "the last enumeration is more than a day old")
+                    .cursorLost,
+                    detail: "the last enumeration is more than a day old"
+                )
             }
         } else {
             place = OneDriveCursor(enumerating: try await drive().root, at: now().seconds)
@@ -95,7 +99,8 @@ extension OneDriveProvider {
     }
 
     public func waitForChanges(
-        since cursor: Cursor, atMost limit: Duration
+        since cursor: Cursor,
+        atMost limit: Duration
     ) async throws(ProviderError) -> FeedNews {
         try await pause(min(limit, traits.pollInterval))
         return .changed
@@ -108,8 +113,11 @@ extension OneDriveProvider {
         let answer: ItemPageWire
         do throws(ProviderError) {
             answer = try await api.send(
-                try request(for: feed), for: ItemPageWire.self, about: .feed)
-        } catch where feed.shortcut != nil && Self.isShareUnreadable(error) {
+                try request(for: feed),
+                for: ItemPageWire.self,
+                about: .feed
+            )
+        } catch  where feed.shortcut != nil && Self.isShareUnreadable(error) {
             // Somebody else's folder: no longer shared, or of a kind of drive that has a feed of
             // its root only. The account's own feed must not stand still for that.
             answer = ItemPageWire(value: [], nextLink: nil, deltaLink: nil)
@@ -124,8 +132,11 @@ extension OneDriveProvider {
         let hasMore = place.advance(nextLink: answer.nextLink, deltaLink: answer.deltaLink)
         if !hasMore { place.isEnumerating = false }
         return ChangePage(
-            changes: changes, cursor: try place.cursor, hasMore: hasMore,
-            isEnumeration: isEnumeration)
+            changes: changes,
+            cursor: try place.cursor,
+            hasMore: hasMore,
+            isEnumeration: isEnumeration
+        )
     }
 
     private func request(for feed: OneDriveCursor.Feed) throws(ProviderError) -> HTTPRequest {
@@ -139,8 +150,11 @@ extension OneDriveProvider {
             ? "/drives/\(PercentEncoding.segment(feed.root.drive))/root/delta"
             : "\(feed.root.path)/delta"
         return api.request(
-            "GET", path, query: [("$top", "1000"), ("$select", OneDriveAPI.feedFields)],
-            headers: [prefer])
+            "GET",
+            path,
+            query: [("$top", "1000"), ("$select", OneDriveAPI.feedFields)],
+            headers: [prefer]
+        )
     }
 
     private static func isShareUnreadable(_ error: ProviderError) -> Bool {
@@ -152,7 +166,9 @@ extension OneDriveProvider {
 
     /// One entry of the feed; nil for the roots, which every page begins with.
     private func change(
-        _ wire: DriveItemWire, in feed: OneDriveCursor.Feed, place: inout OneDriveCursor
+        _ wire: DriveItemWire,
+        in feed: OneDriveCursor.Feed,
+        place: inout OneDriveCursor
     ) -> Change? {
         guard let id = wire.id else { return nil }
         let drive = wire.parentReference?.driveId ?? feed.root.drive

@@ -60,27 +60,39 @@ enum OneDriveErrors {
     /// The error that an answer without success is.
     static func error(_ response: HTTPResponse, about subject: Subject) -> ProviderError {
         error(
-            status: response.head.status, retryAfter: response.head.retryAfter,
-            requestID: response.head.header("request-id"), body: response.body, about: subject)
+            status: response.head.status,
+            retryAfter: response.head.retryAfter,
+            requestID: response.head.header("request-id"),
+            body: response.body,
+            about: subject
+        )
     }
 
     /// The error that an answer without success is, from its parts.
     static func error(
-        status: Int, retryAfter: Duration?, requestID: String?, body: [UInt8],
+        status: Int,
+        retryAfter: Duration?,
+        requestID: String?,
+        body: [UInt8],
         about subject: Subject
     ) -> ProviderError {
         let (codes, innerID) = codes(in: body)
-        let detail = ["status \(status)"] + codes.map(shortened)
+        let detail =
+            ["status \(status)"] + codes.map(shortened)
             + [requestID ?? innerID].compactMap(\.self).map { "request \(shortened($0))" }
         return ProviderError(
             kind(status: status, codes: codes, retryAfter: retryAfter, about: subject),
-            detail: detail.joined(separator: ", "))
+            detail: detail.joined(separator: ", ")
+        )
     }
 
     private static func shortened(_ text: String) -> String { String(text.prefix(80)) }
 
     private static func kind(
-        status: Int, codes: [String], retryAfter: Duration?, about subject: Subject
+        status: Int,
+        codes: [String],
+        retryAfter: Duration?,
+        about subject: Subject
     ) -> ProviderError.Kind {
         let codes = Set(codes.map { $0.lowercased() })
         switch status {
@@ -114,7 +126,8 @@ enum OneDriveErrors {
     }
 
     private static func invalidRequest(
-        _ codes: Set<String>, about subject: Subject
+        _ codes: Set<String>,
+        about subject: Subject
     ) -> ProviderError.Kind {
         if !codes.isDisjoint(with: ["pathistoolong", "pathtoodeep", "parameteristoolong"]) {
             return .nameTooLong

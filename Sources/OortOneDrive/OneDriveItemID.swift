@@ -20,7 +20,9 @@ struct DriveAddress: Hashable, Sendable, Codable {
     var encodedItem: String { PercentEncoding.segment(item) }
 
     /// The resource's path with the account part of the id at its full 16 digits; nil where that
-    /// changes nothing. Ids that lost a leading zero are those to which PATCH lies.
+    /// changes nothing.
+    ///
+    /// Ids that lost a leading zero are those to which PATCH lies.
     var paddedPath: String? {
         let padded = OneDriveSpelling.paddedItem(item)
         guard padded != item else { return nil }

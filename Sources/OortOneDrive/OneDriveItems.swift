@@ -76,14 +76,20 @@ final class OneDriveMemory: Sendable {
     /// Remembers the download address in an answer, if there is one.
     @discardableResult
     func learnDownload(
-        _ wire: DriveItemWire, at address: DriveAddress, isShortcut: Bool
+        _ wire: DriveItemWire,
+        at address: DriveAddress,
+        isShortcut: Bool
     ) -> Download? {
         guard let url = wire.downloadURL, let size = wire.size,
             let revision = OneDriveItems.revision(wire, in: address.drive, isShortcut: isShortcut)
         else { return nil }
         let download = Download(
-            url: url, tag: wire.eTag, revision: revision, size: size,
-            expires: .now + Self.downloadLife)
+            url: url,
+            tag: wire.eTag,
+            revision: revision,
+            size: size,
+            expires: .now + Self.downloadLife
+        )
         state.withLock { state in
             if state.downloads.count >= Self.mostDownloads { state.downloads.removeAll() }
             state.downloads[address] = download
@@ -98,7 +104,9 @@ enum OneDriveItems {
     ///
     /// `drive` is the drive that was asked, for answers that do not name it.
     static func item(
-        _ wire: DriveItemWire, drive: String, memory: OneDriveMemory
+        _ wire: DriveItemWire,
+        drive: String,
+        memory: OneDriveMemory
     ) -> Item? {
         guard let rawID = wire.id, isUsable(rawID) else { return nil }
         let drive = wire.parentReference?.driveId ?? drive
@@ -117,7 +125,8 @@ enum OneDriveItems {
             id: wire.remoteItem == nil ? memory.itemID(at: address) : id.itemID,
             kind: isFile(wire) ? .file : .folder,
             fileName: name,
-            parentID: parent.map { memory.itemID(at: DriveAddress(drive: drive, item: $0)) })
+            parentID: parent.map { memory.itemID(at: DriveAddress(drive: drive, item: $0)) }
+        )
         result.tag = wire.eTag
         result.description = wire.description.flatMap { $0.isEmpty ? nil : $0 }
         fillTimes(&result, wire)
@@ -147,7 +156,9 @@ enum OneDriveItems {
     /// a listing and the feed must agree: there hash and size are the revision, or the eTag of a
     /// file that has no hash. What a shortcut says of its file is less still: time and size.
     static func revision(
-        _ wire: DriveItemWire, in drive: String, isShortcut: Bool
+        _ wire: DriveItemWire,
+        in drive: String,
+        isShortcut: Bool
     ) -> Revision? {
         if isShortcut || wire.remoteItem != nil {
             let remote = wire.remoteItem

@@ -19,7 +19,8 @@ enum OneDriveNames {
     ]
     private static let devices: Set<String> = Set(
         ["con", "prn", "aux", "nul", ".lock", "desktop.ini"]
-            + (0...9).flatMap { ["com\($0)", "lpt\($0)"] })
+            + (0...9).flatMap { ["com\($0)", "lpt\($0)"] }
+    )
 
     /// Why OneDrive does not take a name; nil if it does.
     static func refusal(of name: String, kind: ItemKind, depth: Int) -> NameRules.Refusal? {
@@ -60,23 +61,32 @@ enum OneDriveNames {
     ///
     /// - Throws: `.nameRefused` or `.nameTooLong`.
     static func check(
-        _ name: String, kind: ItemKind, in parent: ItemReference, isPersonal: Bool
+        _ name: String,
+        kind: ItemKind,
+        in parent: ItemReference,
+        isPersonal: Bool
     ) throws(ProviderError) {
         switch refusal(of: name, kind: kind, depth: parent.path.parts.count) {
         case .refused(let reason): throw ProviderError(.nameRefused, detail: reason)
         case .tooLong:
             throw ProviderError(
-                .nameTooLong, detail: "OneDrive takes names of \(longestName) UTF-16 units")
+                .nameTooLong,
+                detail: "OneDrive takes names of \(longestName) UTF-16 units"
+            )
         case nil: break
         }
         if kind == .folder, !isPersonal, name.hasPrefix("~") {
             throw ProviderError(
-                .nameRefused, detail: "OneDrive for business allows no folder that begins with ~")
+                .nameRefused,
+                detail: "OneDrive for business allows no folder that begins with ~"
+            )
         }
         let path = parent.path.parts.reduce(name.utf16.count) { $0 + $1.utf16.count + 1 }
         guard path <= longestPath else {
             throw ProviderError(
-                .nameTooLong, detail: "OneDrive takes paths of \(longestPath) UTF-16 units")
+                .nameTooLong,
+                detail: "OneDrive takes paths of \(longestPath) UTF-16 units"
+            )
         }
     }
 }

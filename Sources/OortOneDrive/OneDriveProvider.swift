@@ -46,7 +46,8 @@ public struct OneDriveProvider: Provider {
             largestSimpleUpload: 0,
             largestFile: 250 << 30,
             uploadPartMultiple: partMultiple,
-            uploadPartSize: partSize)
+            uploadPartSize: partSize
+        )
         traits.batchSizes.createFolder = OneDriveBatch.size
         traits.batchSizes.move = OneDriveBatch.size
         traits.batchSizes.delete = OneDriveBatch.size
@@ -73,23 +74,31 @@ public struct OneDriveProvider: Provider {
         if let drive = memory.drive { return drive }
         let answer = try await api.send(
             api.request("GET", "/me/drive", query: [("$select", "id,driveType,owner")]),
-            for: DriveWire.self, about: .item)
+            for: DriveWire.self,
+            about: .item
+        )
         guard let id = answer.id else {
             throw ProviderError(.malformedAnswer, detail: "a drive without an id")
         }
         let root = try await api.send(
             api.request(
-                "GET", "/drives/\(PercentEncoding.segment(OneDriveSpelling.drive(id)))/root",
-                query: [("$select", "id")]),
-            for: DriveItemWire.self, about: .item)
+                "GET",
+                "/drives/\(PercentEncoding.segment(OneDriveSpelling.drive(id)))/root",
+                query: [("$select", "id")]
+            ),
+            for: DriveItemWire.self,
+            about: .item
+        )
         guard let rootID = root.id else {
             throw ProviderError(.malformedAnswer, detail: "a root without an id")
         }
         let drive = OneDriveMemory.Drive(
-            id: OneDriveSpelling.drive(id), type: answer.driveType ?? "",
+            id: OneDriveSpelling.drive(id),
+            type: answer.driveType ?? "",
             rootItem: OneDriveSpelling.item(rootID),
             ownerName: answer.owner?.user?.displayName ?? "",
-            ownerEmail: answer.owner?.user?.email)
+            ownerEmail: answer.owner?.user?.email
+        )
         memory.drive = drive
         return drive
     }
@@ -97,25 +106,35 @@ public struct OneDriveProvider: Provider {
     public func identity() async throws(ProviderError) -> AccountIdentity {
         let drive = try await drive()
         var identity = AccountIdentity(
-            id: drive.id, displayName: drive.ownerName, email: drive.ownerEmail,
-            rootID: OneDriveItemID(drive.root).itemID)
+            id: drive.id,
+            displayName: drive.ownerName,
+            email: drive.ownerEmail,
+            rootID: OneDriveItemID(drive.root).itemID
+        )
         // Needs a permission (User.Read) that the person may not have given: the drive's owner is
         // enough then.
         do throws(ProviderError) {
             let user = try await api.send(
                 api.request(
-                    "GET", "/me", query: [("$select", "displayName,mail,userPrincipalName")]),
-                for: UserWire.self, about: .item)
+                    "GET",
+                    "/me",
+                    query: [("$select", "displayName,mail,userPrincipalName")]
+                ),
+                for: UserWire.self,
+                about: .item
+            )
             if let name = user.displayName, !name.isEmpty { identity.displayName = name }
             identity.email = user.mail ?? identity.email ?? user.userPrincipalName
-        } catch where error.kind == .noPermission || error.kind == .notFound {}
+        } catch  where error.kind == .noPermission || error.kind == .notFound {}
         return identity
     }
 
     public func quota() async throws(ProviderError) -> Quota {
         let drive = try await api.send(
             api.request("GET", "/me/drive", query: [("$select", "id,quota")]),
-            for: DriveWire.self, about: .item)
+            for: DriveWire.self,
+            about: .item
+        )
         guard let quota = drive.quota, let used = quota.used else {
             throw ProviderError(.malformedAnswer, detail: "a drive without a quota")
         }
@@ -127,13 +146,15 @@ public struct OneDriveProvider: Provider {
         throw ProviderError(
             .unsupported,
             detail: "Microsoft offers no way to revoke a token; the person removes the application "
-                + "at account.live.com/consent/Manage")
+                + "at account.live.com/consent/Manage"
+        )
     }
 
     // MARK: Listing
 
     public func children(
-        of folder: ItemReference, page: PageToken?
+        of folder: ItemReference,
+        page: PageToken?
     ) async throws(ProviderError) -> ListingPage {
         let id = try OneDriveItemID(folder.id)
         memory.learn(id)
@@ -142,9 +163,11 @@ public struct OneDriveProvider: Provider {
                 try api.request(following: page.rawValue, headers: [OneDriveAPI.sharedFolders])
             } else {
                 api.request(
-                    "GET", "\(id.target.path)/children",
+                    "GET",
+                    "\(id.target.path)/children",
                     query: [("$top", "1000"), ("$select", OneDriveAPI.itemFields)],
-                    headers: [OneDriveAPI.sharedFolders])
+                    headers: [OneDriveAPI.sharedFolders]
+                )
             }
         let answer = try await api.send(request, for: ItemPageWire.self, about: .item)
         // A file is answered like an empty folder.
@@ -166,7 +189,8 @@ public struct OneDriveProvider: Provider {
     }
 
     public func items(
-        named name: String, in folder: ItemReference
+        named name: String,
+        in folder: ItemReference
     ) async throws(ProviderError) -> [Item] {
         let id = try OneDriveItemID(folder.id)
         memory.learn(id)

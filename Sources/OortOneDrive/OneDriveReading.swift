@@ -4,7 +4,9 @@ import Synchronization
 
 extension OneDriveProvider {
     public func read(
-        _ item: ItemReference, revision: Revision?, range: Range<Int64>
+        _ item: ItemReference,
+        revision: Revision?,
+        range: Range<Int64>
     ) async throws(ProviderError) -> ByteStream {
         let id = try OneDriveItemID(item.id)
         var download = memory.download(of: id.target)
@@ -26,13 +28,14 @@ extension OneDriveProvider {
             guard !wanted.isEmpty else { return ByteStream { () throws(ProviderError) in nil } }
             do throws(ProviderError) {
                 return try await stream(wanted, of: id, from: current, revision: revision)
-            } catch where error.kind == .sessionLost && !isFresh {
+            } catch  where error.kind == .sessionLost && !isFresh {
                 memory.forgetDownload(of: id.target)
                 download = nil
-            } catch where error.kind == .sessionLost {
+            } catch  where error.kind == .sessionLost {
                 throw ProviderError(
                     .outcomeUnknown(retryAfter: nil),
-                    detail: "a new download address was refused: \(error.detail)")
+                    detail: "a new download address was refused: \(error.detail)"
+                )
             }
         }
     }
@@ -50,7 +53,10 @@ extension OneDriveProvider {
         }
         guard
             let download = memory.learnDownload(
-                wire, at: id.target, isShortcut: id.isShortcut)
+                wire,
+                at: id.target,
+                isShortcut: id.isShortcut
+            )
         else {
             throw ProviderError(.malformedAnswer, detail: "a file without a download address")
         }
@@ -61,13 +67,19 @@ extension OneDriveProvider {
     ///
     /// - Throws: `.sessionLost` when the address does not work (any longer).
     private func stream(
-        _ range: Range<Int64>, of id: OneDriveItemID, from download: OneDriveMemory.Download,
+        _ range: Range<Int64>,
+        of id: OneDriveItemID,
+        from download: OneDriveMemory.Download,
         revision: Revision?
     ) async throws(ProviderError) -> ByteStream {
         // The address is the permission: personal drives answer 401 to a token.
         var request = HTTPRequest(
-            method: "GET", url: download.url, repetition: .harmless, weight: .bulk,
-            isAuthorized: false)
+            method: "GET",
+            url: download.url,
+            repetition: .harmless,
+            weight: .bulk,
+            isAuthorized: false
+        )
         let isWhole = range == 0..<download.size
         if !isWhole {
             request.headers = [("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)")]
@@ -87,8 +99,12 @@ extension OneDriveProvider {
         case let status:
             let body = (try? await response.body.collect(atMost: 1 << 20)) ?? []
             let error = OneDriveErrors.error(
-                status: status, retryAfter: response.head.retryAfter, requestID: nil, body: body,
-                about: .item)
+                status: status,
+                retryAfter: response.head.retryAfter,
+                requestID: nil,
+                body: body,
+                about: .item
+            )
             throw error.kind == .noPermission ? error.asKind(.sessionLost) : error
         }
         if let total = Self.total(response.head), total != download.size {
@@ -99,7 +115,8 @@ extension OneDriveProvider {
         }
         let isCut = response.head.status == 206 || isWhole
         return Slice(
-            of: response.body, skipping: isCut ? 0 : range.lowerBound,
+            of: response.body,
+            skipping: isCut ? 0 : range.lowerBound,
             count: Int64(range.count)
         ).stream
     }
@@ -107,12 +124,17 @@ extension OneDriveProvider {
     /// The address gives whatever is current, so an answer is of the revision only if it says so by
     /// its tag, or if the item still has that revision after the answer began.
     private func verify(
-        _ head: HTTPResponseHead, of id: OneDriveItemID, against download: OneDriveMemory.Download
+        _ head: HTTPResponseHead,
+        of id: OneDriveItemID,
+        against download: OneDriveMemory.Download
     ) async throws(ProviderError) {
         if let tag = head.header("ETag"), let known = download.tag, tag == known { return }
         let wire = try await api.item(at: id.target)
         let current = OneDriveItems.revision(
-            wire, in: id.target.drive, isShortcut: id.isShortcut)
+            wire,
+            in: id.target.drive,
+            isShortcut: id.isShortcut
+        )
         memory.learnDownload(wire, at: id.target, isShortcut: id.isShortcut)
         guard current == download.revision else {
             throw ProviderError(.preconditionFailed, detail: "the content changed meanwhile")
@@ -128,18 +150,22 @@ extension OneDriveProvider {
     }
 
     public func export(
-        _ item: ItemReference, to format: ExportFormat
+        _ item: ItemReference,
+        to format: ExportFormat
     ) async throws(ProviderError) -> ByteStream {
         throw ProviderError(.unsupported, detail: "OneDrive has no documents without content")
     }
 
     public func thumbnail(
-        of item: ItemReference, edge: Int
+        of item: ItemReference,
+        edge: Int
     ) async throws(ProviderError) -> ByteStream {
         let id = try OneDriveItemID(item.id)
         let sets = try await api.send(
-            api.request("GET", "\(id.target.path)/thumbnails"), for: ThumbnailSetsWire.self,
-            about: .item)
+            api.request("GET", "\(id.target.path)/thumbnails"),
+            for: ThumbnailSetsWire.self,
+            about: .item
+        )
         let set = sets.value.first
         let pictures =
             switch edge {
@@ -154,15 +180,21 @@ extension OneDriveProvider {
         do throws(TransportError) {
             response = try await api.client.stream(
                 HTTPRequest(
-                    method: "GET", url: url, repetition: .harmless, weight: .bulk,
-                    isAuthorized: false))
+                    method: "GET",
+                    url: url,
+                    repetition: .harmless,
+                    weight: .bulk,
+                    isAuthorized: false
+                )
+            )
         } catch {
             throw ProviderError(error)
         }
         guard response.head.status == 200 else {
             throw ProviderError(
                 .outcomeUnknown(retryAfter: response.head.retryAfter),
-                detail: "a thumbnail was answered with status \(response.head.status)")
+                detail: "a thumbnail was answered with status \(response.head.status)"
+            )
         }
         return response.body
     }
@@ -186,7 +218,9 @@ private final class Slice: Sendable {
         while rest.withLock({ $0.take > 0 }) {
             guard let part = try await source.next() else {
                 throw ProviderError(
-                    .outcomeUnknown(retryAfter: nil), detail: "the content ended too early")
+                    .outcomeUnknown(retryAfter: nil),
+                    detail: "the content ended too early"
+                )
             }
             let cut = rest.withLock { rest in
                 let skipped = min(rest.skip, Int64(part.count))

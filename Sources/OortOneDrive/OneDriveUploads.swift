@@ -2,8 +2,9 @@ import Foundation
 public import OortModel
 import OortTransport
 
-/// What an upload session's state holds between two runs of the program. The address is the
-/// permission, so the state is a secret.
+/// What an upload session's state holds between two runs of the program.
+///
+/// The address is the permission, so the state is a secret.
 private struct StoredSession: Codable {
     var url: String
     var size: Int64
@@ -26,7 +27,8 @@ private struct Destination {
 
 extension OneDriveProvider {
     public func upload(
-        _ upload: Upload, observer: any UploadObserver
+        _ upload: Upload,
+        observer: any UploadObserver
     ) async throws(ProviderError) -> Item {
         let destination = try destination(of: upload)
         let wire =
@@ -44,19 +46,29 @@ extension OneDriveProvider {
             let id = try OneDriveItemID(parent.id)
             memory.learn(id)
             try OneDriveNames.check(
-                name, kind: .file, in: parent,
-                isPersonal: OneDriveSpelling.isPersonal(drive: id.target.drive))
+                name,
+                kind: .file,
+                in: parent,
+                isPersonal: OneDriveSpelling.isPersonal(drive: id.target.drive)
+            )
             return Destination(
                 drive: id.target.drive,
-                path: "\(id.target.path):/\(PercentEncoding.segment(name)):", name: name,
-                address: id.target, revision: nil)
+                path: "\(id.target.path):/\(PercentEncoding.segment(name)):",
+                name: name,
+                address: id.target,
+                revision: nil
+            )
         case .replace(let item, let revision):
             let id = try OneDriveItemID(item.id)
             memory.learn(id)
             return Destination(
-                drive: id.target.drive, path: id.target.path, name: nil, address: id.target,
+                drive: id.target.drive,
+                path: id.target.path,
+                name: nil,
+                address: id.target,
                 // What a shortcut tells of its file says too little to compare it here.
-                revision: id.isShortcut ? nil : revision)
+                revision: id.isShortcut ? nil : revision
+            )
         }
     }
 
@@ -78,8 +90,9 @@ extension OneDriveProvider {
     }
 
     /// Runs an attempt bound to the current tag, and looks again when the service calls the tag
-    /// stale: what changed may be a name only, or the service may be wrong (issue 1716). A tag that
-    /// is refused although it is the current one is left out, right after that look.
+    /// stale: what changed may be a name only, or the service may be wrong (issue 1716).
+    ///
+    /// A tag that is refused although it is the current one is left out, right after that look.
     private func guarded<Value>(
         _ destination: Destination,
         _ attempt: (_ tag: String?) async throws(ProviderError) -> Value
@@ -89,7 +102,7 @@ extension OneDriveProvider {
             let tag = try await tag(guarding: destination)
             do throws(ProviderError) {
                 return try await attempt(tag == refused ? nil : tag)
-            } catch where error.kind == .preconditionFailed {
+            } catch  where error.kind == .preconditionFailed {
                 refused = tag
                 try await pause(.milliseconds(250))
             }
@@ -101,19 +114,25 @@ extension OneDriveProvider {
 
     /// A session cannot make an empty file, and a simple upload cannot carry the modified time.
     private func uploadEmpty(
-        _ upload: Upload, to destination: Destination
+        _ upload: Upload,
+        to destination: Destination
     ) async throws(ProviderError) -> DriveItemWire {
         let created = try await guarded(destination) { (tag) async throws(ProviderError) in
             let behavior: ConflictBehavior = destination.isNew ? .fail : .replace
             var request = api.request(
-                "PUT", "\(destination.path)/content",
+                "PUT",
+                "\(destination.path)/content",
                 query: [("@microsoft.graph.conflictBehavior", behavior.rawValue)],
                 headers: [("Content-Type", upload.mimeType ?? "application/octet-stream")]
                     + (tag.map { [("If-Match", $0)] } ?? []),
-                repetition: destination.isNew || tag != nil ? .onlyIfNotDone : .harmless)
+                repetition: destination.isNew || tag != nil ? .onlyIfNotDone : .harmless
+            )
             request.body = .bytes([])
             return try await api.send(
-                request, for: DriveItemWire.self, about: destination.isNew ? .parent : .item)
+                request,
+                for: DriveItemWire.self,
+                about: destination.isNew ? .parent : .item
+            )
         }
         guard created.size ?? 0 == 0 else {
             throw ProviderError(.contentDamaged, detail: "an empty file that is not empty")
@@ -123,9 +142,11 @@ extension OneDriveProvider {
         else { return created }
         do throws(ProviderError) {
             return try await patch(
-                DriveAddress(drive: destination.drive, item: id), path: nil,
-                with: ItemChangeWire(fileSystemInfo: FileSystemInfoWire(modified: time)))
-        } catch where error.kind != .cancelled {
+                DriveAddress(drive: destination.drive, item: id),
+                path: nil,
+                with: ItemChangeWire(fileSystemInfo: FileSystemInfoWire(modified: time))
+            )
+        } catch  where error.kind != .cancelled {
             // The content is there; a time that is not is for the caller to see and to set again.
             return created
         }
@@ -134,12 +155,17 @@ extension OneDriveProvider {
     // MARK: Sessions
 
     private func uploadBySession(
-        _ upload: Upload, to destination: Destination, observer: any UploadObserver
+        _ upload: Upload,
+        to destination: Destination,
+        observer: any UploadObserver
     ) async throws(ProviderError) -> DriveItemWire {
         if let stored = stored(upload) {
             if let wire = try await resume(
-                stored, upload, to: destination, observer: observer)
-            {
+                stored,
+                upload,
+                to: destination,
+                observer: observer
+            ) {
                 return wire
             }
         }
@@ -147,14 +173,21 @@ extension OneDriveProvider {
             let session = try await open(upload, to: destination, tag: tag)
             await observer.sessionChanged(session.stored)
             return try await send(
-                upload, to: destination, by: session, from: 0, observer: observer)
+                upload,
+                to: destination,
+                by: session,
+                from: 0,
+                observer: observer
+            )
         }
     }
 
     private func stored(_ upload: Upload) -> Session? {
         guard let session = upload.session,
             let stored = try? JSONDecoder().decode(
-                StoredSession.self, from: Data(session.state.utf8)),
+                StoredSession.self,
+                from: Data(session.state.utf8)
+            ),
             stored.size == upload.size
         else { return nil }
         return Session(url: stored.url, size: stored.size, expires: session.expires)
@@ -162,31 +195,41 @@ extension OneDriveProvider {
 
     /// Goes on with a session of an earlier run; nil when it is over and left nothing.
     private func resume(
-        _ session: Session, _ upload: Upload, to destination: Destination,
+        _ session: Session,
+        _ upload: Upload,
+        to destination: Destination,
         observer: any UploadObserver
     ) async throws(ProviderError) -> DriveItemWire? {
         do throws(ProviderError) {
             let next = try await nextByte(of: session)
             return try await send(
-                upload, to: destination, by: session, from: next, observer: observer)
-        } catch where error.kind == .sessionLost {
+                upload,
+                to: destination,
+                by: session,
+                from: next,
+                observer: observer
+            )
+        } catch  where error.kind == .sessionLost {
             if let wire = try await landed(upload, at: destination) {
                 await observer.sessionChanged(nil)
                 return wire
             }
             await observer.sessionChanged(nil)
             return nil
-        } catch where error.kind == .preconditionFailed {
+        } catch  where error.kind == .preconditionFailed {
             // The tag of that time; whether the revision is still the same is looked at anew.
             return nil
         }
     }
 
     private func open(
-        _ upload: Upload, to destination: Destination, tag: String?
+        _ upload: Upload,
+        to destination: Destination,
+        tag: String?
     ) async throws(ProviderError) -> Session {
         let request = try api.request(
-            "POST", "\(destination.path)/createUploadSession",
+            "POST",
+            "\(destination.path)/createUploadSession",
             headers: tag.map { [("If-Match", $0)] } ?? [],
             json: NewUploadSessionWire(
                 item: ItemChangeWire(
@@ -194,17 +237,25 @@ extension OneDriveProvider {
                     fileSystemInfo: upload.modifiedTime.map { FileSystemInfoWire(modified: $0) },
                     conflictBehavior: destination.isNew ? .fail : .replace,
                     fileSize: OneDriveSpelling.isPersonal(drive: destination.drive)
-                        ? upload.size : nil)),
+                        ? upload.size : nil
+                )
+            ),
             // A session that nobody uses does no harm and runs out.
-            repetition: .harmless)
+            repetition: .harmless
+        )
         let wire = try await api.send(
-            request, for: UploadSessionWire.self, about: destination.isNew ? .parent : .item)
+            request,
+            for: UploadSessionWire.self,
+            about: destination.isNew ? .parent : .item
+        )
         guard let url = wire.uploadUrl else {
             throw ProviderError(.malformedAnswer, detail: "an upload session without an address")
         }
         return Session(
-            url: url, size: upload.size,
-            expires: wire.expirationDateTime.flatMap { Timestamp(rfc3339: $0) })
+            url: url,
+            size: upload.size,
+            expires: wire.expirationDateTime.flatMap { Timestamp(rfc3339: $0) }
+        )
     }
 
     /// The first byte that the service misses.
@@ -213,8 +264,14 @@ extension OneDriveProvider {
     private func nextByte(of session: Session) async throws(ProviderError) -> Int64 {
         let wire = try await api.send(
             HTTPRequest(
-                method: "GET", url: session.url, repetition: .harmless, isAuthorized: false),
-            for: UploadSessionWire.self, about: .session)
+                method: "GET",
+                url: session.url,
+                repetition: .harmless,
+                isAuthorized: false
+            ),
+            for: UploadSessionWire.self,
+            about: .session
+        )
         guard let next = wire.nextExpectedByte, (0..<session.size).contains(next) else {
             throw ProviderError(.sessionLost, detail: "a session that expects nothing")
         }
@@ -223,7 +280,10 @@ extension OneDriveProvider {
 
     /// Sends the parts in order until the service has all of them and answers with the item.
     private func send(
-        _ upload: Upload, to destination: Destination, by session: Session, from start: Int64,
+        _ upload: Upload,
+        to destination: Destination,
+        by session: Session,
+        from start: Int64,
         observer: any UploadObserver
     ) async throws(ProviderError) -> DriveItemWire {
         var next = start
@@ -232,7 +292,11 @@ extension OneDriveProvider {
             let outcome: PartOutcome
             do throws(ProviderError) {
                 outcome = try await sendPart(
-                    upload, by: session, from: next, observer: observer)
+                    upload,
+                    by: session,
+                    from: next,
+                    observer: observer
+                )
             } catch {
                 outcome = .failed(error)
             }
@@ -250,7 +314,9 @@ extension OneDriveProvider {
                 guard failures < 5, (0..<upload.size).contains(byte) else {
                     await abandon(session, observer: observer)
                     throw ProviderError(
-                        .sessionLost, detail: "the session expects byte \(byte) again and again")
+                        .sessionLost,
+                        detail: "the session expects byte \(byte) again and again"
+                    )
                 }
                 next = byte
             case .failed(let error):
@@ -264,16 +330,16 @@ extension OneDriveProvider {
                     failures += 1
                     guard failures < 5 else { throw error }
                     try await pause(
-                        error.retryAfter ?? .milliseconds(300) * Double(1 << failures))
+                        error.retryAfter ?? .milliseconds(300) * Double(1 << failures)
+                    )
                     // The bytes may have arrived: the session knows.
-                    if let byte = try await stateAfterFailure(of: session, error) {
-                        if byte > next { failures = 0 }
-                        next = byte
-                    } else {
+                    guard let byte = try await stateAfterFailure(of: session, error) else {
                         await observer.sessionChanged(nil)
                         if let wire = try await landed(upload, at: destination) { return wire }
                         throw ProviderError(.sessionLost, detail: error.detail)
                     }
+                    if byte > next { failures = 0 }
+                    next = byte
                 case .cancelled, .localContent, .signedOut, .noPermission, .quotaExceeded:
                     throw error
                 default:
@@ -286,11 +352,12 @@ extension OneDriveProvider {
 
     /// What the session expects after a part that failed; nil when it is over.
     private func stateAfterFailure(
-        of session: Session, _ failure: ProviderError
+        of session: Session,
+        _ failure: ProviderError
     ) async throws(ProviderError) -> Int64? {
         do throws(ProviderError) {
             return try await nextByte(of: session)
-        } catch where error.kind == .sessionLost {
+        } catch  where error.kind == .sessionLost {
             return nil
         }
     }
@@ -302,18 +369,25 @@ extension OneDriveProvider {
     }
 
     private func sendPart(
-        _ upload: Upload, by session: Session, from start: Int64, observer: any UploadObserver
+        _ upload: Upload,
+        by session: Session,
+        from start: Int64,
+        observer: any UploadObserver
     ) async throws(ProviderError) -> PartOutcome {
         let end = min(start + partSize, upload.size)
         var request = HTTPRequest(
-            method: "PUT", url: session.url,
+            method: "PUT",
+            url: session.url,
             headers: [
                 ("Content-Range", "bytes \(start)-\(end - 1)/\(upload.size)"),
                 ("Content-Type", "application/octet-stream"),
             ],
-            body: .content(upload.content, start..<end), weight: .bulk, isAuthorized: false,
+            body: .content(upload.content, start..<end),
+            weight: .bulk,
+            isAuthorized: false,
             // The last part's answer waits until the service has put the file together.
-            answerTimeout: .seconds(300))
+            answerTimeout: .seconds(300)
+        )
         request.onSent = { observer.sent(start + $0) }
         let response = try await api.exchange(request)
         switch response.head.status {
@@ -335,14 +409,20 @@ extension OneDriveProvider {
         await observer.sessionChanged(nil)
         _ = try? await api.exchange(
             HTTPRequest(
-                method: "DELETE", url: session.url, repetition: .harmless, isAuthorized: false))
+                method: "DELETE",
+                url: session.url,
+                repetition: .harmless,
+                isAuthorized: false
+            )
+        )
     }
 
     // MARK: The end
 
     /// The item at the destination if it is what we sent: the answer to the last part may be lost.
     private func landed(
-        _ upload: Upload, at destination: Destination
+        _ upload: Upload,
+        at destination: Destination
     ) async throws(ProviderError) -> DriveItemWire? {
         let wire: DriveItemWire?
         if let name = destination.name {
@@ -358,7 +438,9 @@ extension OneDriveProvider {
 
     /// The finished item in Graph's own form, once its content is known to be what was sent.
     private func verified(
-        _ wire: DriveItemWire, of upload: Upload, at destination: Destination
+        _ wire: DriveItemWire,
+        of upload: Upload,
+        at destination: Destination
     ) async throws(ProviderError) -> DriveItemWire {
         guard let id = wire.id else {
             throw ProviderError(.malformedAnswer, detail: "an uploaded item without an id")
@@ -383,7 +465,9 @@ extension OneDriveProvider {
             return item
         }
         throw ProviderError(
-            .contentDamaged, detail: "\(item.size ?? -1) bytes with another hash arrived")
+            .contentDamaged,
+            detail: "\(item.size ?? -1) bytes with another hash arrived"
+        )
     }
 
     private static func isRewritten(_ name: String) -> Bool {
@@ -411,6 +495,8 @@ private struct Session {
         let state = try? JSONEncoder().encode(StoredSession(url: url, size: size))
         return UploadSession(
             state: state.map { String(decoding: $0, as: UTF8.self) } ?? "",
-            confirmedBytes: bytes, expires: expires)
+            confirmedBytes: bytes,
+            expires: expires
+        )
     }
 }

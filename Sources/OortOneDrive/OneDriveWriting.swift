@@ -8,7 +8,10 @@ extension OneDriveProvider {
     public func createFolder(_ folder: NewFolder) async throws(ProviderError) -> Item {
         let parent = try OneDriveItemID(folder.parent.id)
         let request = try api.request(
-            "POST", "\(parent.target.path)/children", json: try change(creating: folder))
+            "POST",
+            "\(parent.target.path)/children",
+            json: try change(creating: folder)
+        )
         let wire = try await withoutFalseConflicts { () async throws(ProviderError) in
             try await api.send(request, for: DriveItemWire.self, about: .parent)
         }
@@ -20,12 +23,17 @@ extension OneDriveProvider {
         let parent = try OneDriveItemID(folder.parent.id)
         memory.learn(parent)
         try OneDriveNames.check(
-            folder.name, kind: .folder, in: folder.parent,
-            isPersonal: OneDriveSpelling.isPersonal(drive: parent.target.drive))
+            folder.name,
+            kind: .folder,
+            in: folder.parent,
+            isPersonal: OneDriveSpelling.isPersonal(drive: parent.target.drive)
+        )
         return ItemChangeWire(
             name: folder.name,
             fileSystemInfo: folder.modifiedTime.map { FileSystemInfoWire(modified: $0) },
-            folder: .init(), conflictBehavior: .fail)
+            folder: .init(),
+            conflictBehavior: .fail
+        )
     }
 
     // MARK: Move
@@ -42,7 +50,8 @@ extension OneDriveProvider {
         do throws(ProviderError) {
             return try known(
                 try await patch(id.entry, path: move.item.path, with: change),
-                drive: id.entry.drive)
+                drive: id.entry.drive
+            )
         } catch {
             throw await moveError(error, of: move, entry: id.entry)
         }
@@ -58,20 +67,26 @@ extension OneDriveProvider {
             throw ProviderError(.unsupported, detail: "a move from one drive to another")
         }
         try OneDriveNames.check(
-            move.name, kind: .file, in: move.parent,
-            isPersonal: OneDriveSpelling.isPersonal(drive: parent.target.drive))
+            move.name,
+            kind: .file,
+            in: move.parent,
+            isPersonal: OneDriveSpelling.isPersonal(drive: parent.target.drive)
+        )
         return ItemChangeWire(
             name: move.name,
             parentReference: move.oldParent.id == move.parent.id
                 ? nil : .init(id: parent.target.item),
             fileSystemInfo: move.modifiedTime.map { FileSystemInfoWire(modified: $0) },
-            conflictBehavior: .fail)
+            conflictBehavior: .fail
+        )
     }
 
     /// What a refused move means: the answer alone does not say which of the two items is gone, or
     /// that a folder was to go below itself.
     private func moveError(
-        _ error: ProviderError, of move: Move, entry: DriveAddress
+        _ error: ProviderError,
+        of move: Move,
+        entry: DriveAddress
     ) async -> ProviderError {
         switch error.kind {
         case .notFound, .parentNotFound:
@@ -97,11 +112,14 @@ extension OneDriveProvider {
 
     /// Changes an item, and does not believe an answer without a body: since November 2025 some
     /// personal drives answer so to PATCH by id, and change nothing (onedrive-api-docs issue 1917).
+    ///
     /// The other spelling of the id and the path are tried then.
     ///
     /// - Throws: `.malformedAnswer` when nothing helped.
     func patch(
-        _ address: DriveAddress, path: RemotePath?, with change: ItemChangeWire
+        _ address: DriveAddress,
+        path: RemotePath?,
+        with change: ItemChangeWire
     ) async throws(ProviderError) -> DriveItemWire {
         if let wire = try await patch(at: address.path, with: change) { return wire }
         if let padded = address.paddedPath,
@@ -119,11 +137,16 @@ extension OneDriveProvider {
             let found = try await unlessGone { () async throws(ProviderError) in
                 try await api.send(
                     api.request("GET", byPath, query: [("$select", "id,eTag")]),
-                    for: DriveItemWire.self, about: .item)
+                    for: DriveItemWire.self,
+                    about: .item
+                )
             }
             if let found, let id = found.id, OneDriveSpelling.item(id) == address.item,
                 let wire = try await patch(
-                    at: byPath, with: change, headers: found.eTag.map { [("If-Match", $0)] } ?? [])
+                    at: byPath,
+                    with: change,
+                    headers: found.eTag.map { [("If-Match", $0)] } ?? []
+                )
             {
                 return wire
             }
@@ -131,18 +154,27 @@ extension OneDriveProvider {
         let wire = try await api.item(at: address)
         guard Self.wire(wire, shows: change) else {
             throw ProviderError(
-                .malformedAnswer, detail: "PATCH was answered with 204 and changed nothing")
+                .malformedAnswer,
+                detail: "PATCH was answered with 204 and changed nothing"
+            )
         }
         return wire
     }
 
     /// One PATCH; nil when the answer has no body.
     private func patch(
-        at path: String, with change: ItemChangeWire, headers: [OneDriveAPI.Header] = []
+        at path: String,
+        with change: ItemChangeWire,
+        headers: [OneDriveAPI.Header] = []
     ) async throws(ProviderError) -> DriveItemWire? {
         let request = try api.request(
-            "PATCH", path, query: [("$select", OneDriveAPI.itemFields)], headers: headers,
-            json: change, repetition: .harmless)
+            "PATCH",
+            path,
+            query: [("$select", OneDriveAPI.itemFields)],
+            headers: headers,
+            json: change,
+            repetition: .harmless
+        )
         let response = try await withoutFalseConflicts { () async throws(ProviderError) in
             try await api.send(request, about: change.name == nil ? .item : .parent)
         }
@@ -155,7 +187,7 @@ extension OneDriveProvider {
     ) async throws(ProviderError) -> Value? {
         do throws(ProviderError) {
             return try await body()
-        } catch where error.kind == .notFound || error.kind == .parentNotFound {
+        } catch  where error.kind == .notFound || error.kind == .parentNotFound {
             return nil
         }
     }
@@ -188,30 +220,34 @@ extension OneDriveProvider {
         for _ in 0..<4 {
             do throws(ProviderError) {
                 return try await body()
-            } catch where error.kind == .preconditionFailed {
+            } catch  where error.kind == .preconditionFailed {
                 try await pause(delay)
                 delay *= 2
             }
         }
         do throws(ProviderError) {
             return try await body()
-        } catch where error.kind == .preconditionFailed {
+        } catch  where error.kind == .preconditionFailed {
             throw error.asKind(.locked)
         }
     }
 
     public func setAttributes(
-        of item: ItemReference, to change: AttributeChange
+        of item: ItemReference,
+        to change: AttributeChange
     ) async throws(ProviderError) -> Item {
         let id = try OneDriveItemID(item.id)
         if change.description != nil, !OneDriveSpelling.isPersonal(drive: id.entry.drive) {
             throw ProviderError(.unsupported, detail: "only personal drives keep descriptions")
         }
         let patched = try await patch(
-            id.entry, path: item.path,
+            id.entry,
+            path: item.path,
             with: ItemChangeWire(
                 fileSystemInfo: change.modifiedTime.map { FileSystemInfoWire(modified: $0) },
-                description: change.description))
+                description: change.description
+            )
+        )
         if let wanted = change.description, (patched.description ?? "") != wanted {
             throw ProviderError(.unsupported, detail: "the service did not keep the description")
         }
@@ -233,7 +269,10 @@ extension OneDriveProvider {
             for _ in 0..<4 {
                 let wire = try await api.item(at: address)
                 let current = OneDriveItems.revision(
-                    wire, in: address.drive, isShortcut: id.isShortcut)
+                    wire,
+                    in: address.drive,
+                    isShortcut: id.isShortcut
+                )
                 guard current == nil || current == revision else {
                     throw ProviderError(.preconditionFailed, detail: "another revision is current")
                 }
@@ -242,13 +281,13 @@ extension OneDriveProvider {
                 let tag = wire.eTag == refusedTag ? nil : wire.eTag
                 do throws(ProviderError) {
                     return try await delete(address, tag: tag)
-                } catch where error.kind == .preconditionFailed {
+                } catch  where error.kind == .preconditionFailed {
                     refusedTag = wire.eTag
                     try await pause(.milliseconds(250))
                 }
             }
             throw ProviderError(.locked, detail: "the item changes too fast to be deleted")
-        } catch where error.kind == .notFound {
+        } catch  where error.kind == .notFound {
             return
         }
     }
@@ -256,7 +295,8 @@ extension OneDriveProvider {
     private func delete(_ address: DriveAddress, tag: String?) async throws(ProviderError) {
         _ = try await api.send(
             api.request("DELETE", address.path, headers: tag.map { [("If-Match", $0)] } ?? []),
-            about: .item)
+            about: .item
+        )
     }
 
     // MARK: Copy
@@ -266,19 +306,28 @@ extension OneDriveProvider {
         let parent = try OneDriveItemID(copy.parent.id)
         memory.learn(parent)
         try OneDriveNames.check(
-            copy.name, kind: .file, in: copy.parent,
-            isPersonal: OneDriveSpelling.isPersonal(drive: parent.target.drive))
+            copy.name,
+            kind: .file,
+            in: copy.parent,
+            isPersonal: OneDriveSpelling.isPersonal(drive: parent.target.drive)
+        )
         let response: HTTPResponse
         do throws(ProviderError) {
             response = try await api.send(
                 try api.request(
-                    "POST", "\(source.target.path)/copy",
+                    "POST",
+                    "\(source.target.path)/copy",
                     json: ItemChangeWire(
                         name: copy.name,
                         parentReference: .init(
-                            driveId: parent.target.drive, id: parent.target.item))),
-                about: .parent)
-        } catch where error.kind == .parentNotFound {
+                            driveId: parent.target.drive,
+                            id: parent.target.item
+                        )
+                    )
+                ),
+                about: .parent
+            )
+        } catch  where error.kind == .parentNotFound {
             _ = try await api.item(at: source.target)
             throw error
         }
@@ -286,20 +335,24 @@ extension OneDriveProvider {
             throw ProviderError(.malformedAnswer, detail: "a copy without a monitor")
         }
         let wire = try await copied(copy.name, into: parent.target, monitor: monitor)
-        guard let time = copy.modifiedTime, OneDriveItems.modifiedTime(wire)?.seconds != time.seconds,
+        guard let time = copy.modifiedTime,
+            OneDriveItems.modifiedTime(wire)?.seconds != time.seconds,
             let id = wire.id
         else { return try known(wire, drive: parent.target.drive) }
         // The copy has the time of its making.
         let patched = try await patch(
             DriveAddress(drive: parent.target.drive, item: id),
             path: copy.parent.path.appending(copy.name),
-            with: ItemChangeWire(fileSystemInfo: FileSystemInfoWire(modified: time)))
+            with: ItemChangeWire(fileSystemInfo: FileSystemInfoWire(modified: time))
+        )
         return try known(patched, drive: parent.target.drive)
     }
 
     /// Waits for a copy and gives the new item.
     private func copied(
-        _ name: String, into parent: DriveAddress, monitor: String
+        _ name: String,
+        into parent: DriveAddress,
+        monitor: String
     ) async throws(ProviderError) -> DriveItemWire {
         var delay = Duration.milliseconds(200)
         var waited = Duration.zero
@@ -307,7 +360,12 @@ extension OneDriveProvider {
             // The monitor's address is the permission; a failed copy is a status of 200.
             let response = try await api.exchange(
                 HTTPRequest(
-                    method: "GET", url: monitor, repetition: .harmless, isAuthorized: false))
+                    method: "GET",
+                    url: monitor,
+                    repetition: .harmless,
+                    isAuthorized: false
+                )
+            )
             switch response.head.status {
             case 200...299:
                 let progress = try OneDriveAPI.decode(CopyMonitorWire.self, from: response.body)
@@ -331,7 +389,9 @@ extension OneDriveProvider {
             return wire
         }
         throw ProviderError(
-            .outcomeUnknown(retryAfter: nil), detail: "a copy whose end was not told")
+            .outcomeUnknown(retryAfter: nil),
+            detail: "a copy whose end was not told"
+        )
     }
 
     private static func copyError(_ progress: CopyMonitorWire) -> ProviderError {

@@ -2,9 +2,10 @@ import OortModel
 
 extension Planner {
     /// Programs save by writing a temporary file and renaming it over the original: the file that
-    /// has the name now takes over the identity of the one that had it, and with it the history
-    /// and the share links. An original that was kept as a backup is `Push`'s business
-    /// (`duplicate`).
+    /// has the name now takes over the identity of the one that had it, and with it the history and
+    /// the share links.
+    ///
+    /// An original that was kept as a backup is `Push`'s business (`duplicate`).
     func handovers(_ trees: Trees) -> [LocalStep] {
         var steps: [LocalStep] = []
         var places: [PlaceKey: Int]?
@@ -32,6 +33,7 @@ extension ItemState {
 
     /// Whether it may take over another item's identity now.
     var isReadyToInherit: Bool {
-        !isFolder && isSettled && isPushable && !isBusy && !isOpen && !hasNews && local?.content != nil
+        !isFolder && isSettled && isPushable && !isBusy && !isOpen && !hasNews
+            && local?.content != nil
     }
 }

@@ -38,7 +38,10 @@ public struct ContentIdentity: Hashable, Sendable {
 
     /// An identity of what is known.
     public init(
-        revision: Revision? = nil, staged: Int64? = nil, hash: ContentHash? = nil, size: Int64 = 0
+        revision: Revision? = nil,
+        staged: Int64? = nil,
+        hash: ContentHash? = nil,
+        size: Int64 = 0
     ) {
         self.revision = revision
         self.staged = staged
@@ -46,8 +49,10 @@ public struct ContentIdentity: Hashable, Sendable {
         self.size = size
     }
 
-    /// Whether both are certainly the same bytes. Hashes decide where both are known, since a
-    /// revision may change without the content (a move, at some services).
+    /// Whether both are certainly the same bytes.
+    ///
+    /// Hashes decide where both are known, since a revision may change without the content (a move,
+    /// at some services).
     public func isSame(as other: ContentIdentity) -> Bool {
         if let revision, revision == other.revision { return true }
         if let staged, staged == other.staged { return true }

@@ -160,7 +160,9 @@ struct Merge {
 
     // MARK: The whole tree
 
-    /// Brings back or keeps each folder in which something lies. True when something changed.
+    /// Brings back or keeps each folder in which something lies.
+    ///
+    /// True when something changed.
     private mutating func saveFolders() -> Bool {
         guard trees.items.indices.contains(where: { trees.items[$0].isFolder && want[$0] == nil })
         else { return false }
@@ -193,7 +195,9 @@ struct Merge {
         return changed
     }
 
-    /// Undoes local moves that the service's moves turned into a circle. True when there was one.
+    /// Undoes local moves that the service's moves turned into a circle.
+    ///
+    /// True when there was one.
     private mutating func undoCycles() -> Bool {
         for start in want.indices {
             guard let entry = want[start], trees.items[start].isFolder,
@@ -227,7 +231,9 @@ struct Merge {
         return false
     }
 
-    /// Gives every name to one item. True when something changed that must be looked at again.
+    /// Gives every name to one item.
+    ///
+    /// True when something changed that must be looked at again.
     private mutating func resolveNames() -> Bool {
         var owners: [PlaceKey: Int] = Dictionary(minimumCapacity: want.count)
         for position in want.indices {

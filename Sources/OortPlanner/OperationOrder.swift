@@ -29,8 +29,10 @@ struct OperationOrder {
         }
     }
 
-    /// The operations in an order in which they can be done one by one. `exclusions` gives the moves
-    /// that must not be under way at the same time as an operation of the item at a position.
+    /// The operations in an order in which they can be done one by one.
+    ///
+    /// `exclusions` gives the moves that must not be under way at the same time as an operation of
+    /// the item at a position.
     func operations(exclusions: (Int) -> [Int]) -> [RemoteOperation] {
         var nodes = nodes
         var order: [Int] = []
@@ -60,7 +62,9 @@ struct OperationOrder {
 
     /// Sends one operation of a circle to a temporary name; the next plan gives it its own.
     private static func breakCircle(
-        _ nodes: inout [Node], _ rank: [Int?], from start: Int
+        _ nodes: inout [Node],
+        _ rank: [Int?],
+        from start: Int
     ) -> Bool {
         var path: [Int] = []
         var node = start
@@ -81,10 +85,13 @@ struct OperationOrder {
             switch nodes[member].action {
             case .move(let place, _):
                 nodes[member].action = .move(
-                    to: Place(parent: place.parent, name: name), isDetour: true)
+                    to: Place(parent: place.parent, name: name),
+                    isDetour: true
+                )
             case .createFolder(let place):
                 nodes[member].action = .createFolder(
-                    at: Place(parent: place.parent, name: name))
+                    at: Place(parent: place.parent, name: name)
+                )
             case .upload, .replace, .delete, .setAttributes, .duplicate: continue
             }
             nodes[member].nameFreedBy = nil
@@ -94,7 +101,10 @@ struct OperationOrder {
     }
 
     private func assemble(
-        _ nodes: [Node], _ order: [Int], _ rank: [Int?], _ exclusions: (Int) -> [Int]
+        _ nodes: [Node],
+        _ order: [Int],
+        _ rank: [Int?],
+        _ exclusions: (Int) -> [Int]
     ) -> [RemoteOperation] {
         var operations: [RemoteOperation] = []
         operations.reserveCapacity(order.count)
@@ -102,7 +112,8 @@ struct OperationOrder {
             var after = nodes[node].after.compactMap { rank[$0] }
             if let freer = nodes[node].nameFreedBy, let freed = rank[freer] { after.append(freed) }
             operations.append(
-                RemoteOperation(inode: nodes[node].inode, action: nodes[node].action, after: after))
+                RemoteOperation(inode: nodes[node].inode, action: nodes[node].action, after: after)
+            )
         }
         for (place, node) in order.enumerated() {
             for other in exclusions(nodes[node].position) {

@@ -219,7 +219,10 @@ struct Push {
         for (position, item) in trees.items.enumerated() {
             if placing[position], let local = item.local {
                 placed[position] = order.add(
-                    item.inode, placement(position, item, local), at: position)
+                    item.inode,
+                    placement(position, item, local),
+                    at: position
+                )
             }
             if deleting[position], let place = item.remote?.place {
                 if let folder = trees.index[place.parent], deleting[folder] { continue }
@@ -266,7 +269,9 @@ struct Push {
     }
 
     private func placement(
-        _ position: Int, _ item: ItemState, _ local: Entry
+        _ position: Int,
+        _ item: ItemState,
+        _ local: Entry
     ) -> RemoteOperation.Action {
         guard let remote = item.remote else {
             guard let content = local.content, !item.isFolder else {
@@ -279,7 +284,9 @@ struct Push {
         }
         if traits.caseRenameNeedsDetour, trees.key(local.place) == trees.key(remote.place) {
             let detour = Place(
-                parent: local.place.parent, name: Planner.detourName(of: item.inode))
+                parent: local.place.parent,
+                name: Planner.detourName(of: item.inode)
+            )
             return .move(to: detour, isDetour: true)
         }
         return .move(to: local.place, isDetour: false)

@@ -22,7 +22,8 @@ struct AnswerBytes: AsyncBufferedSequence {
         case .content(let content, let range):
             source = {
                 content.bytes(
-                    in: range.lowerBound + $0.lowerBound..<range.lowerBound + $0.upperBound)
+                    in: range.lowerBound + $0.lowerBound..<range.lowerBound + $0.upperBound
+                )
             }
             size = Int64(range.count)
         }
@@ -52,7 +53,8 @@ struct AnswerBytes: AsyncBufferedSequence {
                 // Small parts, so that a slow line trickles as a real one does.
                 end = Swift.min(end, offset + Swift.max(1, rate / 20))
                 try await Task.sleep(
-                    until: began + .seconds(Double(end) / Double(Swift.max(1, rate))))
+                    until: began + .seconds(Double(end) / Double(Swift.max(1, rate)))
+                )
             }
             let part = bytes.source(offset..<end)
             offset = end

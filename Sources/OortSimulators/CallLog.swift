@@ -38,8 +38,14 @@ struct CallLog: Sendable {
         let bytesIn = Int64(request.bytes.count)
         calls.append(
             SimulatorCall(
-                number: number, route: route, method: request.method, status: status,
-                bytesIn: bytesIn, bytesOut: bytesOut))
+                number: number,
+                route: route,
+                method: request.method,
+                status: status,
+                bytesIn: bytesIn,
+                bytesOut: bytesOut
+            )
+        )
         counts[route, default: SimulatorCount()].calls += 1
         counts[route, default: SimulatorCount()].bytesIn += bytesIn
         counts[route, default: SimulatorCount()].bytesOut += bytesOut

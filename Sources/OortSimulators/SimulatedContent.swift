@@ -82,8 +82,14 @@ public final class SimulatedContent: Sendable {
             for (part, offset) in zip(parts, offsets)
             where offset < range.upperBound && offset + part.size > range.lowerBound {
                 bytes += part.bytes(
-                    in: max(0, range.lowerBound - offset)..<min(
-                        part.size, range.upperBound - offset))
+                    in: max(
+                        0,
+                        range.lowerBound - offset
+                    )..<min(
+                        part.size,
+                        range.upperBound - offset
+                    )
+                )
             }
             return bytes
         }
@@ -107,7 +113,8 @@ public final class SimulatedContent: Sendable {
             bytes += pattern[inBlock..<inBlock + count]
             for place in stride(from: inBlock, to: min(8, inBlock + count), by: 1) {
                 bytes[start + place - inBlock] = UInt8(
-                    truncatingIfNeeded: block >> Int64(place * 8))
+                    truncatingIfNeeded: block >> Int64(place * 8)
+                )
             }
             offset = end
         }

@@ -21,16 +21,22 @@ public enum SimulatedOAuth {
     ///
     /// Without `redirect_uri` the code is shown as plain text.
     public static func authorize(
-        _ request: SimulatorRequest, tokens: SimulatedTokens, isOffline: Bool
+        _ request: SimulatorRequest,
+        tokens: SimulatedTokens,
+        isOffline: Bool
     ) -> SimulatorAnswer {
         guard request.query("response_type") == "code", let client = request.query("client_id")
         else { return .text("response_type=code and client_id are needed", status: 400) }
         let redirect = request.query("redirect_uri")
         let code = tokens.makeCode(
             for: SimulatedTokens.Grant(
-                clientID: client, redirectURI: redirect,
-                challenge: request.query("code_challenge"), isOffline: isOffline,
-                scope: request.query("scope")))
+                clientID: client,
+                redirectURI: redirect,
+                challenge: request.query("code_challenge"),
+                isOffline: isOffline,
+                scope: request.query("scope")
+            )
+        )
         guard let redirect else { return .text(code, status: 200) }
         var location = redirect + (redirect.contains("?") ? "&" : "?") + "code=" + code
         if let state = request.rawQuery.split(separator: "&").first(where: {
@@ -43,7 +49,8 @@ public enum SimulatedOAuth {
 
     /// The token endpoint: code, refresh token or device code into tokens.
     public static func token(
-        _ request: SimulatorRequest, tokens: SimulatedTokens
+        _ request: SimulatorRequest,
+        tokens: SimulatedTokens
     ) -> Result<SimulatedTokens.Issued, OAuthRefused> {
         let form = request.form
         switch form["grant_type"] {
@@ -51,8 +58,11 @@ public enum SimulatedOAuth {
             guard let code = form["code"], let client = form["client_id"] ?? basicUser(request)
             else { return .failure(OAuthRefused(.invalidRequest)) }
             let issued = tokens.exchange(
-                code: code, clientID: client, redirectURI: form["redirect_uri"],
-                verifier: form["code_verifier"])
+                code: code,
+                clientID: client,
+                redirectURI: form["redirect_uri"],
+                verifier: form["code_verifier"]
+            )
             return issued.map { .success($0) } ?? .failure(OAuthRefused(.invalidGrant))
         case "refresh_token":
             guard let token = form["refresh_token"] else {
@@ -74,14 +84,21 @@ public enum SimulatedOAuth {
 
     /// A device code with where to type its short form.
     public static func deviceCode(
-        _ request: SimulatorRequest, tokens: SimulatedTokens, verificationURI: String
+        _ request: SimulatorRequest,
+        tokens: SimulatedTokens,
+        verificationURI: String
     ) -> JSON? {
         let form = request.form
         guard let client = form["client_id"] else { return nil }
         let (device, user) = tokens.makeDeviceCode(
             for: SimulatedTokens.Grant(
-                clientID: client, redirectURI: nil, challenge: nil, isOffline: true,
-                scope: form["scope"]))
+                clientID: client,
+                redirectURI: nil,
+                challenge: nil,
+                isOffline: true,
+                scope: form["scope"]
+            )
+        )
         return [
             "device_code": .string(device), "user_code": .string(user), "expires_in": 900,
             "interval": 1, "verification_uri": .string(verificationURI),

@@ -142,7 +142,10 @@ public final class SimulatedTokens: Sendable {
     /// Exchanges a code; nil when it is unknown or used, or when client, redirect or the PKCE
     /// verifier are not those of the request for it.
     public func exchange(
-        code: String, clientID: String, redirectURI: String?, verifier: String?
+        code: String,
+        clientID: String,
+        redirectURI: String?,
+        verifier: String?
     ) -> Issued? {
         guard let grant = state.withLock({ $0.codes.removeValue(forKey: code) }),
             grant.clientID == clientID, grant.redirectURI == redirectURI

@@ -55,9 +55,20 @@ public struct SimulatedTree: Sendable {
     public mutating func addRoot(id: String, name: String) {
         let time = now()
         items[id] = SimulatedItem(
-            id: id, parentID: nil, name: name, kind: .folder, revisions: [], createdTime: time,
-            modifiedTime: time, serverModifiedTime: time, description: nil, trashedTime: nil,
-            mimeType: nil, version: 1, extra: [:])
+            id: id,
+            parentID: nil,
+            name: name,
+            kind: .folder,
+            revisions: [],
+            createdTime: time,
+            modifiedTime: time,
+            serverModifiedTime: time,
+            description: nil,
+            trashedTime: nil,
+            mimeType: nil,
+            version: 1,
+            extra: [:]
+        )
     }
 
     // MARK: Looking
@@ -168,15 +179,28 @@ public struct SimulatedTree: Sendable {
     ) -> SimulatedItem {
         let time = now()
         var item = SimulatedItem(
-            id: id ?? rules.makeID(kind, &random), parentID: parentID, name: name, kind: kind,
-            revisions: [], createdTime: time, modifiedTime: modifiedTime ?? time,
-            serverModifiedTime: time, description: nil, trashedTime: nil, mimeType: nil,
-            version: 1, extra: [:])
+            id: id ?? rules.makeID(kind, &random),
+            parentID: parentID,
+            name: name,
+            kind: kind,
+            revisions: [],
+            createdTime: time,
+            modifiedTime: modifiedTime ?? time,
+            serverModifiedTime: time,
+            description: nil,
+            trashedTime: nil,
+            mimeType: nil,
+            version: 1,
+            extra: [:]
+        )
         if let content {
             item.revisions = [
                 SimulatedRevision(
-                    id: rules.makeRevisionID(&random), content: content,
-                    modifiedTime: item.modifiedTime, serverModifiedTime: time)
+                    id: rules.makeRevisionID(&random),
+                    content: content,
+                    modifiedTime: item.modifiedTime,
+                    serverModifiedTime: time
+                )
             ]
         }
         edit(&item)
@@ -190,15 +214,21 @@ public struct SimulatedTree: Sendable {
     /// Gives a file a new revision; nil when there is no such item.
     @discardableResult
     public mutating func write(
-        _ content: SimulatedContent, to id: String, modifiedTime: Timestamp? = nil
+        _ content: SimulatedContent,
+        to id: String,
+        modifiedTime: Timestamp? = nil
     ) -> SimulatedItem? {
         guard var item = items[id] else { return nil }
         let time = now()
         item.modifiedTime = modifiedTime ?? time
         item.revisions.append(
             SimulatedRevision(
-                id: rules.makeRevisionID(&random), content: content,
-                modifiedTime: item.modifiedTime, serverModifiedTime: time))
+                id: rules.makeRevisionID(&random),
+                content: content,
+                modifiedTime: item.modifiedTime,
+                serverModifiedTime: time
+            )
+        )
         ownerByRevision[item.revisions[item.revisions.count - 1].id] = id
         return store(item, at: time)
     }
@@ -216,7 +246,9 @@ public struct SimulatedTree: Sendable {
     /// Moves and renames; nil when there is no such item.
     @discardableResult
     public mutating func move(
-        _ id: String, to parentID: String?, name: String
+        _ id: String,
+        to parentID: String?,
+        name: String
     ) -> SimulatedItem? {
         guard var item = items[id] else { return nil }
         let isLogged = rules.keepsPathLog && (item.parentID != parentID || item.name != name)
@@ -268,7 +300,8 @@ public struct SimulatedTree: Sendable {
     /// Changes an item's own fields; nil when there is no such item.
     @discardableResult
     public mutating func update(
-        _ id: String, _ edit: (inout SimulatedItem) -> Void
+        _ id: String,
+        _ edit: (inout SimulatedItem) -> Void
     ) -> SimulatedItem? {
         guard var item = items[id] else { return nil }
         edit(&item)
@@ -353,7 +386,9 @@ public struct SimulatedTree: Sendable {
     }
 
     private static func firstIndex<Entry>(
-        after sequence: Int, in log: [Entry], _ number: (Entry) -> Int
+        after sequence: Int,
+        in log: [Entry],
+        _ number: (Entry) -> Int
     ) -> Int {
         var low = 0
         var high = log.count

@@ -24,9 +24,13 @@ public final class Simulator: Sendable {
         let server = HTTPServer(
             config: HTTPServer.Configuration(
                 address: try sockaddr_in.inet(ip4: "127.0.0.1", port: 0),
-                timeout: 3600, sharedRequestBufferSize: 64 << 10,
-                sharedRequestReplaySize: 64 << 10, logger: .disabled),
-            handler: ClosureHTTPHandler { await core.handle($0) })
+                timeout: 3600,
+                sharedRequestBufferSize: 64 << 10,
+                sharedRequestReplaySize: 64 << 10,
+                logger: .disabled
+            ),
+            handler: ClosureHTTPHandler { await core.handle($0) }
+        )
         let running = Task { _ = try? await server.run() }
         guard (try? await server.waitUntilListening(timeout: 120)) != nil,
             case .ip4(_, let port)? = await server.listeningAddress
@@ -134,7 +138,10 @@ final class Core: Sendable {
             answer = service.answer(
                 to: request,
                 for: .rateLimited(
-                    status: limit.status, retryAfterSeconds: limit.retryAfterSeconds))
+                    status: limit.status,
+                    retryAfterSeconds: limit.retryAfterSeconds
+                )
+            )
         } else {
             do {
                 (answer, cutDownload) = try await self.answer(request, fault)
@@ -146,14 +153,18 @@ final class Core: Sendable {
         let out = response(answer, weather: weather, cutAfter: cutDownload)
         log.withLock { log in
             log.add(
-                request, route: route, status: answer.status,
-                bytesOut: min(answer.length, Int64(cutDownload ?? .max)))
+                request,
+                route: route,
+                status: answer.status,
+                bytesOut: min(answer.length, Int64(cutDownload ?? .max))
+            )
         }
         return out
     }
 
     private func answer(
-        _ request: SimulatorRequest, _ fault: Fault?
+        _ request: SimulatorRequest,
+        _ fault: Fault?
     ) async throws -> (SimulatorAnswer, cutAfter: Int?) {
         switch fault {
         case nil: return (await service.answer(request), nil)
@@ -167,7 +178,9 @@ final class Core: Sendable {
             _ = await service.answer(request)
             return (
                 service.answer(
-                    to: request, for: .serverError(status: status, retryAfterSeconds: nil)), nil
+                    to: request,
+                    for: .serverError(status: status, retryAfterSeconds: nil)
+                ), nil
             )
         case .doneButNoAnswer:
             _ = await service.answer(request)
@@ -185,15 +198,20 @@ final class Core: Sendable {
             let page = "<html><head><title>\(status)</title></head><body>Error</body></html>"
             return (
                 SimulatorAnswer(
-                    status: status, headers: [("Content-Type", "text/html; charset=utf-8")],
-                    body: .bytes(Array(page.utf8))), nil
+                    status: status,
+                    headers: [("Content-Type", "text/html; charset=utf-8")],
+                    body: .bytes(Array(page.utf8))
+                ), nil
             )
         case .expiredToken: return (service.answer(to: request, for: .expiredToken), nil)
         }
     }
 
     private func request(
-        _ raw: HTTPRequest, _ target: Target, weather: Weather, cutAfter: Int?
+        _ raw: HTTPRequest,
+        _ target: Target,
+        weather: Weather,
+        cutAfter: Int?
     ) async throws -> SimulatorRequest {
         var bytes: [UInt8] = []
         let announced = raw.headers[.contentLength].flatMap { Int($0) } ?? 0
@@ -204,7 +222,8 @@ final class Core: Sendable {
             if let cutAfter, bytes.count >= cutAfter { throw SimulatorError.cut }
             if let rate = weather.uploadBytesPerSecond {
                 try await Task.sleep(
-                    until: began + .seconds(Double(bytes.count) / Double(max(1, rate))))
+                    until: began + .seconds(Double(bytes.count) / Double(max(1, rate)))
+                )
             }
         }
         if cutAfter != nil { throw SimulatorError.cut }
@@ -212,22 +231,32 @@ final class Core: Sendable {
     }
 
     private func response(
-        _ answer: SimulatorAnswer, weather: Weather, cutAfter: Int?
+        _ answer: SimulatorAnswer,
+        weather: Weather,
+        cutAfter: Int?
     ) -> HTTPResponse {
         var headers = HTTPHeaders()
         for (name, value) in answer.headers { headers.addValue(value, for: HTTPHeader(name)) }
         let bytes = AnswerBytes(
-            answer.body, bytesPerSecond: weather.downloadBytesPerSecond, cutAfter: cutAfter)
+            answer.body,
+            bytesPerSecond: weather.downloadBytesPerSecond,
+            cutAfter: cutAfter
+        )
         let body: HTTPBodySequence
         if case .chunked = answer.body {
             body = HTTPBodySequence(from: bytes, suggestedBufferSize: AnswerBytes.partSize)
         } else {
             body = HTTPBodySequence(
-                from: bytes, count: Int(bytes.size), suggestedBufferSize: AnswerBytes.partSize)
+                from: bytes,
+                count: Int(bytes.size),
+                suggestedBufferSize: AnswerBytes.partSize
+            )
         }
         return HTTPResponse(
-            statusCode: HTTPStatusCode(answer.status, phrase: "Status"), headers: headers,
-            body: body)
+            statusCode: HTTPStatusCode(answer.status, phrase: "Status"),
+            headers: headers,
+            body: body
+        )
     }
 }
 
@@ -264,8 +293,15 @@ private struct Target {
             return (name: sides.first ?? "", value: sides.count > 1 ? sides[1] : "")
         }
         return SimulatorRequest(
-            method: raw.method.rawValue, host: host, rawPath: path, query: query,
-            rawQuery: rawQuery, headers: headers, origin: origin, bytes: bytes)
+            method: raw.method.rawValue,
+            host: host,
+            rawPath: path,
+            query: query,
+            rawQuery: rawQuery,
+            headers: headers,
+            origin: origin,
+            bytes: bytes
+        )
     }
 }
 
@@ -285,7 +321,9 @@ extension SimulatorAnswer {
         case .chunked(let bytes): body = .chunked(Array(bytes.prefix(count)))
         case .content(let content, let range):
             body = .content(
-                content, range.lowerBound..<min(range.upperBound, range.lowerBound + Int64(count)))
+                content,
+                range.lowerBound..<min(range.upperBound, range.lowerBound + Int64(count))
+            )
         }
     }
 }

@@ -74,7 +74,8 @@ extension Core {
                     "calls": .integer(Int64($0.calls)), "bytes_in": .integer($0.bytesIn),
                     "bytes_out": .integer($0.bytesOut),
                 ]
-            })
+            }
+        )
     }
 
     private var callsAsJSON: JSON {
@@ -85,7 +86,8 @@ extension Core {
                     "method": .string($0.method), "status": .integer(Int64($0.status)),
                     "bytes_in": .integer($0.bytesIn), "bytes_out": .integer($0.bytesOut),
                 ]
-            })
+            }
+        )
     }
 
     private func tree(hash: String) -> JSON {
@@ -125,7 +127,8 @@ extension Core {
                         }
                 }
                 return .object(fields)
-            })
+            }
+        )
     }
 }
 
@@ -140,9 +143,11 @@ extension Weather {
         downloadBytesPerSecond = json["download_bytes_per_second"]?.integer
         if let limit = json["rate_limit"], let requests = limit["requests"]?.integer {
             rateLimit = RateLimit(
-                requests: Int(requests), seconds: limit["seconds"]?.number ?? 1,
+                requests: Int(requests),
+                seconds: limit["seconds"]?.number ?? 1,
                 status: Int(limit["status"]?.integer ?? 429),
-                retryAfterSeconds: Int(limit["retry_after"]?.integer ?? 1))
+                retryAfterSeconds: Int(limit["retry_after"]?.integer ?? 1)
+            )
         }
     }
 }
@@ -172,8 +177,11 @@ extension FaultRule {
         default: return nil
         }
         self.init(
-            fault, at: route, skipping: Int(json["skipping"]?.integer ?? 0),
+            fault,
+            at: route,
+            skipping: Int(json["skipping"]?.integer ?? 0),
             times: json["times"] == .null ? nil : Int(json["times"]?.integer ?? 1),
-            probability: json["probability"]?.number ?? 1)
+            probability: json["probability"]?.number ?? 1
+        )
     }
 }

@@ -78,8 +78,10 @@ public enum SimulatorEdit: Sendable {
                 content = SimulatedContent(json["text"]?.text ?? "")
             }
             self = .write(
-                path: path, content,
-                modifiedTime: json["modified"]?.text.flatMap { Timestamp(rfc3339: $0) })
+                path: path,
+                content,
+                modifiedTime: json["modified"]?.text.flatMap { Timestamp(rfc3339: $0) }
+            )
         case "mkdir": self = .makeFolder(path: path)
         case "move":
             guard let to = Self.parts(json["to"]) else { return nil }

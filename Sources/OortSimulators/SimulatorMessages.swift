@@ -94,7 +94,9 @@ public struct SimulatorAnswer: Sendable {
 
     /// An answer with all of its parts.
     public init(
-        status: Int, headers: [(name: String, value: String)] = [], body: Body = .bytes([])
+        status: Int,
+        headers: [(name: String, value: String)] = [],
+        body: Body = .bytes([])
     ) {
         self.status = status
         self.headers = headers
@@ -103,20 +105,28 @@ public struct SimulatorAnswer: Sendable {
 
     /// An answer of JSON.
     public static func json(
-        _ value: JSON, status: Int = 200, headers: [(name: String, value: String)] = []
+        _ value: JSON,
+        status: Int = 200,
+        headers: [(name: String, value: String)] = []
     ) -> SimulatorAnswer {
         SimulatorAnswer(
-            status: status, headers: [("Content-Type", "application/json")] + headers,
-            body: .bytes(value.bytes))
+            status: status,
+            headers: [("Content-Type", "application/json")] + headers,
+            body: .bytes(value.bytes)
+        )
     }
 
     /// An answer of plain text.
     public static func text(
-        _ text: String, status: Int, headers: [(name: String, value: String)] = []
+        _ text: String,
+        status: Int,
+        headers: [(name: String, value: String)] = []
     ) -> SimulatorAnswer {
         SimulatorAnswer(
-            status: status, headers: [("Content-Type", "text/plain; charset=utf-8")] + headers,
-            body: .bytes(Array(text.utf8)))
+            status: status,
+            headers: [("Content-Type", "text/plain; charset=utf-8")] + headers,
+            body: .bytes(Array(text.utf8))
+        )
     }
 
     /// A content, or the part of it that the request's `Range` asks for: 200, 206 or 416.
@@ -129,20 +139,30 @@ public struct SimulatorAnswer: Sendable {
         let headers = [("Content-Type", type), ("Accept-Ranges", "bytes")] + headers
         guard let text = request.header("Range") else {
             return SimulatorAnswer(
-                status: 200, headers: headers, body: .content(content, 0..<content.size))
+                status: 200,
+                headers: headers,
+                body: .content(content, 0..<content.size)
+            )
         }
         switch ByteRange.parse(text, size: content.size) {
         case .whole:
             return SimulatorAnswer(
-                status: 200, headers: headers, body: .content(content, 0..<content.size))
+                status: 200,
+                headers: headers,
+                body: .content(content, 0..<content.size)
+            )
         case .part(let range):
             let field = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(content.size)"
             return SimulatorAnswer(
-                status: 206, headers: headers + [("Content-Range", field)],
-                body: .content(content, range))
+                status: 206,
+                headers: headers + [("Content-Range", field)],
+                body: .content(content, range)
+            )
         case .unsatisfiable:
             return SimulatorAnswer(
-                status: 416, headers: [("Content-Range", "bytes */\(content.size)")])
+                status: 416,
+                headers: [("Content-Range", "bytes */\(content.size)")]
+            )
         }
     }
 }
@@ -156,7 +176,10 @@ enum ByteRange: Equatable {
     static func parse(_ text: String, size: Int64) -> ByteRange {
         guard text.hasPrefix("bytes="), !text.contains(",") else { return .whole }
         let sides = text.dropFirst(6).split(
-            separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+            separator: "-",
+            maxSplits: 1,
+            omittingEmptySubsequences: false
+        )
         guard sides.count == 2 else { return .whole }
         if sides[0].isEmpty {
             guard let count = Int64(sides[1]) else { return .whole }

@@ -12,7 +12,8 @@ public enum Simulators {
     public static let all: [Maker] = [
         Maker(name: "dropbox") {
             DropboxSimulator(
-                account: $0 ? DropboxSimulator.sampleAccount() : DropboxSimulator.emptyAccount())
+                account: $0 ? DropboxSimulator.sampleAccount() : DropboxSimulator.emptyAccount()
+            )
         },
         Maker(name: "drive") {
             $0 ? GoogleDriveSimulator.sample() : GoogleDriveSimulator.empty()
@@ -33,7 +34,8 @@ public enum Simulators {
     /// Starts the services, all of them unless `names` are given, with the sample account unless
     /// `isSample` is false; each is to be stopped by its `simulator`.
     public static func start(
-        _ names: [String]? = nil, isSample: Bool = true
+        _ names: [String]? = nil,
+        isSample: Bool = true
     ) async throws -> [Running] {
         var running: [Running] = []
         for maker in all where names?.contains(maker.name) ?? true {
@@ -46,8 +48,11 @@ public enum Simulators {
             }
             running.append(
                 Running(
-                    name: maker.name, simulator: simulator,
-                    tokens: simulator.account.tokens.issue()))
+                    name: maker.name,
+                    simulator: simulator,
+                    tokens: simulator.account.tokens.issue()
+                )
+            )
         }
         return running
     }

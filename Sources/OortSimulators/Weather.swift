@@ -15,7 +15,10 @@ public struct Weather: Sendable, Hashable {
 
         /// A bound of so many requests in so many seconds.
         public init(
-            requests: Int, seconds: Double, status: Int = 429, retryAfterSeconds: Int = 1
+            requests: Int,
+            seconds: Double,
+            status: Int = 429,
+            retryAfterSeconds: Int = 1
         ) {
             self.requests = requests
             self.seconds = seconds

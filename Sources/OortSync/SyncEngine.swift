@@ -93,8 +93,10 @@ public actor SyncEngine {
         (wakeups, waker) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Something changed here (`CatalogListeners.localChange`, a file was closed): it will be looked
-    /// at. Returns at once, from any thread.
+    /// Something changed here (`CatalogListeners.localChange`, a file was closed): it will be
+    /// looked at.
+    ///
+    /// Returns at once, from any thread.
     public nonisolated func localChange() {
         Task { await self.planAtRest() }
     }
@@ -115,8 +117,9 @@ public actor SyncEngine {
         waker.yield()
     }
 
-    /// The engine's life: returns when its task is cancelled. What is under way then is asked for at
-    /// the next start.
+    /// The engine's life: returns when its task is cancelled.
+    ///
+    /// What is under way then is asked for at the next start.
     public func run() async {
         await RequestPriority.$current.withValue(.background) {
             await withTaskGroup { group in

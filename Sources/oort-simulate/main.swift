@@ -18,7 +18,8 @@ while let argument = arguments.popFirst() {
 }
 guard let file else {
     FileHandle.standardError.write(
-        Data("usage: oort-simulate --port-file FILE [--empty] [SERVICE ...]\n".utf8))
+        Data("usage: oort-simulate --port-file FILE [--empty] [SERVICE ...]\n".utf8)
+    )
     exit(2)
 }
 

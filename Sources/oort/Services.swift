@@ -12,27 +12,33 @@ enum Services {
     static let all = [dropbox, drive, oneDrive]
 
     private static let dropbox = CloudService(
-        name: "dropbox", title: "Dropbox",
+        name: "dropbox",
+        title: "Dropbox",
         authorization: { .dropbox(at: DropboxEndpoints($0)) },
         makeProvider: { client, hosts, _ in
             DropboxProvider(client: client, endpoints: DropboxEndpoints(hosts))
         },
-        answerRules: .dropbox)
+        answerRules: .dropbox
+    )
 
     private static let drive = CloudService(
-        name: "drive", title: "Google Drive",
+        name: "drive",
+        title: "Google Drive",
         authorization: { .googleDrive(at: GoogleDriveEndpoints($0)) },
         makeProvider: {
             GoogleDriveProvider(client: $0, endpoints: GoogleDriveEndpoints($1), revoke: $2)
         },
-        answerRules: .googleDrive)
+        answerRules: .googleDrive
+    )
 
     private static let oneDrive = CloudService(
-        name: "onedrive", title: "OneDrive",
+        name: "onedrive",
+        title: "OneDrive",
         authorization: { .oneDrive(at: OneDriveEndpoints($0)) },
         makeProvider: { client, hosts, _ in
             OneDriveProvider(client: client, endpoints: OneDriveEndpoints(hosts))
-        })
+        }
+    )
 
     /// The service of this name.
     static func named(_ name: String) -> CloudService? { all.first { $0.name == name } }
@@ -93,8 +99,11 @@ extension DropboxEndpoints {
     init(_ hosts: Hosts) {
         let live = Self.live
         self.init(
-            api: hosts.place(live.api), content: hosts.place(live.content),
-            notify: hosts.place(live.notify), web: hosts.place(live.web))
+            api: hosts.place(live.api),
+            content: hosts.place(live.content),
+            notify: hosts.place(live.notify),
+            web: hosts.place(live.web)
+        )
     }
 }
 
@@ -103,8 +112,10 @@ extension GoogleDriveEndpoints {
     init(_ hosts: Hosts) {
         let live = Self.live
         self.init(
-            api: hosts.place(live.api), accounts: hosts.place(live.accounts),
-            oauth: hosts.place(live.oauth))
+            api: hosts.place(live.api),
+            accounts: hosts.place(live.accounts),
+            oauth: hosts.place(live.oauth)
+        )
     }
 }
 

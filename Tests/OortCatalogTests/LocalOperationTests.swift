@@ -14,7 +14,10 @@ struct LocalOperationTests {
     init() throws {
         temporary = try TemporaryCatalog()
         account = try temporary.catalog.registerAccount(
-            name: "work", service: "dropbox", names: Rules.composed)
+            name: "work",
+            service: "dropbox",
+            names: Rules.composed
+        )
     }
 
     func names(in folder: Inode) throws -> [String] {
@@ -24,7 +27,10 @@ struct LocalOperationTests {
     @Test("an account is a folder of the mount's root, and registering it again changes nothing")
     func registration() throws {
         let again = try catalog.registerAccount(
-            name: "work", service: "dropbox", names: Rules.composed)
+            name: "work",
+            service: "dropbox",
+            names: Rules.composed
+        )
         #expect(again.id == account.id)
         #expect(try names(in: .root) == ["work"])
         #expect(throws: CatalogError.exists) {
@@ -36,7 +42,10 @@ struct LocalOperationTests {
     func inodes() throws {
         let first = try catalog.create(.file, named: "a", in: account.root)
         let socket = try catalog.create(
-            NewNode(kind: .socket, mode: 0o600, owner: 0, group: 0), named: "s", in: account.root)
+            NewNode(kind: .socket, mode: 0o600, owner: 0, group: 0),
+            named: "s",
+            in: account.root
+        )
         _ = try catalog.unlink("s", in: account.root)
         #expect(throws: CatalogError.notFound) { try catalog.node(socket.inode) }
         try temporary.reopen()
@@ -60,7 +69,10 @@ struct LocalOperationTests {
     @Test("a slash shows as U+2215 and goes to a service that takes slashes")
     func slash() throws {
         let drive = try catalog.registerAccount(
-            name: "drive", service: "drive", names: Rules.exact)
+            name: "drive",
+            service: "drive",
+            names: Rules.exact
+        )
         let node = try catalog.create(.file, named: "a∕b.txt", in: drive.root)
         #expect(node.serviceName == "a/b.txt")
         let elsewhere = try catalog.create(.file, named: "a∕b.txt", in: account.root)
@@ -72,10 +84,17 @@ struct LocalOperationTests {
     func link() throws {
         let node = try catalog.create(
             NewNode(kind: .symlink, mode: 0o777, owner: 0, group: 0, target: "../x"),
-            named: "link", in: account.root)
+            named: "link",
+            in: account.root
+        )
         #expect(node.serviceName == "link.rclonelink")
         let moved = try catalog.rename(
-            "link", in: account.root, to: "other", in: account.root, mode: .replace)
+            "link",
+            in: account.root,
+            to: "other",
+            in: account.root,
+            mode: .replace
+        )
         #expect(moved.node.serviceName == "other.rclonelink")
         #expect(moved.node.target == "../x")
     }
@@ -93,47 +112,87 @@ struct LocalOperationTests {
         #expect(throws: CatalogError.notEmpty) {
             _ = try catalog.create(.folder, named: "empty", in: account.root)
             _ = try catalog.rename(
-                "empty", in: account.root, to: "d", in: account.root, mode: .replace)
+                "empty",
+                in: account.root,
+                to: "d",
+                in: account.root,
+                mode: .replace
+            )
         }
         #expect(throws: CatalogError.isAFolder) {
             _ = try catalog.rename("f", in: account.root, to: "d", in: account.root, mode: .replace)
         }
         #expect(throws: CatalogError.notAFolder) {
-            _ = try catalog.rename("empty", in: account.root, to: "f", in: account.root, mode: .replace)
+            _ = try catalog.rename(
+                "empty",
+                in: account.root,
+                to: "f",
+                in: account.root,
+                mode: .replace
+            )
         }
         #expect(throws: CatalogError.exists) {
-            _ = try catalog.rename("f", in: account.root, to: "g", in: folder.inode, mode: .noReplace)
+            _ = try catalog.rename(
+                "f",
+                in: account.root,
+                to: "g",
+                in: folder.inode,
+                mode: .noReplace
+            )
         }
         let swapped = try catalog.rename(
-            "f", in: account.root, to: "g", in: folder.inode, mode: .exchange)
+            "f",
+            in: account.root,
+            to: "g",
+            in: folder.inode,
+            mode: .exchange
+        )
         #expect(swapped.node.inode == file.inode && swapped.node.parent == folder.inode)
         #expect(swapped.other?.inode == other.inode && swapped.other?.parent == account.root)
         #expect(swapped.other?.name == "f")
         let replaced = try catalog.rename(
-            "f", in: account.root, to: "g", in: folder.inode, mode: .replace)
+            "f",
+            in: account.root,
+            to: "g",
+            in: folder.inode,
+            mode: .replace
+        )
         #expect(replaced.node.inode == other.inode)
         #expect(replaced.other?.inode == file.inode)
         #expect(try names(in: folder.inode) == ["e", "g"])
         #expect(try catalog.node(file.inode).parent == nil)
     }
 
-    @Test("a rename from one normal form to the other is a rename where the service tells them apart")
+    @Test(
+        "a rename from one normal form to the other is a rename where the service tells them apart"
+    )
     func normalForms() throws {
         let drive = try catalog.registerAccount(
-            name: "drive", service: "drive", names: Rules.exact)
+            name: "drive",
+            service: "drive",
+            names: Rules.exact
+        )
         let node = try catalog.create(.file, named: "e\u{301}", in: drive.root)
         let both = try catalog.create(.file, named: "\u{e9}", in: drive.root)
         #expect(node.inode != both.inode)
         _ = try catalog.unlink("\u{e9}", in: drive.root)
         let renamed = try catalog.rename(
-            "e\u{301}", in: drive.root, to: "\u{e9}", in: drive.root, mode: .noReplace)
+            "e\u{301}",
+            in: drive.root,
+            to: "\u{e9}",
+            in: drive.root,
+            mode: .noReplace
+        )
         #expect(Array(renamed.node.name.utf8) == Array("\u{e9}".utf8))
     }
 
     @Test("a rename between accounts is refused, so that mv copies")
     func acrossAccounts() throws {
         let drive = try catalog.registerAccount(
-            name: "drive", service: "drive", names: Rules.exact)
+            name: "drive",
+            service: "drive",
+            names: Rules.exact
+        )
         _ = try catalog.create(.file, named: "f", in: account.root)
         #expect(throws: CatalogError.otherAccount) {
             _ = try catalog.rename("f", in: account.root, to: "f", in: drive.root, mode: .replace)
@@ -182,7 +241,8 @@ struct LocalOperationTests {
         change.modified = Timestamp(seconds: 1_000_000_000, nanoseconds: 123_456_789)
         _ = try catalog.setAttributes(change, of: node.inode)
         #expect(
-            try !catalog.setExtendedAttribute("user.a", to: [0, 255, 1], of: node.inode))
+            try !catalog.setExtendedAttribute("user.a", to: [0, 255, 1], of: node.inode)
+        )
         #expect(try catalog.setExtendedAttribute("user.a", to: [7], of: node.inode))
         try temporary.reopen()
         let read = try catalog.node(node.inode)
@@ -196,11 +256,17 @@ struct LocalOperationTests {
     func stagedOverCopy() throws {
         let node = try catalog.create(.file, named: "f", in: account.root)
         _ = try catalog.setCopiedContent(
-            item: ItemID("id:other"), revision: Revision("r9"), hash: nil, size: 5,
-            modified: .now, of: node.inode)
+            item: ItemID("id:other"),
+            revision: Revision("r9"),
+            hash: nil,
+            size: 5,
+            modified: .now,
+            of: node.inode
+        )
         #expect(
             try catalog.node(node.inode).content
-                == .revision(item: ItemID("id:other"), Revision("r9")))
+                == .revision(item: ItemID("id:other"), Revision("r9"))
+        )
         _ = try catalog.setStaged(ContentID(4), size: 3, modified: .now, of: node.inode)
         #expect(try catalog.node(node.inode).content == .staged(ContentID(4), base: nil))
     }
@@ -242,6 +308,7 @@ struct LocalOperationTests {
         #expect(ShownName.numbered(long, 12).hasSuffix(" (12).txt"))
         #expect(
             ShownName.conflictCopy("r.odt", date: "2026-11-21", host: "box")
-                == "r (conflicted copy 2026-11-21 box).odt")
+                == "r (conflicted copy 2026-11-21 box).odt"
+        )
     }
 }

@@ -14,7 +14,8 @@ final class TemporaryCatalog {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         catalog = try Catalog(
             path: folder.appendingPathComponent("catalog.sqlite").path,
-            logger: Logger(label: "test"))
+            logger: Logger(label: "test")
+        )
     }
 
     var path: String { catalog.path }
@@ -35,10 +36,12 @@ final class TemporaryCatalog {
 enum Rules {
     static let exact = NameRules(comparison: .exact, allowsDuplicates: true) { _, _, _ in nil }
     static let composed = NameRules(
-        comparison: .composedCaseInsensitive, allowsDuplicates: false
+        comparison: .composedCaseInsensitive,
+        allowsDuplicates: false
     ) { name, _, _ in name.contains("/") ? .refused(reason: "slash") : nil }
     static let folding = NameRules(
-        comparison: .caseInsensitive, allowsDuplicates: false
+        comparison: .caseInsensitive,
+        allowsDuplicates: false
     ) { name, _, _ in name.contains("/") ? .refused(reason: "slash") : nil }
 }
 

@@ -21,32 +21,46 @@ struct AccountsTests {
                 client: OAuthClient(id: "test"),
                 tokens: Tokens(
                     accessToken: Secret(issued.access),
-                    refreshToken: issued.refresh.map { Secret($0) }))
+                    refreshToken: issued.refresh.map { Secret($0) }
+                )
+            )
         }
     }
 
     private func withWorld(
-        _ name: String, _ body: (World) async throws -> Void
+        _ name: String,
+        _ body: (World) async throws -> Void
     ) async throws {
         let folder = try TemporaryFolder()
         let folders = try folder.folders()
         try folders.make()
         let running = try #require(
-            try await Simulators.start([name], isSample: false).first, "no simulator of \(name)")
+            try await Simulators.start([name], isSample: false).first,
+            "no simulator of \(name)"
+        )
         var lines = ["[\(name).endpoints]"]
         for host in running.simulator.service.hosts {
             lines.append("\"\(host)\" = \"\(running.simulator.url(host: host))\"")
         }
         try FileManager.default.createDirectory(
-            atPath: folders.config, withIntermediateDirectories: true)
+            atPath: folders.config,
+            withIntermediateDirectories: true
+        )
         try Data(lines.joined(separator: "\n").utf8).write(
-            to: URL(filePath: folders.settingsFile))
+            to: URL(filePath: folders.settingsFile)
+        )
         let surroundings = try Surroundings(folders: folders)
         let accounts = try Accounts(
-            surroundings, store: FileTokenStore(directory: folders.tokensFolder))
+            surroundings,
+            store: FileTokenStore(directory: folders.tokensFolder)
+        )
         let world = World(
-            folder: folder, simulator: running, service: try #require(Services.named(name)),
-            surroundings: surroundings, accounts: accounts)
+            folder: folder,
+            simulator: running,
+            service: try #require(Services.named(name)),
+            surroundings: surroundings,
+            accounts: accounts
+        )
         do {
             try await body(world)
         } catch {
@@ -62,14 +76,20 @@ struct AccountsTests {
     func signIn(_ service: CloudService) async throws {
         try await withWorld(service.name) { world async throws in
             let account = try await world.accounts.add(
-                world.credentials, service: service, name: nil)
+                world.credentials,
+                service: service,
+                name: nil
+            )
             #expect(account.name == service.name)
             #expect(account.displayName == "Ada Example")
             #expect(try world.accounts.registry.accounts() == [account])
             #expect(try await world.accounts.store.credentials(of: service.name) != nil)
 
             let again = try await world.accounts.add(
-                world.credentials, service: service, name: nil)
+                world.credentials,
+                service: service,
+                name: nil
+            )
             #expect(again.name == service.name, "the same person's account keeps its name")
             #expect(try world.accounts.registry.accounts().count == 1)
         }
@@ -79,7 +99,9 @@ struct AccountsTests {
     func refusedTokens(_ service: CloudService) async throws {
         try await withWorld(service.name) { world async throws in
             let wrong = Credentials(
-                client: nil, tokens: Tokens(accessToken: Secret("no-such-token")))
+                client: nil,
+                tokens: Tokens(accessToken: Secret("no-such-token"))
+            )
             let failure = try await #require(throws: Failure.self) {
                 try await world.accounts.add(wrong, service: service, name: nil)
             }
@@ -94,7 +116,10 @@ struct AccountsTests {
     func signOut(_ service: CloudService) async throws {
         try await withWorld(service.name) { world async throws in
             let account = try await world.accounts.add(
-                world.credentials, service: service, name: "mine")
+                world.credentials,
+                service: service,
+                name: "mine"
+            )
             #expect(try await world.accounts.remove(account) == nil)
             #expect(try world.accounts.registry.accounts().isEmpty)
             #expect(try await world.accounts.store.credentials(of: "mine") == nil)
@@ -107,8 +132,12 @@ struct AccountsTests {
         try await withWorld(service.name) { world async throws in
             try world.accounts.registry.put(
                 RegisteredAccount(
-                    name: "home", service: service.name, identity: "somebody-else",
-                    email: "b@example.com"))
+                    name: "home",
+                    service: service.name,
+                    identity: "somebody-else",
+                    email: "b@example.com"
+                )
+            )
             let failure = try await #require(throws: Failure.self) {
                 try await world.accounts.add(world.credentials, service: service, name: "home")
             }
@@ -121,7 +150,8 @@ struct AccountsTests {
         let hosts = Hosts(["api.example.com": "http://127.0.0.1:9/api.example.com/"])
         #expect(
             hosts.place("https://api.example.com/v1/x")
-                == "http://127.0.0.1:9/api.example.com/v1/x")
+                == "http://127.0.0.1:9/api.example.com/v1/x"
+        )
         #expect(hosts.place("https://api.example.com") == "http://127.0.0.1:9/api.example.com")
         #expect(hosts.place("https://www.example.com/a") == "https://www.example.com/a")
     }

@@ -13,7 +13,8 @@ struct NameRulesTests {
         // Normal forms stay two names.
         #expect(
             Array(comparison.key("e\u{301}").unicodeScalars)
-                != Array(comparison.key("\u{e9}").unicodeScalars))
+                != Array(comparison.key("\u{e9}").unicodeScalars)
+        )
     }
 
     @Test("Dropbox's way composes first")

@@ -10,7 +10,8 @@ struct TimestampTests {
             ("2026-11-21T14:03:00.250Z", 1_795_269_780, 250_000_000),
             ("2026-11-21T15:03:00+01:00", 1_795_269_780, 0),
             ("1969-12-31T23:59:59.500Z", -1, 500_000_000),
-        ])
+        ]
+    )
     func reading(text: String, seconds: Int64, nanoseconds: Int32) {
         let time = Timestamp(rfc3339: text)
         #expect(time == Timestamp(seconds: seconds, nanoseconds: nanoseconds))
@@ -22,7 +23,10 @@ struct TimestampTests {
     @Test("writing and reading again gives the time back, to what the service keeps")
     func roundTrip() {
         for millisecond in 0..<1000 {
-            let time = Timestamp(seconds: 1_700_000_000, nanoseconds: Int32(millisecond) * 1_000_000)
+            let time = Timestamp(
+                seconds: 1_700_000_000,
+                nanoseconds: Int32(millisecond) * 1_000_000
+            )
             #expect(Timestamp(rfc3339: time.rfc3339(.milliseconds)) == time)
             #expect(Timestamp(rfc3339: time.rfc3339(.seconds)) == time.truncated(to: .seconds))
         }

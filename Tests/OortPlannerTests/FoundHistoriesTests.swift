@@ -12,7 +12,8 @@ struct FoundHistoriesTests {
                 .init(.localFolder, 5, 31, 10), .init(.goOn, 62, 41, 31),
                 .init(.goOn, 48, 13, 54), .init(.localDelete, 11, 34, 8), .init(.restart),
                 .init(.localRename, 51, 24, 33), .init(.goOn, 49, 41, 53),
-            ])
+            ]
+        )
         #expect(history.failure() == nil)
     }
 
@@ -23,7 +24,8 @@ struct FoundHistoriesTests {
             steps: [
                 .init(.localCreate, 33, 59, 62), .init(.goOn, 43, 13, 12),
                 .init(.remoteWrite, 41, 11, 41), .init(.feed),
-            ])
+            ]
+        )
         #expect(history.failure() == nil)
     }
 
@@ -35,7 +37,8 @@ struct FoundHistoriesTests {
                 .init(.localCreate, 11, 30, 1), .init(.goOn, 4, 56, 5), .init(.staleFeed),
                 .init(.localDelete, 36, 18, 18), .init(.goOn, 58, 60, 20),
                 .init(.goOn, 35, 40, 56), .init(.staleFeed), .init(.goOn, 41, 43, 50),
-            ])
+            ]
+        )
         #expect(history.failure() == nil)
     }
 
@@ -48,7 +51,8 @@ struct FoundHistoriesTests {
                 .init(.goOn, 58, 36, 50), .init(.localExchange, 4, 23, 49),
                 .init(.goOn, 19, 20, 3), .init(.remoteWrite, 24, 60, 13),
                 .init(.localDelete, 34, 46, 21),
-            ])
+            ]
+        )
         #expect(history.failure() == nil)
     }
 
@@ -60,7 +64,8 @@ struct FoundHistoriesTests {
                 .init(.localCreate, 8, 2, 2), .init(.goOn, 18, 55, 50),
                 .init(.backupDance, 47, 15, 51), .init(.goOn, 3, 28, 24), .init(.restart),
                 .init(.goOn, 40, 11, 18), .init(.look),
-            ])
+            ]
+        )
         #expect(history.failure() == nil)
     }
 }

@@ -7,7 +7,8 @@ import Testing
 @Suite("merge rules")
 struct MergeRuleTests {
     private let planner = Planner(
-        traits: PlannerTraits(comparison: .caseInsensitive, allowsDuplicates: false))
+        traits: PlannerTraits(comparison: .caseInsensitive, allowsDuplicates: false)
+    )
     private let item = Inode(10)
     private let other = Inode(11)
 
@@ -16,7 +17,10 @@ struct MergeRuleTests {
             place: Place(parent: parent, name: name),
             content: ContentIdentity(
                 revision: Revision("r\(content)"),
-                hash: ContentHash(algorithm: .md5, value: "\(content)"), size: Int64(content)))
+                hash: ContentHash(algorithm: .md5, value: "\(content)"),
+                size: Int64(content)
+            )
+        )
     }
 
     private func folder(_ name: String, in parent: Inode = Inode(2)) -> Entry {
@@ -24,7 +28,11 @@ struct MergeRuleTests {
     }
 
     private func state(
-        _ inode: Inode, local: Entry?, synced: Entry?, remote: Entry?, isFolder: Bool = false
+        _ inode: Inode,
+        local: Entry?,
+        synced: Entry?,
+        remote: Entry?,
+        isFolder: Bool = false
     ) -> ItemState {
         ItemState(inode: inode, isFolder: isFolder, local: local, synced: synced, remote: remote)
     }
@@ -39,7 +47,8 @@ struct MergeRuleTests {
         #expect(
             planner.plan([moved]).local == [
                 .place(item, Place(parent: Inode(2), name: "b")), .agree(item, content: true),
-            ])
+            ]
+        )
     }
 
     @Test("content changed on both sides: both are kept, the same content is agreed on")
@@ -57,7 +66,8 @@ struct MergeRuleTests {
         #expect(
             planner.plan([open]).local == [
                 .place(item, Place(parent: Inode(2), name: "b")), .agree(item, content: false),
-            ])
+            ]
+        )
     }
 
     @Test("deleted on one side and changed on the other: the change wins")
@@ -66,7 +76,8 @@ struct MergeRuleTests {
         #expect(
             planner.plan([deletedHere]).local == [
                 .place(item, Place(parent: Inode(2), name: "a")), .agree(item, content: true),
-            ])
+            ]
+        )
         let deletedThere = state(item, local: file("a", 2), synced: file("a", 1), remote: nil)
         #expect(planner.plan([deletedThere]).local == [.detach(item)])
     }
@@ -83,13 +94,19 @@ struct MergeRuleTests {
         #expect(
             planner.plan([both]).local == [
                 .place(item, Place(parent: Inode(2), name: "r")), .agree(item, content: true),
-            ])
+            ]
+        )
         let apart = state(
-            item, local: file("l", 1), synced: file("a", 1), remote: file("a", 1, in: Inode(3)))
+            item,
+            local: file("l", 1),
+            synced: file("a", 1),
+            remote: file("a", 1, in: Inode(3))
+        )
         #expect(
             planner.plan([apart]).local == [
                 .place(item, Place(parent: Inode(3), name: "l")), .agree(item, content: true),
-            ])
+            ]
+        )
     }
 
     @Test("a new remote child saves a locally deleted folder")
@@ -102,7 +119,8 @@ struct MergeRuleTests {
             steps == [
                 .place(item, Place(parent: Inode(2), name: "d")),
                 .place(other, Place(parent: item, name: "new")), .agree(other, content: true),
-            ])
+            ]
+        )
     }
 
     @Test("local work keeps the folder that was deleted at the service")
@@ -124,7 +142,8 @@ struct MergeRuleTests {
             planner.plan([different, remote]).local == [
                 .renumber(item), .place(other, Place(parent: Inode(2), name: "A")),
                 .agree(other, content: true),
-            ])
+            ]
+        )
         let folders = planner.plan([
             state(item, local: folder("d"), synced: nil, remote: nil, isFolder: true),
             state(other, local: nil, synced: nil, remote: folder("D"), isFolder: true),
@@ -137,11 +156,19 @@ struct MergeRuleTests {
         let (one, two) = (Inode(20), Inode(21))
         let steps = planner.plan([
             state(
-                one, local: folder("one", in: two), synced: folder("one"), remote: folder("one"),
-                isFolder: true),
+                one,
+                local: folder("one", in: two),
+                synced: folder("one"),
+                remote: folder("one"),
+                isFolder: true
+            ),
             state(
-                two, local: folder("two"), synced: folder("two"), remote: folder("two", in: one),
-                isFolder: true),
+                two,
+                local: folder("two"),
+                synced: folder("two"),
+                remote: folder("two", in: one),
+                isFolder: true
+            ),
         ]).local
         #expect(steps.contains(.place(one, Place(parent: Inode(2), name: "one"))))
         #expect(steps.contains(.place(two, Place(parent: one, name: "two"))))

@@ -8,7 +8,8 @@ struct PushRuleTests {
     private let root = Inode(2)
 
     private func planner(
-        duplicates: Bool = false, _ change: (inout PlannerTraits) -> Void = { _ in }
+        duplicates: Bool = false,
+        _ change: (inout PlannerTraits) -> Void = { _ in }
     ) -> Planner {
         var traits = PlannerTraits(comparison: .caseInsensitive, allowsDuplicates: duplicates)
         change(&traits)
@@ -18,32 +19,45 @@ struct PushRuleTests {
     private func content(_ number: Int) -> ContentIdentity {
         ContentIdentity(
             revision: Revision("r\(number)"),
-            hash: ContentHash(algorithm: .md5, value: "\(number)"), size: Int64(number))
+            hash: ContentHash(algorithm: .md5, value: "\(number)"),
+            size: Int64(number)
+        )
     }
 
     private func item(
-        _ number: UInt64, local: (String, UInt64)?, remote: (String, UInt64)?, content: Int? = nil,
+        _ number: UInt64,
+        local: (String, UInt64)?,
+        remote: (String, UInt64)?,
+        content: Int? = nil,
         remoteContent: Int? = nil
     ) -> ItemState {
         func entry(_ place: (String, UInt64)?, _ number: Int?) -> Entry? {
             place.map {
                 Entry(
                     place: Place(parent: Inode($0.1), name: $0.0),
-                    content: number.map { self.content($0) })
+                    content: number.map { self.content($0) }
+                )
             }
         }
         let there = entry(remote, remoteContent ?? content)
         return ItemState(
-            inode: Inode(number), isFolder: content == nil, local: entry(local, content),
-            synced: there, remote: there)
+            inode: Inode(number),
+            isFolder: content == nil,
+            local: entry(local, content),
+            synced: there,
+            remote: there
+        )
     }
 
     @Test("a deleted tree is one deletion of its top folder")
     func treeDeletion() {
-        var items = [item(10, local: nil, remote: ("top", 2)), item(11, local: nil, remote: ("sub", 10))]
+        var items = [
+            item(10, local: nil, remote: ("top", 2)), item(11, local: nil, remote: ("sub", 10)),
+        ]
         for number in 0..<1000 {
             items.append(
-                item(UInt64(100 + number), local: nil, remote: ("\(number)", 11), content: 1))
+                item(UInt64(100 + number), local: nil, remote: ("\(number)", 11), content: 1)
+            )
         }
         let plan = planner().plan(items)
         #expect(plan.remote == [RemoteOperation(inode: Inode(10), action: .delete)])
@@ -59,9 +73,11 @@ struct PushRuleTests {
             plan.remote == [
                 RemoteOperation(
                     inode: Inode(12),
-                    action: .move(to: Place(parent: root, name: "saved"), isDetour: false)),
+                    action: .move(to: Place(parent: root, name: "saved"), isDetour: false)
+                ),
                 RemoteOperation(inode: Inode(10), action: .delete, after: [0]),
-            ])
+            ]
+        )
     }
 
     @Test("a folder comes before what goes into it")
@@ -86,7 +102,9 @@ struct PushRuleTests {
             plan.remote[0].action
                 == .move(
                     to: Place(parent: root, name: Planner.detourName(of: plan.remote[0].inode)),
-                    isDetour: true))
+                    isDetour: true
+                )
+        )
         #expect(plan.remote[1].after == [0])
         #expect(planner(duplicates: true).plan(items).remote.allSatisfy { $0.after.isEmpty })
     }
@@ -94,7 +112,8 @@ struct PushRuleTests {
     @Test("two folders that change places with one another's insides")
     func nestedSwap() {
         let plan = planner().plan([
-            item(10, local: ("a", 11), remote: ("a", 2)), item(11, local: ("b", 2), remote: ("b", 10)),
+            item(10, local: ("a", 11), remote: ("a", 2)),
+            item(11, local: ("b", 2), remote: ("b", 10)),
         ])
         #expect(plan.remote.map(\.inode) == [Inode(11), Inode(10)])
     }
@@ -108,8 +127,11 @@ struct PushRuleTests {
         #expect(
             detour == [
                 .move(
-                    to: Place(parent: root, name: Planner.detourName(of: Inode(10))), isDetour: true)
-            ])
+                    to: Place(parent: root, name: Planner.detourName(of: Inode(10))),
+                    isDetour: true
+                )
+            ]
+        )
     }
 
     @Test("the file that was saved over another takes over its identity")
@@ -142,8 +164,10 @@ struct PushRuleTests {
             plan.remote == [
                 RemoteOperation(
                     inode: Inode(10),
-                    action: .duplicate(at: Place(parent: root, name: "f~"), heir: Inode(11)))
-            ])
+                    action: .duplicate(at: Place(parent: root, name: "f~"), heir: Inode(11))
+                )
+            ]
+        )
     }
 
     /// Why a file that has another's name is not ready to take over its identity.
@@ -186,7 +210,8 @@ struct PushRuleTests {
         let renamed = item(10, local: (composed, 2), remote: (decomposed, 2), content: 1)
         #expect(
             Planner(traits: traits).plan([renamed]).remote.map(\.action)
-                == [.move(to: Place(parent: root, name: composed), isDetour: false)])
+                == [.move(to: Place(parent: root, name: composed), isDetour: false)]
+        )
         let two = [
             item(10, local: (composed, 2), remote: nil, content: 1),
             item(11, local: (decomposed, 2), remote: nil, content: 2),
@@ -198,7 +223,8 @@ struct PushRuleTests {
         news.remote?.place.name = composed
         #expect(
             Planner(traits: traits).plan([news]).local.first
-                == .place(Inode(10), Place(parent: root, name: composed)))
+                == .place(Inode(10), Place(parent: root, name: composed))
+        )
         traits.comparison = .composedCaseInsensitive
         #expect(Planner(traits: traits).plan([renamed]).remote.count == 1)
     }
@@ -230,6 +256,7 @@ struct PushRuleTests {
         #expect(
             plan.remote.map(\.action) == [
                 .setAttributes(modified: Timestamp(seconds: 5, nanoseconds: 7), description: nil)
-            ])
+            ]
+        )
     }
 }

@@ -18,11 +18,14 @@ struct SeededGenerator: RandomNumberGenerator {
     mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 }
 
-/// One thing that happens in a history. The numbers choose among what there is at that moment, so
-/// that a history stays one when steps are taken out of it.
+/// One thing that happens in a history.
+///
+/// The numbers choose among what there is at that moment, so that a history stays one when steps
+/// are taken out of it.
 struct HistoryStep: Hashable, CustomStringConvertible {
     enum Kind: Int, CaseIterable {
-        case localCreate, localFolder, localWrite, localRename, localDelete, localExchange, saveDance
+        case localCreate, localFolder, localWrite, localRename, localDelete, localExchange,
+            saveDance
         case backupDance
         case remoteCreate, remoteFolder, remoteWrite, remoteMove, remoteDelete
         case settle, feed, staleFeed, lostCursor, look, plan, start, perform, performFailing
@@ -62,11 +65,17 @@ struct History {
         var steps: [HistoryStep] = []
         for _ in 0..<(4 + generator.below(22)) {
             var step = HistoryStep.Kind.allCases[
-                generator.below(HistoryStep.Kind.allCases.count)]
+                generator.below(HistoryStep.Kind.allCases.count)
+            ]
             if step.isSomebodyElse, isAlone { step = .goOn }
             steps.append(
                 HistoryStep(
-                    step, generator.below(64), generator.below(64), generator.below(64)))
+                    step,
+                    generator.below(64),
+                    generator.below(64),
+                    generator.below(64)
+                )
+            )
         }
         return History(service: kind, steps: steps)
     }
@@ -185,13 +194,20 @@ struct HistoryRun {
         switch step.kind {
         case .remoteCreate:
             _ = try? client.service.create(
-                in: folder, name: name, isFolder: false, content: client.newContent())
+                in: folder,
+                name: name,
+                isFolder: false,
+                content: client.newContent()
+            )
         case .remoteFolder:
             _ = try? client.service.create(in: folder, name: name, isFolder: true, content: 0)
         case .remoteWrite:
             if let picked {
                 _ = try? client.service.replace(
-                    picked.id, revision: nil, content: client.newContent())
+                    picked.id,
+                    revision: nil,
+                    content: client.newContent()
+                )
             }
         case .remoteMove:
             if let picked, !unheard {
@@ -228,7 +244,8 @@ struct HistoryRun {
                 client.answer(0, isLost: false)
             }
             let isSettled = client.rows.values.allSatisfy { row in
-                !row.mustLook && row.state.local != nil && isEqual(row.state.local, row.state.remote)
+                !row.mustLook && row.state.local != nil
+                    && isEqual(row.state.local, row.state.remote)
                     && isEqual(row.state.synced, row.state.remote)
             }
             if !didSomething && isSettled {
@@ -237,10 +254,11 @@ struct HistoryRun {
             }
         }
         if !isQuiet { return "does not come to rest: \(client.rows.values.map(\.state))" }
-        return difference() ?? loss(isAlone: isAlone) ?? before.flatMap { before in
-            let after = localTree()
-            return after == before ? nil : "the user's tree changed: \(before) became \(after)"
-        }
+        return difference() ?? loss(isAlone: isAlone)
+            ?? before.flatMap { before in
+                let after = localTree()
+                return after == before ? nil : "the user's tree changed: \(before) became \(after)"
+            }
     }
 
     private func isEqual(_ one: Entry?, _ other: Entry?) -> Bool {
@@ -278,7 +296,9 @@ struct HistoryRun {
         for item in client.service.items.values where !item.isFolder {
             // A backup's original that somebody else moved away meanwhile is a second item.
             if !isAlone, client.copied.contains(item.content) { continue }
-            if !seen.insert(item.content).inserted { return "content \(item.content) is there twice" }
+            if !seen.insert(item.content).inserted {
+                return "content \(item.content) is there twice"
+            }
         }
         return nil
     }

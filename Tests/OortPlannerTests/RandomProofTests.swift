@@ -40,7 +40,8 @@ struct RandomProofTests {
                 """
                 OORT_SEED=\(failed), \(history.service): \(history.steps)
                 \(history.failure(recording: true) ?? "")
-                """)
+                """
+            )
         }
     }
 }

@@ -50,7 +50,9 @@ struct SimulatedClient {
         planner = Planner(
             traits: PlannerTraits(
                 comparison: kind == .duplicateNames ? .exact : .caseInsensitive,
-                allowsDuplicates: kind == .duplicateNames))
+                allowsDuplicates: kind == .duplicateNames
+            )
+        )
     }
 
     static let hashes: [ContentHash] = (0..<400).map {
@@ -60,8 +62,10 @@ struct SimulatedClient {
     private static func identity(_ content: Int, revision: Int?) -> ContentIdentity {
         ContentIdentity(
             revision: revision.map { Revision(String($0)) },
-            staged: revision == nil ? Int64(content) : nil, hash: hashes[content % 400],
-            size: Int64(content))
+            staged: revision == nil ? Int64(content) : nil,
+            hash: hashes[content % 400],
+            size: Int64(content)
+        )
     }
 
     mutating func newContent() -> Int {
@@ -105,9 +109,13 @@ struct SimulatedClient {
         }
         rows[inode] = Row(
             state: ItemState(
-                inode: inode, isFolder: isFolder,
+                inode: inode,
+                isFolder: isFolder,
                 local: Entry(place: Place(parent: folder, name: name), content: content),
-                synced: nil, remote: nil))
+                synced: nil,
+                remote: nil
+            )
+        )
         touch(inode)
         return inode
     }
@@ -156,7 +164,8 @@ struct SimulatedClient {
     }
 
     mutating func exchange(_ one: Inode, _ other: Inode) {
-        guard let first = rows[one]?.state.local?.place, let second = rows[other]?.state.local?.place,
+        guard let first = rows[one]?.state.local?.place,
+            let second = rows[other]?.state.local?.place,
             one != other, !isLocallyBelow(first.parent, other), !isLocallyBelow(second.parent, one)
         else { return }
         rows[one]?.state.local?.place = second
@@ -167,7 +176,9 @@ struct SimulatedClient {
 
     mutating func settle() { for inode in Array(rows.keys) { rows[inode]?.state.isSettled = true } }
 
-    mutating func retryAll() { for inode in Array(rows.keys) { rows[inode]?.state.isPushable = true } }
+    mutating func retryAll() {
+        for inode in Array(rows.keys) { rows[inode]?.state.isPushable = true }
+    }
 
     // MARK: Observations
 
@@ -222,7 +233,9 @@ struct SimulatedClient {
 
     @discardableResult
     private mutating func observe(
-        _ item: SimulatedService.Item, _ ancestors: [Int: SimulatedService.Item], began: Int
+        _ item: SimulatedService.Item,
+        _ ancestors: [Int: SimulatedService.Item],
+        began: Int
     ) -> Inode? {
         var parent = inode(ofID: item.parent)
         if parent == nil || parent != .root && parent.flatMap({ rows[$0]?.state.remote }) == nil {
@@ -245,21 +258,29 @@ struct SimulatedClient {
         let inode = Inode(lastInode)
         rows[inode] = Row(
             state: ItemState(
-                inode: inode, isFolder: item.isFolder, local: nil, synced: nil, remote: entry),
-            id: item.id)
+                inode: inode,
+                isFolder: item.isFolder,
+                local: nil,
+                synced: nil,
+                remote: entry
+            ),
+            id: item.id
+        )
         return inode
     }
 
     private func entry(_ item: SimulatedService.Item, parent: Inode) -> Entry {
         Entry(
             place: Place(parent: parent, name: item.name),
-            content: item.isFolder ? nil : Self.identity(item.content, revision: item.revision))
+            content: item.isFolder ? nil : Self.identity(item.content, revision: item.revision)
+        )
     }
 
     /// Asks the service about what may or may not have happened.
     mutating func look() {
         for inode in rows.keys.sorted() {
-            guard let row = rows[inode], row.mustLook || row.attempt != nil, !row.state.isBusy else { continue }
+            guard let row = rows[inode], row.mustLook || row.attempt != nil, !row.state.isBusy
+            else { continue }
             clock += 1
             rows[inode]?.mustLook = false
             if let id = row.id {
@@ -309,7 +330,9 @@ struct SimulatedClient {
     }
 
     private func isResult(
-        _ item: SimulatedService.Item, of attempt: RemoteOperation.Action, _ row: Row
+        _ item: SimulatedService.Item,
+        of attempt: RemoteOperation.Action,
+        _ row: Row
     ) -> Bool {
         if let known = inode(ofID: item.id), rows[known]?.state.synced != nil { return false }
         switch attempt {
@@ -406,7 +429,8 @@ struct SimulatedClient {
         var entry = local
         entry.place.name = freeName(local.place, "c")
         rows[copy] = Row(
-            state: ItemState(inode: copy, isFolder: false, local: entry, synced: nil, remote: nil))
+            state: ItemState(inode: copy, isFolder: false, local: entry, synced: nil, remote: nil)
+        )
         let content = rows[inode]?.state.remote?.content
         rows[inode]?.state.local?.content = content
     }
@@ -448,8 +472,12 @@ struct SimulatedClient {
     private mutating func reparent(_ old: Inode, _ new: Inode) {
         for row in rows.values {
             let inode = row.state.inode
-            if row.state.remote?.place.parent == old { rows[inode]?.state.remote?.place.parent = new }
-            if row.state.synced?.place.parent == old { rows[inode]?.state.synced?.place.parent = new }
+            if row.state.remote?.place.parent == old {
+                rows[inode]?.state.remote?.place.parent = new
+            }
+            if row.state.synced?.place.parent == old {
+                rows[inode]?.state.synced?.place.parent = new
+            }
             if row.state.local?.place.parent == old { rows[inode]?.state.local?.place.parent = new }
         }
     }
@@ -498,7 +526,8 @@ struct SimulatedClient {
         case .move, .replace, .delete, .setAttributes: break
         }
         running.append(
-            Running(operation: index, action: operation.action, inode: operation.inode))
+            Running(operation: index, action: operation.action, inode: operation.inode)
+        )
         return true
     }
 
@@ -569,7 +598,8 @@ struct SimulatedClient {
     }
 
     private mutating func execute(
-        _ action: RemoteOperation.Action, _ inode: Inode
+        _ action: RemoteOperation.Action,
+        _ inode: Inode
     ) throws(SimulatedService.Failure) -> SimulatedService.Item? {
         switch action {
         case .createFolder(let place):
@@ -577,20 +607,29 @@ struct SimulatedClient {
             return try service.create(in: parent, name: place.name, isFolder: true, content: 0)
         case .upload(let place, let content):
             return try service.create(
-                in: try uploadFolder(place), name: place.name, isFolder: false,
-                content: Int(content.size))
+                in: try uploadFolder(place),
+                name: place.name,
+                isFolder: false,
+                content: Int(content.size)
+            )
         case .duplicate(let place, _):
             guard let id = serviceID(of: inode), let original = service.items[id],
                 Revision(String(original.revision)) == rows[inode]?.state.remote?.content?.revision
             else { throw .notFound }
             copied.insert(original.content)
             return try service.create(
-                in: try uploadFolder(place), name: place.name, isFolder: false,
-                content: original.content)
+                in: try uploadFolder(place),
+                name: place.name,
+                isFolder: false,
+                content: original.content
+            )
         case .replace(let revision, let content):
             guard let id = serviceID(of: inode), id == rows[inode]?.id else { throw .notFound }
             return try service.replace(
-                id, revision: revision.flatMap { Int($0.rawValue) }, content: Int(content.size))
+                id,
+                revision: revision.flatMap { Int($0.rawValue) },
+                content: Int(content.size)
+            )
         case .move(let place, _):
             guard let id = serviceID(of: inode), id == rows[inode]?.id,
                 let parent = serviceID(of: place.parent)
@@ -642,7 +681,9 @@ struct SimulatedClient {
     }
 
     private mutating func record(
-        _ action: RemoteOperation.Action, of inode: Inode, answer item: SimulatedService.Item
+        _ action: RemoteOperation.Action,
+        of inode: Inode,
+        answer item: SimulatedService.Item
     ) {
         clock += 1
         if case .duplicate(_, let heir) = action {
@@ -681,7 +722,9 @@ struct SimulatedClient {
     }
 
     private mutating func recordDuplicate(
-        _ original: Inode, _ heir: Inode, _ item: SimulatedService.Item
+        _ original: Inode,
+        _ heir: Inode,
+        _ item: SimulatedService.Item
     ) {
         guard let old = rows[original], let parent = inode(ofID: item.parent) else { return }
         if let twin = inode(ofID: item.id) { rows[twin] = nil }
@@ -698,8 +741,14 @@ struct SimulatedClient {
             let orphan = Inode(lastInode)
             rows[orphan] = Row(
                 state: ItemState(
-                    inode: orphan, isFolder: false, local: nil, synced: old.state.synced,
-                    remote: old.state.remote), id: old.id)
+                    inode: orphan,
+                    isFolder: false,
+                    local: nil,
+                    synced: old.state.synced,
+                    remote: old.state.remote
+                ),
+                id: old.id
+            )
         }
         rows[original]?.id = item.id
         rows[original]?.state.remote = entry

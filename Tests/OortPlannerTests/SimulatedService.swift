@@ -67,13 +67,21 @@ struct SimulatedService {
     }
 
     mutating func create(
-        in parent: Int, name: String, isFolder: Bool, content: Int
+        in parent: Int,
+        name: String,
+        isFolder: Bool,
+        content: Int
     ) throws(Failure) -> Item {
         guard self.isFolder(parent) else { throw .notFound }
         if kind != .duplicateNames, item(named: name, in: parent) != nil { throw .nameTaken }
         let item = Item(
-            id: next(), parent: parent, name: name, isFolder: isFolder, content: content,
-            revision: next())
+            id: next(),
+            parent: parent,
+            name: name,
+            isFolder: isFolder,
+            content: content,
+            revision: next()
+        )
         items[item.id] = item
         if !isFolder { history.insert(content) }
         log.append(item.id)

@@ -10,7 +10,8 @@ extension ConformingService {
     static let dropbox = ConformingService("dropbox", rules: .dropbox) { content in
         DropboxSimulator(
             account: content == .sample
-                ? DropboxSimulator.sampleAccount() : DropboxSimulator.emptyAccount())
+                ? DropboxSimulator.sampleAccount() : DropboxSimulator.emptyAccount()
+        )
     } provide: { client, simulator in
         DropboxProvider(
             client: client,
@@ -18,8 +19,11 @@ extension ConformingService {
                 api: simulator.url(host: "api.dropboxapi.com"),
                 content: simulator.url(host: "content.dropboxapi.com"),
                 notify: simulator.url(host: "notify.dropboxapi.com"),
-                web: simulator.url(host: "www.dropbox.com")),
-            simpleUpload: 4 << 20, partSize: 4 << 20)
+                web: simulator.url(host: "www.dropbox.com")
+            ),
+            simpleUpload: 4 << 20,
+            partSize: 4 << 20
+        )
     }
 
     static let oneDrive = ConformingService("onedrive") { content in
@@ -27,7 +31,9 @@ extension ConformingService {
             ? OneDriveSimulator.sample() : OneDriveSimulator(totalBytes: 2_000_000_000_000)
     } provide: { client, simulator in
         OneDriveProvider(
-            client: client, endpoints: .simulated(by: simulator),
-            partSize: 4 * OneDriveProvider.partMultiple)
+            client: client,
+            endpoints: .simulated(by: simulator),
+            partSize: 4 * OneDriveProvider.partMultiple
+        )
     }
 }

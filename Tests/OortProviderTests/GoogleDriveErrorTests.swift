@@ -12,7 +12,9 @@ private struct Answering: HTTPClient {
         HTTPStreamedResponse(
             HTTPResponse(
                 head: HTTPResponseHead(status: status, headers: [], httpVersion: "1.1"),
-                body: Array(body.utf8)))
+                body: Array(body.utf8)
+            )
+        )
     }
 }
 
@@ -61,7 +63,8 @@ struct GoogleDriveErrorTests {
             (500, refusal("backendError"), .outcomeUnknown(retryAfter: nil)),
             (502, "<html>Bad Gateway</html>", .outcomeUnknown(retryAfter: nil)),
             (403, "no JSON", .noPermission),
-        ])
+        ]
+    )
     func kinds(_ status: Int, _ body: String, _ kind: ProviderError.Kind) async throws {
         let provider = GoogleDriveProvider(client: Answering(status: status, body: body))
         let error = await #expect(throws: ProviderError.self) { _ = try await provider.quota() }
@@ -73,7 +76,8 @@ struct GoogleDriveErrorTests {
         arguments: [
             "", "nope", "[]", "null", "{", "{\"files\":7}", "{\"files\":[{}]}", "{\"id\":1}",
             "{\"startPageToken\":null}", "{\"storageQuota\":{\"usage\":\"-\"}}", "\u{0}",
-        ])
+        ]
+    )
     func malformed(_ body: String) async throws {
         let provider = GoogleDriveProvider(client: Answering(status: 200, body: body))
         let error = await #expect(throws: ProviderError.self) { _ = try await provider.quota() }
@@ -88,7 +92,9 @@ struct GoogleDriveErrorTests {
             AnswerRules.googleDrive.meaning(
                 HTTPResponse(
                     head: HTTPResponseHead(status: 403, headers: [], httpVersion: "1.1"),
-                    body: Array(Self.refusal(reason).utf8)))
+                    body: Array(Self.refusal(reason).utf8)
+                )
+            )
         }
         #expect(meaning("userRateLimitExceeded") == .notDone(retryAfter: nil))
         #expect(meaning("storageQuotaExceeded") == .final)

@@ -8,25 +8,36 @@ import Testing
 @Suite("Google Drive")
 struct GoogleDriveTests {
     private func upload(
-        _ content: [UInt8], _ target: UploadTarget, _ provider: any Provider
+        _ content: [UInt8],
+        _ target: UploadTarget,
+        _ provider: any Provider
     ) -> Upload {
         var hasher = provider.makeHasher()
         hasher.update(content[...])
         return Upload(
-            target: target, size: Int64(content.count), hash: hasher.finalize(),
+            target: target,
+            size: Int64(content.count),
+            hash: hasher.finalize(),
             modifiedTime: Timestamp(seconds: 1_700_000_000, nanoseconds: 123_000_000),
-            mimeType: nil, content: BytesSource(content))
+            mimeType: nil,
+            content: BytesSource(content)
+        )
     }
 
     private func put(
-        _ text: String, _ name: String, in world: ProviderWorld,
+        _ text: String,
+        _ name: String,
+        in world: ProviderWorld,
         id: ItemID? = nil
     ) async throws -> Item {
         try await world.provider.upload(
             upload(
-                Array(text.utf8), .create(parent: world.root, name: name, reservedID: id),
-                world.provider),
-            observer: SilentUploadObserver())
+                Array(text.utf8),
+                .create(parent: world.root, name: name, reservedID: id),
+                world.provider
+            ),
+            observer: SilentUploadObserver()
+        )
     }
 
     private func reference(_ item: Item) -> ItemReference {
@@ -47,7 +58,8 @@ struct GoogleDriveTests {
     }
 
     private func news(
-        _ provider: any Provider, since cursor: inout Cursor
+        _ provider: any Provider,
+        since cursor: inout Cursor
     ) async throws -> [Change] {
         var changes: [Change] = []
         while true {
@@ -68,7 +80,9 @@ struct GoogleDriveTests {
                 #expect(parent == world.rootID || items[parent] != nil, "\(item.fileName)")
             }
             let names = Set(items.values.map(\.fileName))
-            #expect(names.isSuperset(of: ["Income/expenses.txt", "Evening song.txt", "Onion soup.txt"]))
+            #expect(
+                names.isSuperset(of: ["Income/expenses.txt", "Evening song.txt", "Onion soup.txt"])
+            )
             let shared = try #require(items.values.first { $0.fileName == "Shared with me" })
             #expect(shared.parentID == world.rootID)
             #expect(shared.permissions == .read)
@@ -99,9 +113,13 @@ struct GoogleDriveTests {
     func listings() async throws {
         try await GoogleDriveWorld.with(.sample()) { world, _ in
             let (items, _) = try await everything(world.provider)
-            for folder in [world.rootID, ItemID("oort:shared-with-me"), ItemID("oort:shared-drives")] {
+            for folder in [
+                world.rootID, ItemID("oort:shared-with-me"), ItemID("oort:shared-drives"),
+            ] {
                 let listing = try await world.provider.children(
-                    of: ItemReference(id: folder, path: .root), page: nil)
+                    of: ItemReference(id: folder, path: .root),
+                    page: nil
+                )
                 let expected = items.values.filter { $0.parentID == folder }
                 #expect(Set(listing.items.map(\.id)) == Set(expected.map(\.id)))
             }
@@ -156,9 +174,13 @@ struct GoogleDriveTests {
             var (_, cursor) = try await everything(world.provider)
             let moved = try await world.provider.move(
                 Move(
-                    item: reference(file), oldParent: world.root,
-                    parent: ItemReference(id: ItemID(drive), path: .root), name: "x.txt",
-                    modifiedTime: nil))
+                    item: reference(file),
+                    oldParent: world.root,
+                    parent: ItemReference(id: ItemID(drive), path: .root),
+                    name: "x.txt",
+                    modifiedTime: nil
+                )
+            )
             #expect(moved.parentID == ItemID(drive))
             for change in try await news(world.provider, since: &cursor) {
                 #expect(change != .removed(file.id))
@@ -176,19 +198,29 @@ struct GoogleDriveTests {
         }
     }
 
-    @Test("a create of which the answer was lost makes one item", arguments: [0, 600_000, 6_000_000])
+    @Test(
+        "a create of which the answer was lost makes one item",
+        arguments: [0, 600_000, 6_000_000]
+    )
     func lostCreate(_ size: Int) async throws {
         try await GoogleDriveWorld.with { world, service in
             world.simulator.add(
-                FaultRule(.doneButNoAnswer, at: "uploads", skipping: size > 5_000_000 ? 1 : 0))
+                FaultRule(.doneButNoAnswer, at: "uploads", skipping: size > 5_000_000 ? 1 : 0)
+            )
             let content = SimulatedContent(seed: 5, size: Int64(size)).bytes
             let item = try await world.provider.upload(
                 upload(
-                    content, .create(parent: world.root, name: "n", reservedID: nil),
-                    world.provider),
-                observer: SilentUploadObserver())
+                    content,
+                    .create(parent: world.root, name: "n", reservedID: nil),
+                    world.provider
+                ),
+                observer: SilentUploadObserver()
+            )
             #expect(item.size == Int64(size))
-            #expect(item.clientModifiedTime == Timestamp(seconds: 1_700_000_000, nanoseconds: 123_000_000))
+            #expect(
+                item.clientModifiedTime
+                    == Timestamp(seconds: 1_700_000_000, nanoseconds: 123_000_000)
+            )
             let listing = try await world.provider.children(of: world.root, page: nil)
             #expect(listing.items.map(\.id) == [item.id])
         }
@@ -199,10 +231,17 @@ struct GoogleDriveTests {
         try await GoogleDriveWorld.with { world, service in
             let first = try await put("one", "f.txt", in: world)
             _ = try await world.provider.setAttributes(
-                of: reference(first), to: AttributeChange(description: "kept"))
+                of: reference(first),
+                to: AttributeChange(description: "kept")
+            )
             let second = try await world.provider.upload(
-                upload(Array("two".utf8), .replace(reference(first), revision: first.rev), world.provider),
-                observer: SilentUploadObserver())
+                upload(
+                    Array("two".utf8),
+                    .replace(reference(first), revision: first.rev),
+                    world.provider
+                ),
+                observer: SilentUploadObserver()
+            )
             #expect(second.id == first.id)
             #expect(second.rev != first.rev)
             #expect(second.fileName == "f.txt")
@@ -211,9 +250,12 @@ struct GoogleDriveTests {
             let error = await #expect(throws: ProviderError.self) {
                 _ = try await world.provider.upload(
                     upload(
-                        Array("three".utf8), .replace(reference(first), revision: first.rev),
-                        world.provider),
-                    observer: SilentUploadObserver())
+                        Array("three".utf8),
+                        .replace(reference(first), revision: first.rev),
+                        world.provider
+                    ),
+                    observer: SilentUploadObserver()
+                )
             }
             #expect(error?.kind == .preconditionFailed)
             let revisions = service.account.withTree { $0.item(first.id.rawValue)?.revisions.count }
@@ -227,11 +269,17 @@ struct GoogleDriveTests {
             let first = try await put("one", "f.txt", in: world)
             let parts = 1 + (size - 1) / (256 << 10)
             world.simulator.add(
-                FaultRule(.doneButNoAnswer, at: "v2.uploads", skipping: size > 5_000_000 ? parts : 0))
+                FaultRule(
+                    .doneButNoAnswer,
+                    at: "v2.uploads",
+                    skipping: size > 5_000_000 ? parts : 0
+                )
+            )
             let content = SimulatedContent(seed: 6, size: Int64(size)).bytes
             let item = try await world.provider.upload(
                 upload(content, .replace(reference(first), revision: first.rev), world.provider),
-                observer: SilentUploadObserver())
+                observer: SilentUploadObserver()
+            )
             #expect(item.size == Int64(size))
             #expect(service.account.withTree { $0.item(first.id.rawValue)?.revisions.count } == 2)
         }
@@ -244,8 +292,13 @@ struct GoogleDriveTests {
             // The ETag changes with any change of the item; the head revision has not.
             world.simulator.add(FaultRule(.status(412, retryAfterSeconds: nil), at: "v2.uploads"))
             let second = try await world.provider.upload(
-                upload(Array("two".utf8), .replace(reference(first), revision: first.rev), world.provider),
-                observer: SilentUploadObserver())
+                upload(
+                    Array("two".utf8),
+                    .replace(reference(first), revision: first.rev),
+                    world.provider
+                ),
+                observer: SilentUploadObserver()
+            )
             #expect(second.rev != first.rev)
             #expect(service.account.withTree { $0.item(first.id.rawValue)?.revisions.count } == 2)
             #expect(world.simulator.counts["v2.uploads"]?.calls == 2)
@@ -258,7 +311,10 @@ struct GoogleDriveTests {
             let size = 6_000_000
             let content = SimulatedContent(seed: 9, size: Int64(size)).bytes
             var upload = upload(
-                content, .create(parent: world.root, name: "big", reservedID: nil), world.provider)
+                content,
+                .create(parent: world.root, name: "big", reservedID: nil),
+                world.provider
+            )
             let ids = try await world.provider.reserveIDs(1)
             upload.target = .create(parent: world.root, name: "big", reservedID: ids[0])
             let sessions = RecordingObserver()
@@ -285,12 +341,17 @@ struct GoogleDriveTests {
         try await GoogleDriveWorld.with { world, _ in
             var upload = upload(
                 [UInt8](repeating: 1, count: 10),
-                .create(parent: world.root, name: "x", reservedID: nil), world.provider)
-            let uri = world.simulator.url(host: "www.googleapis.com")
+                .create(parent: world.root, name: "x", reservedID: nil),
+                world.provider
+            )
+            let uri =
+                world.simulator.url(host: "www.googleapis.com")
                 + "/upload/drive/v3/files?uploadType=resumable&upload_id=gone"
             upload.session = UploadSession(
-                state: "{\"uri\":\"\(uri)\",\"id\":\"x\",\"isV2\":false}", confirmedBytes: 5,
-                expires: nil)
+                state: "{\"uri\":\"\(uri)\",\"id\":\"x\",\"isV2\":false}",
+                confirmedBytes: 5,
+                expires: nil
+            )
             let error = await #expect(throws: ProviderError.self) {
                 _ = try await world.provider.upload(upload, observer: SilentUploadObserver())
             }
@@ -308,13 +369,18 @@ struct GoogleDriveTests {
                 (file, 0..<Int64.max, "0123456789"), (empty, 0..<100, ""),
             ] {
                 let bytes = try await world.provider.read(
-                    reference(item), revision: item.rev, range: range
+                    reference(item),
+                    revision: item.rev,
+                    range: range
                 ).collect(atMost: 100)
                 #expect(String(decoding: bytes, as: UTF8.self) == text)
             }
             let error = await #expect(throws: ProviderError.self) {
                 _ = try await world.provider.read(
-                    reference(file), revision: Revision("old"), range: 0..<5)
+                    reference(file),
+                    revision: Revision("old"),
+                    range: 0..<5
+                )
             }
             #expect(error?.kind == .preconditionFailed)
         }
@@ -326,8 +392,11 @@ struct GoogleDriveTests {
             service.account.withTree { tree in
                 for (name, size) in [("small", 10), ("large", 11_000_000)] {
                     tree.create(
-                        name, in: tree.rootID, kind: .nativeDocument(.document),
-                        content: SimulatedContent(String(repeating: "a", count: size)))
+                        name,
+                        in: tree.rootID,
+                        kind: .nativeDocument(.document),
+                        content: SimulatedContent(String(repeating: "a", count: size))
+                    )
                 }
             }
             let items = try await world.provider.children(of: world.root, page: nil).items
@@ -372,19 +441,26 @@ struct GoogleDriveTests {
         try await GoogleDriveWorld.with { world, _ in
             let provider = world.provider
             let made = await provider.createFolders(
-                (0..<100).map { NewFolder(parent: world.root, name: "f\($0)") })
+                (0..<100).map { NewFolder(parent: world.root, name: "f\($0)") }
+            )
             let folders = try made.map { try $0.get() }
             #expect(folders.map(\.fileName) == (0..<100).map { "f\($0)" })
             let target = folders[0]
             let moved = await provider.move(
                 folders.dropFirst().map {
                     Move(
-                        item: reference($0), oldParent: world.root, parent: reference(target),
-                        name: $0.fileName + "!", modifiedTime: nil)
-                })
+                        item: reference($0),
+                        oldParent: world.root,
+                        parent: reference(target),
+                        name: $0.fileName + "!",
+                        modifiedTime: nil
+                    )
+                }
+            )
             #expect(try moved.allSatisfy { try $0.get().parentID == target.id })
             let gone = await provider.delete(
-                folders.dropFirst().map { Deletion(item: reference($0)) })
+                folders.dropFirst().map { Deletion(item: reference($0)) }
+            )
             for result in gone { try result.get() }
             #expect(try await provider.children(of: reference(target), page: nil).items.isEmpty)
             #expect(world.simulator.counts["batch"]?.calls == 3)
@@ -414,20 +490,27 @@ struct GoogleDriveTests {
     func refusedMoves() async throws {
         try await GoogleDriveWorld.with { world, _ in
             let outer = try await world.provider.createFolder(
-                NewFolder(parent: world.root, name: "outer"))
+                NewFolder(parent: world.root, name: "outer")
+            )
             let inner = try await world.provider.createFolder(
-                NewFolder(parent: reference(outer), name: "inner"))
+                NewFolder(parent: reference(outer), name: "inner")
+            )
             for (item, parent, kind) in [
                 (outer.id, inner.id, ProviderError.Kind.moveIntoItself),
-                (outer.id, ItemID("nowhere"), .parentNotFound), (ItemID("gone"), outer.id, .notFound),
+                (outer.id, ItemID("nowhere"), .parentNotFound),
+                (ItemID("gone"), outer.id, .notFound),
                 (outer.id, ItemID("oort:shared-drives"), .noPermission),
             ] {
                 let error = await #expect(throws: ProviderError.self) {
                     _ = try await world.provider.move(
                         Move(
-                            item: ItemReference(id: item, path: .root), oldParent: world.root,
-                            parent: ItemReference(id: parent, path: .root), name: "x",
-                            modifiedTime: nil))
+                            item: ItemReference(id: item, path: .root),
+                            oldParent: world.root,
+                            parent: ItemReference(id: parent, path: .root),
+                            name: "x",
+                            modifiedTime: nil
+                        )
+                    )
                 }
                 #expect(error?.kind == kind)
             }
@@ -440,14 +523,21 @@ struct GoogleDriveTests {
             let file = try await put("text", "f", in: world)
             let document = service.account.withTree { tree in
                 tree.create(
-                    "d", in: tree.rootID, kind: .nativeDocument(.document),
-                    content: SimulatedContent("d")).id
+                    "d",
+                    in: tree.rootID,
+                    kind: .nativeDocument(.document),
+                    content: SimulatedContent("d")
+                ).id
             }
             for id in [file.id, ItemID(document)] {
                 let copy = try await world.provider.copy(
                     Copy(
-                        item: ItemReference(id: id, path: .root), parent: world.root, name: "copy",
-                        modifiedTime: Timestamp(seconds: 1000)))
+                        item: ItemReference(id: id, path: .root),
+                        parent: world.root,
+                        name: "copy",
+                        modifiedTime: Timestamp(seconds: 1000)
+                    )
+                )
                 #expect(copy.id != id)
                 #expect(copy.clientModifiedTime == Timestamp(seconds: 1000))
             }
@@ -490,8 +580,11 @@ struct GoogleDriveTests {
                 _ = try await world.provider.upload(
                     upload(
                         [UInt8](repeating: 0, count: 6_000_000),
-                        .create(parent: world.root, name: "x", reservedID: nil), world.provider),
-                    observer: SilentUploadObserver())
+                        .create(parent: world.root, name: "x", reservedID: nil),
+                        world.provider
+                    ),
+                    observer: SilentUploadObserver()
+                )
             }
             #expect(error?.kind == .quotaExceeded)
             #expect((world.simulator.counts["uploads"]?.bytesIn ?? 0) < 10_000)

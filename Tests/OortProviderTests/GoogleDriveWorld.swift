@@ -17,8 +17,10 @@ extension ConformingService {
                 endpoints: GoogleDriveEndpoints(
                     api: simulator.url(host: "www.googleapis.com"),
                     accounts: simulator.url(host: "accounts.google.com"),
-                    oauth: simulator.url(host: "oauth2.googleapis.com")),
-                partSize: 256 << 10)
+                    oauth: simulator.url(host: "oauth2.googleapis.com")
+                ),
+                partSize: 256 << 10
+            )
         }
     }
 }

@@ -19,12 +19,15 @@ struct ProviderChangesConformance {
             #expect(
                 await world.failure {
                     _ = try await world.provider.createFolder(
-                        NewFolder(parent: world.root, name: "outer"))
-                } == .nameTaken)
+                        NewFolder(parent: world.root, name: "outer")
+                    )
+                } == .nameTaken
+            )
             #expect(
                 await world.failure {
                     _ = try await world.upload("other", as: "inner", in: outer)
-                } == .nameTaken)
+                } == .nameTaken
+            )
         }
     }
 
@@ -41,10 +44,12 @@ struct ProviderChangesConformance {
             #expect(try await provider.items(named: "x.txt", in: world.root).isEmpty)
             #expect(
                 await world.failure { _ = try await provider.items(named: "y", in: folder) }
-                    == .parentNotFound)
+                    == .parentNotFound
+            )
             #expect(
                 await world.failure { _ = try await world.upload("y", as: "y", in: folder) }
-                    == .parentNotFound)
+                    == .parentNotFound
+            )
             try await provider.delete(Deletion(item: place))
         }
     }
@@ -56,8 +61,13 @@ struct ProviderChangesConformance {
             let folder = try await world.folder("folder")
             let moved = try await world.provider.move(
                 Move(
-                    item: world.reference(item), oldParent: world.root, parent: folder,
-                    name: "b.txt", modifiedTime: item.clientModifiedTime))
+                    item: world.reference(item),
+                    oldParent: world.root,
+                    parent: folder,
+                    name: "b.txt",
+                    modifiedTime: item.clientModifiedTime
+                )
+            )
             #expect(moved.id == item.id)
             #expect(moved.fileName == "b.txt")
             #expect(moved.clientModifiedTime?.seconds == 1_700_000_000)
@@ -69,8 +79,13 @@ struct ProviderChangesConformance {
 
             let renamed = try await world.provider.move(
                 Move(
-                    item: place, oldParent: folder, parent: folder, name: "B.TXT",
-                    modifiedTime: item.clientModifiedTime))
+                    item: place,
+                    oldParent: folder,
+                    parent: folder,
+                    name: "B.TXT",
+                    modifiedTime: item.clientModifiedTime
+                )
+            )
             #expect(renamed.fileName == "B.TXT")
             #expect(try await world.names(in: folder) == ["B.TXT"])
 
@@ -80,9 +95,15 @@ struct ProviderChangesConformance {
                 await world.failure {
                     _ = try await world.provider.move(
                         Move(
-                            item: world.reference(renamed, in: folder), oldParent: folder,
-                            parent: folder, name: "taken", modifiedTime: nil))
-                } == .nameTaken)
+                            item: world.reference(renamed, in: folder),
+                            oldParent: folder,
+                            parent: folder,
+                            name: "taken",
+                            modifiedTime: nil
+                        )
+                    )
+                } == .nameTaken
+            )
         }
     }
 
@@ -95,13 +116,22 @@ struct ProviderChangesConformance {
                 await world.failure {
                     _ = try await world.provider.move(
                         Move(
-                            item: outer, oldParent: world.root, parent: inner, name: "outer",
-                            modifiedTime: nil))
-                } == .moveIntoItself)
+                            item: outer,
+                            oldParent: world.root,
+                            parent: inner,
+                            name: "outer",
+                            modifiedTime: nil
+                        )
+                    )
+                } == .moveIntoItself
+            )
         }
     }
 
-    @Test("a deletion takes all below, once, and only the named revision", arguments: conformingServices)
+    @Test(
+        "a deletion takes all below, once, and only the named revision",
+        arguments: conformingServices
+    )
     func deleting(_ service: ConformingService) async throws {
         try await service.withWorld { world in
             let folder = try await world.folder("folder")
@@ -109,13 +139,21 @@ struct ProviderChangesConformance {
             if world.provider.traits.replaceIsAtomic {
                 world.somebodyElse(
                     .write(
-                        path: ["folder", "file.txt"], SimulatedContent("two"), modifiedTime: nil))
+                        path: ["folder", "file.txt"],
+                        SimulatedContent("two"),
+                        modifiedTime: nil
+                    )
+                )
                 #expect(
                     await world.failure {
                         try await world.provider.delete(
                             Deletion(
-                                item: world.reference(item, in: folder), revision: item.rev))
-                    } == .preconditionFailed)
+                                item: world.reference(item, in: folder),
+                                revision: item.rev
+                            )
+                        )
+                    } == .preconditionFailed
+                )
             }
             world.simulator.clearCalls()
             try await world.provider.delete(Deletion(item: folder))
@@ -131,11 +169,14 @@ struct ProviderChangesConformance {
             guard world.provider.traits.copiesFiles else { return }
             let bytes = SimulatedContent(seed: 4, size: 1 << 20).bytes
             let item = try await world.upload(
-                bytes, to: .create(parent: world.root, name: "a", reservedID: nil))
+                bytes,
+                to: .create(parent: world.root, name: "a", reservedID: nil)
+            )
             let folder = try await world.folder("folder")
             world.simulator.clearCalls()
             let copy = try await world.provider.copy(
-                Copy(item: world.reference(item), parent: folder, name: "b"))
+                Copy(item: world.reference(item), parent: folder, name: "b")
+            )
             #expect(copy.id != item.id)
             #expect(copy.fileName == "b")
             #expect(copy.contentHash == item.contentHash)
@@ -153,19 +194,26 @@ struct ProviderChangesConformance {
             let time = Timestamp(seconds: 1_600_000_000)
             if traits.setsModifiedTime {
                 let changed = try await world.provider.setAttributes(
-                    of: place, to: AttributeChange(modifiedTime: time))
+                    of: place,
+                    to: AttributeChange(modifiedTime: time)
+                )
                 #expect(changed.clientModifiedTime == time)
                 #expect(changed.rev == item.rev)
             } else {
                 #expect(
                     await world.failure {
                         _ = try await world.provider.setAttributes(
-                            of: place, to: AttributeChange(modifiedTime: time))
-                    } == .unsupported)
+                            of: place,
+                            to: AttributeChange(modifiedTime: time)
+                        )
+                    } == .unsupported
+                )
             }
             if traits.setsDescription {
                 let changed = try await world.provider.setAttributes(
-                    of: place, to: AttributeChange(description: "a note"))
+                    of: place,
+                    to: AttributeChange(description: "a note")
+                )
                 #expect(changed.description == "a note")
             }
         }
@@ -179,7 +227,8 @@ struct ProviderChangesConformance {
             let folders = await provider.createFolders(
                 (0..<min(20, max(1, provider.traits.batchSizes.createFolder))).map {
                     NewFolder(parent: world.root, name: "folder \($0)")
-                })
+                }
+            )
             for (index, result) in folders.enumerated() {
                 #expect(try result.get().fileName == "folder \(index)")
             }
@@ -188,7 +237,8 @@ struct ProviderChangesConformance {
             var uploads = (0..<count).map { index in
                 world.entry(
                     Array("content \(index)".utf8),
-                    to: .create(parent: world.root, name: "file \(index)", reservedID: nil))
+                    to: .create(parent: world.root, name: "file \(index)", reservedID: nil)
+                )
             }
             uploads[0].content = BytesSource([])
             uploads[0].size = 0
@@ -201,8 +251,12 @@ struct ProviderChangesConformance {
 
             let moves = items.prefix(max(1, min(count, provider.traits.batchSizes.move))).map {
                 Move(
-                    item: world.reference($0), oldParent: world.root, parent: target,
-                    name: "moved " + $0.fileName, modifiedTime: nil)
+                    item: world.reference($0),
+                    oldParent: world.root,
+                    parent: target,
+                    name: "moved " + $0.fileName,
+                    modifiedTime: nil
+                )
             }
             for (index, result) in await provider.move(moves).enumerated() {
                 #expect(try result.get().id == items[index].id)
@@ -211,7 +265,8 @@ struct ProviderChangesConformance {
             var deletions = items.prefix(max(1, min(count, provider.traits.batchSizes.delete)))
                 .map { Deletion(item: world.reference($0)) }
             deletions.append(
-                Deletion(item: ItemReference(id: items[0].id, path: RemotePath(["not there"]))))
+                Deletion(item: ItemReference(id: items[0].id, path: RemotePath(["not there"])))
+            )
             for result in await provider.delete(deletions) { try result.get() }
             let left = world.simulator.account.withTree { tree in
                 tree.descendants(of: tree.rootID).filter { $0.kind == .file }.count
@@ -223,11 +278,13 @@ struct ProviderChangesConformance {
     // MARK: Faults
 
     @Test(
-        "trouble that says it is passing is waited out", arguments: conformingServices,
+        "trouble that says it is passing is waited out",
+        arguments: conformingServices,
         [
             Fault.status(429, retryAfterSeconds: 0), .status(503, retryAfterSeconds: 0),
             .expiredToken,
-        ])
+        ]
+    )
     func patience(_ service: ConformingService, _ fault: Fault) async throws {
         try await service.withWorld { world in
             let first = try await world.upload("first", as: "a.txt")
@@ -240,7 +297,8 @@ struct ProviderChangesConformance {
             world.simulator.add(FaultRule(fault, at: "*"))
             #expect(
                 try await world.read(world.reference(second, in: folder), revision: second.rev)
-                    == Array("second".utf8))
+                    == Array("second".utf8)
+            )
             world.simulator.add(FaultRule(fault, at: "*"))
             try await world.provider.delete(Deletion(item: world.reference(first)))
             #expect(try await world.names() == ["folder"])
@@ -248,11 +306,13 @@ struct ProviderChangesConformance {
     }
 
     @Test(
-        "a write whose answer is lost is there once, whatever is said", arguments: conformingServices,
+        "a write whose answer is lost is there once, whatever is said",
+        arguments: conformingServices,
         [
             Fault.doneButNoAnswer, .doneButStatus(500), .truncatedAnswer(bytes: 10),
             .html(status: 200), .cutDownload(afterBytes: 5), .noAnswer,
-        ])
+        ]
+    )
     func lostAnswers(_ service: ConformingService, _ fault: Fault) async throws {
         try await service.withWorld { world in
             func attempt(_ body: () async throws -> Void) async {
@@ -268,7 +328,8 @@ struct ProviderChangesConformance {
             }
             await attempt {
                 _ = try await world.provider.createFolder(
-                    NewFolder(parent: world.root, name: "folder"))
+                    NewFolder(parent: world.root, name: "folder")
+                )
             }
             #expect(try await world.names().count <= 1)
             await attempt { _ = try await world.upload("text", as: "a.txt") }
@@ -278,7 +339,8 @@ struct ProviderChangesConformance {
             await attempt {
                 _ = try await world.upload(
                     Array("next".utf8),
-                    to: .replace(world.reference(item), revision: item.rev))
+                    to: .replace(world.reference(item), revision: item.rev)
+                )
             }
             #expect(try await world.provider.items(named: "b.txt", in: world.root).count == 1)
         }
@@ -289,7 +351,9 @@ struct ProviderChangesConformance {
         try await service.withWorld { world in
             let bytes = SimulatedContent(seed: 5, size: 3 << 20).bytes
             let item = try await world.upload(
-                bytes, to: .create(parent: world.root, name: "a", reservedID: nil))
+                bytes,
+                to: .create(parent: world.root, name: "a", reservedID: nil)
+            )
             world.simulator.add(FaultRule(.cutDownload(afterBytes: 1 << 20), at: "*", times: nil))
             let kind = await world.failure {
                 _ = try await world.read(world.reference(item), revision: item.rev)

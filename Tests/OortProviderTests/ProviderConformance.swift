@@ -23,14 +23,18 @@ struct ProviderConformance {
         }
     }
 
-    @Test("an expired token is refreshed, a revoked one is signed out", arguments: conformingServices)
+    @Test(
+        "an expired token is refreshed, a revoked one is signed out",
+        arguments: conformingServices
+    )
     func tokens(_ service: ConformingService) async throws {
         try await service.withWorld { world in
             world.simulator.account.tokens.expireAccessTokens()
             _ = try await world.provider.quota()
             world.simulator.account.tokens.revokeAll()
             #expect(
-                await world.failure { _ = try await world.provider.quota() } == .signedOut)
+                await world.failure { _ = try await world.provider.quota() } == .signedOut
+            )
         }
     }
 
@@ -63,21 +67,24 @@ struct ProviderConformance {
     func foreignChanges(_ service: ConformingService) async throws {
         try await service.withWorld { world in
             world.somebodyElse(
-                .write(path: ["a", "one.txt"], SimulatedContent("1"), modifiedTime: nil))
+                .write(path: ["a", "one.txt"], SimulatedContent("1"), modifiedTime: nil)
+            )
             var replica = FeedReplica(of: world.provider)
             try await replica.catchUp(with: world.provider)
             let one = try #require(replica.named("one.txt").first)
 
             world.somebodyElse(.move(from: ["a", "one.txt"], to: ["b", "two.txt"]))
             world.somebodyElse(
-                .write(path: ["c", "new.txt"], SimulatedContent("new"), modifiedTime: nil))
+                .write(path: ["c", "new.txt"], SimulatedContent("new"), modifiedTime: nil)
+            )
             try await replica.catchUp(with: world.provider)
             #expect(replica.named("one.txt").isEmpty)
             #expect(replica.named("two.txt").map(\.id) == [one.id])
             #expect(replica.named("new.txt").first?.size == 3)
 
             world.somebodyElse(
-                .write(path: ["c", "new.txt"], SimulatedContent("newer"), modifiedTime: nil))
+                .write(path: ["c", "new.txt"], SimulatedContent("newer"), modifiedTime: nil)
+            )
             world.somebodyElse(.trash(path: ["b"]))
             try await replica.catchUp(with: world.provider)
             #expect(replica.named("two.txt").isEmpty)
@@ -90,18 +97,25 @@ struct ProviderConformance {
         }
     }
 
-    @Test("waiting ends when something changes, and when it does not", arguments: conformingServices)
+    @Test(
+        "waiting ends when something changes, and when it does not",
+        arguments: conformingServices
+    )
     func waiting(_ service: ConformingService) async throws {
         try await service.withWorld { world in
             var replica = FeedReplica(of: world.provider)
             try await replica.catchUp(with: world.provider)
             let cursor = try #require(replica.cursor)
             let news = try await world.provider.waitForChanges(
-                since: cursor, atMost: .milliseconds(50))
+                since: cursor,
+                atMost: .milliseconds(50)
+            )
             if world.provider.traits.feed == .longPoll {
                 #expect(news == .quiet(backoff: nil))
                 async let later = world.provider.waitForChanges(
-                    since: cursor, atMost: .seconds(60))
+                    since: cursor,
+                    atMost: .seconds(60)
+                )
                 world.somebodyElse(.makeFolder(path: ["news"]))
                 #expect(try await later == .changed)
             }
@@ -119,21 +133,27 @@ struct ProviderConformance {
             let cursor = replica.cursor
             #expect(
                 await world.failure { _ = try await world.provider.changes(since: cursor) }
-                    == .cursorLost)
+                    == .cursorLost
+            )
             var again = FeedReplica(of: world.provider)
             try await again.catchUp(with: world.provider)
             #expect(again.named("kept").count == 1)
         }
     }
 
-    @Test("a large folder is listed whole, by name and without doubles", arguments: conformingServices)
+    @Test(
+        "a large folder is listed whole, by name and without doubles",
+        arguments: conformingServices
+    )
     func listing(_ service: ConformingService) async throws {
         try await service.withWorld(.sample) { world in
             let archive = try #require(
-                try await world.provider.items(named: "Archive", in: world.root).first)
+                try await world.provider.items(named: "Archive", in: world.root).first
+            )
             let place = world.reference(archive)
             let receipts = try #require(
-                try await world.provider.items(named: "Receipts", in: place).first)
+                try await world.provider.items(named: "Receipts", in: place).first
+            )
             let names = try await world.names(in: world.reference(receipts, in: place))
             #expect(names.count == 2400)
             #expect(Set(names).count == 2400)
@@ -147,7 +167,9 @@ struct ProviderConformance {
         try await service.withWorld { world in
             let bytes = SimulatedContent(seed: 3, size: 100_000).bytes
             let item = try await world.upload(
-                bytes, to: .create(parent: world.root, name: "Grüße 🌋.bin", reservedID: nil))
+                bytes,
+                to: .create(parent: world.root, name: "Grüße 🌋.bin", reservedID: nil)
+            )
             #expect(item.size == 100_000)
             #expect(item.fileName == "Grüße 🌋.bin")
             #expect(item.contentHash == world.hash(bytes))
@@ -156,12 +178,15 @@ struct ProviderConformance {
             #expect(try await world.read(place, revision: item.rev) == bytes)
             #expect(
                 try await world.read(place, revision: item.rev, range: 500..<777)
-                    == Array(bytes[500..<777]))
+                    == Array(bytes[500..<777])
+            )
             #expect(
                 try await world.read(place, revision: item.rev, range: 99_990..<200_000)
-                    == Array(bytes[99_990...]))
+                    == Array(bytes[99_990...])
+            )
             #expect(
-                try await world.read(place, revision: item.rev, range: 100_000..<100_010) == [])
+                try await world.read(place, revision: item.rev, range: 100_000..<100_010) == []
+            )
             #expect(try await world.provider.item(place).id == item.id)
             #expect(try await world.names() == ["Grüße 🌋.bin"])
         }
@@ -183,23 +208,30 @@ struct ProviderConformance {
             let first = try await world.upload("first", as: "note.txt")
             let place = world.reference(first)
             let second = try await world.upload(
-                Array("second".utf8), to: .replace(place, revision: first.rev))
+                Array("second".utf8),
+                to: .replace(place, revision: first.rev)
+            )
             #expect(second.id == first.id)
             #expect(second.rev != first.rev)
             #expect(try await world.read(place, revision: second.rev) == Array("second".utf8))
 
             world.somebodyElse(
-                .write(path: ["note.txt"], SimulatedContent("theirs"), modifiedTime: nil))
+                .write(path: ["note.txt"], SimulatedContent("theirs"), modifiedTime: nil)
+            )
             #expect(
                 await world.failure {
                     _ = try await world.upload(
-                        Array("mine".utf8), to: .replace(place, revision: second.rev))
-                } == .preconditionFailed)
+                        Array("mine".utf8),
+                        to: .replace(place, revision: second.rev)
+                    )
+                } == .preconditionFailed
+            )
             #expect(try await world.read(place) == Array("theirs".utf8))
             // An old revision is given as it was, or not at all.
             do {
                 #expect(
-                    try await world.read(place, revision: first.rev) == Array("first".utf8))
+                    try await world.read(place, revision: first.rev) == Array("first".utf8)
+                )
             } catch let error as ProviderError {
                 #expect(error.kind == .preconditionFailed)
             }
@@ -219,7 +251,8 @@ struct ProviderConformance {
             #expect(
                 await world.failure {
                     _ = try await world.provider.upload(upload, observer: observer)
-                } == .localContent)
+                } == .localContent
+            )
             let session = try #require(observer.session)
             #expect(session.confirmedBytes > 0)
             #expect(session.confirmedBytes <= 20 << 20)
@@ -235,17 +268,22 @@ struct ProviderConformance {
             #expect(
                 world.simulator.account.withTree { tree in
                     tree.item(at: ["large"])?.head?.content.sha256
-                } == content.sha256)
+                } == content.sha256
+            )
         }
     }
 
     @Test(
-        "a session that the service forgot says so or is begun anew", arguments: conformingServices)
+        "a session that the service forgot says so or is begun anew",
+        arguments: conformingServices
+    )
     func lostSession(_ service: ConformingService) async throws {
         try await service.withWorld { world in
             let bytes = SimulatedContent(seed: 8, size: 30 << 20).bytes
             var upload = world.entry(
-                bytes, to: .create(parent: world.root, name: "large", reservedID: nil))
+                bytes,
+                to: .create(parent: world.root, name: "large", reservedID: nil)
+            )
             upload.content = BreakingSource(bytes: bytes, breaksAt: 20 << 20)
             let observer = RecordingObserver()
             _ = await world.failure {
@@ -280,7 +318,8 @@ struct ProviderConformance {
                 let format = try #require(document.exports.first)
                 #expect(format.fileExtension == "docx")
                 let bytes = try await world.provider.export(
-                    ItemReference(id: document.id, path: document.path ?? .root), to: format
+                    ItemReference(id: document.id, path: document.path ?? .root),
+                    to: format
                 ).collect(atMost: 1 << 20)
                 #expect(bytes.starts(with: Array("PK".utf8)))
             }
@@ -294,7 +333,8 @@ struct ProviderConformance {
             try await replica.catchUp(with: world.provider)
             let photo = try #require(replica.named("IMG_0001.jpg").first)
             let bytes = try await world.provider.thumbnail(
-                of: ItemReference(id: photo.id, path: photo.path ?? .root), edge: 128
+                of: ItemReference(id: photo.id, path: photo.path ?? .root),
+                edge: 128
             ).collect(atMost: 1 << 20)
             let isPicture = bytes.starts(with: [0xFF, 0xD8]) || bytes.starts(with: [0x89, 0x50])
             #expect(isPicture)

@@ -12,22 +12,32 @@ extension ProviderWorld {
     }
 
     func upload(
-        _ text: String, as name: String, in parent: ItemReference? = nil
+        _ text: String,
+        as name: String,
+        in parent: ItemReference? = nil
     ) async throws -> Item {
         try await upload(
-            Array(text.utf8), to: .create(parent: parent ?? root, name: name, reservedID: nil))
+            Array(text.utf8),
+            to: .create(parent: parent ?? root, name: name, reservedID: nil)
+        )
     }
 
     func upload(_ bytes: [UInt8], to target: UploadTarget) async throws -> Item {
         try await provider.upload(
-            entry(bytes, to: target), observer: SilentUploadObserver())
+            entry(bytes, to: target),
+            observer: SilentUploadObserver()
+        )
     }
 
     func entry(_ bytes: [UInt8], to target: UploadTarget) -> Upload {
         Upload(
-            target: target, size: Int64(bytes.count), hash: hash(bytes),
-            modifiedTime: Timestamp(seconds: 1_700_000_000), mimeType: nil,
-            content: BytesSource(bytes))
+            target: target,
+            size: Int64(bytes.count),
+            hash: hash(bytes),
+            modifiedTime: Timestamp(seconds: 1_700_000_000),
+            mimeType: nil,
+            content: BytesSource(bytes)
+        )
     }
 
     func folder(_ name: String, in parent: ItemReference? = nil) async throws -> ItemReference {
@@ -38,7 +48,9 @@ extension ProviderWorld {
     }
 
     func read(
-        _ item: ItemReference, revision: Revision? = nil, range: Range<Int64> = 0..<(1 << 40)
+        _ item: ItemReference,
+        revision: Revision? = nil,
+        range: Range<Int64> = 0..<(1 << 40)
     ) async throws -> [UInt8] {
         try await provider.read(item, revision: revision, range: range).collect(atMost: 1 << 28)
     }

@@ -73,7 +73,10 @@ extension MountTests {
     }
 
     /// In a process of its own, where no other test opens or closes anything.
-    @Test("mounting again leaves no more than mounting left before", .enabled(if: role == "counting"))
+    @Test(
+        "mounting again leaves no more than mounting left before",
+        .enabled(if: role == "counting")
+    )
     func counting() async throws {
         // The first mount lets the runtime start the threads that it keeps.
         try await withMount { _, mount in

@@ -34,17 +34,21 @@ enum DropboxFailure: Error, Sendable {
         case .route(let error):
             return .json(
                 ["error_summary": .string(Self.summary(error) + "/" + dots), "error": error],
-                status: 409)
+                status: 409
+            )
         case .token(let tag):
             return .json(
                 [
                     "error_summary": .string(tag + "/" + dots),
                     "error": [".tag": .string(tag)],
-                ], status: 401)
+                ],
+                status: 401
+            )
         case .pathRoot(let error):
             return .json(
                 ["error_summary": .string(Self.summary(error) + "/" + dots), "error": error],
-                status: 422)
+                status: 422
+            )
         case .status(let status, let text): return .text(text, status: status)
         }
     }
@@ -104,7 +108,9 @@ struct DropboxArgument: Sendable {
     }
 
     func integer(
-        _ name: String, in range: ClosedRange<Int64>, default fallback: Int64? = nil
+        _ name: String,
+        in range: ClosedRange<Int64>,
+        default fallback: Int64? = nil
     ) throws(DropboxFailure) -> Int64 {
         guard let value = fields[name], value != .null || fallback == nil else {
             if let fallback { return fallback }
@@ -117,7 +123,8 @@ struct DropboxArgument: Sendable {
         guard range.contains(number) else {
             throw .malformed(
                 "\(place): \(name): \(number) is not within \(range.lowerBound) and "
-                    + "\(range.upperBound)")
+                    + "\(range.upperBound)"
+            )
         }
         return number
     }
@@ -135,7 +142,9 @@ struct DropboxArgument: Sendable {
 
     /// A union's tag, with the value of its member.
     func union(
-        _ name: String, tags: Set<String>, default fallback: String?
+        _ name: String,
+        tags: Set<String>,
+        default fallback: String?
     ) throws(DropboxFailure) -> (tag: String, value: JSON) {
         guard let value = fields[name], value != .null || fallback == nil else {
             guard let fallback else {
@@ -163,7 +172,8 @@ struct DropboxArgument: Sendable {
         let text = try text(name)
         guard forms.accept(text) else {
             throw .malformed(
-                "\(place): \(name): '\(text)' did not match pattern '\(forms.pattern)'")
+                "\(place): \(name): '\(text)' did not match pattern '\(forms.pattern)'"
+            )
         }
         return text
     }
@@ -174,7 +184,8 @@ struct DropboxArgument: Sendable {
         guard let time = DropboxTime(text) else {
             throw .malformed(
                 "\(place): \(name): time data '\(text)' does not match format "
-                    + "'%Y-%m-%dT%H:%M:%SZ'")
+                    + "'%Y-%m-%dT%H:%M:%SZ'"
+            )
         }
         return time
     }

@@ -8,7 +8,9 @@ extension SimulatedTree {
 
     /// An item as FileMetadata or FolderMetadata; `.tag` only where the type is polymorphic.
     func metadata(
-        _ item: SimulatedItem, tagged: Bool, revision: SimulatedRevision? = nil
+        _ item: SimulatedItem,
+        tagged: Bool,
+        revision: SimulatedRevision? = nil
     ) -> JSON {
         let parts = path(of: item.id) ?? [item.name]
         var fields = Self.paths(parts, key: key(of: parts))

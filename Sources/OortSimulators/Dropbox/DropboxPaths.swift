@@ -29,7 +29,11 @@ struct DropboxPathForms: OptionSet, Sendable {
 
     var pattern: String {
         var forms: [String] = []
-        if contains(.root) { forms.append("(/(.|[\\r\\n])*)?") } else { forms.append("(/(.|[\\r\\n])*)") }
+        if contains(.root) {
+            forms.append("(/(.|[\\r\\n])*)?")
+        } else {
+            forms.append("(/(.|[\\r\\n])*)")
+        }
         if contains(.id) { forms.append("id:.*") }
         if contains(.revision) { forms.append("(rev:[0-9a-f]{9,})") }
         if contains(.namespace) { forms.append("(ns:[0-9]+(/.*)?)") }
@@ -77,7 +81,10 @@ extension SimulatedTree {
                 let found = item.revisions.last(where: { $0.id == revision })
             {
                 return DropboxPlace(
-                    parts: self.path(of: item.id) ?? [], item: item, revision: found)
+                    parts: self.path(of: item.id) ?? [],
+                    item: item,
+                    revision: found
+                )
             }
             throw .notFound
         }

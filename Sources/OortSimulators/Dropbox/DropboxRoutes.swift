@@ -39,7 +39,10 @@ extension DropboxSimulator {
         }
         styles["files/get_thumbnail_batch"] = DropboxStyle(kind: .rpc, host: content)
         styles["files/list_folder/longpoll"] = DropboxStyle(
-            kind: .rpc, host: "notify.dropboxapi.com", isAuthorized: false)
+            kind: .rpc,
+            host: "notify.dropboxapi.com",
+            isAuthorized: false
+        )
         for route in ["get_current_account", "get_space_usage"] {
             styles["users/" + route] = DropboxStyle(kind: .nothing, host: api)
         }
@@ -56,7 +59,9 @@ extension DropboxSimulator {
     }()
 
     func perform(
-        _ route: String, _ argument: JSON, _ request: SimulatorRequest
+        _ route: String,
+        _ argument: JSON,
+        _ request: SimulatorRequest
     ) async throws(DropboxFailure) -> SimulatorAnswer {
         switch route {
         case "users/get_current_account": return .json(currentAccount())

@@ -67,10 +67,15 @@ extension DropboxSimulator {
             }
             return (
                 DropboxListing(
-                    folderID: folder.id, isRecursive: isRecursive,
-                    includesDeleted: includesDeleted, includesNonDownloadable: nonDownloadable,
-                    limit: Int(limit), pending: items.map(\.id)[...], pendingDeleted: deleted[...],
-                    sequence: tree.sequence), []
+                    folderID: folder.id,
+                    isRecursive: isRecursive,
+                    includesDeleted: includesDeleted,
+                    includesNonDownloadable: nonDownloadable,
+                    limit: Int(limit),
+                    pending: items.map(\.id)[...],
+                    pendingDeleted: deleted[...],
+                    sequence: tree.sequence
+                ), []
             )
         }
     }
@@ -145,7 +150,8 @@ extension DropboxSimulator {
     }
 
     private func changes(
-        _ listing: DropboxListing, in tree: SimulatedTree
+        _ listing: DropboxListing,
+        in tree: SimulatedTree
     ) -> [SimulatedTree.PathChange] {
         let folder = tree.path(of: listing.folderID) ?? []
         let prefix = tree.key(of: folder)
@@ -159,7 +165,10 @@ extension DropboxSimulator {
 
     func longPoll(_ json: JSON) async throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(
-            json, known: ["cursor", "timeout"], place: "request body")
+            json,
+            known: ["cursor", "timeout"],
+            place: "request body"
+        )
         let listing = try recall(try argument.text("cursor"))
         let timeout = try argument.integer("timeout", in: 30...480, default: 30)
         let deadline = ContinuousClock.now + .seconds(timeout)
@@ -184,7 +193,9 @@ extension DropboxSimulator {
             known: [
                 "path", "include_media_info", "include_deleted",
                 "include_has_explicit_shared_members", "include_property_groups",
-            ], place: "request body")
+            ],
+            place: "request body"
+        )
         let path = try argument.text("path")
         guard !path.isEmpty else {
             throw .malformed("request body: path: The root folder is unsupported.")
@@ -212,8 +223,10 @@ extension DropboxSimulator {
 
     func search(_ json: JSON) throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(
-            json, known: ["query", "options", "match_field_options", "include_highlights"],
-            place: "request body")
+            json,
+            known: ["query", "options", "match_field_options", "include_highlights"],
+            place: "request body"
+        )
         let query = try argument.text("query").lowercased()
         var path = ""
         var limit: Int64 = 100
@@ -224,7 +237,8 @@ extension DropboxSimulator {
                 known: [
                     "path", "max_results", "order_by", "file_status", "filename_only",
                     "file_extensions", "file_categories", "account_id",
-                ])
+                ]
+            )
             if options.fields["path"] != nil { path = try options.path("path", .listing) }
             limit = try options.integer("max_results", in: 1...1000, default: 100)
             extensions = options.fields["file_extensions"]?.elements?.compactMap(\.text)

@@ -18,10 +18,14 @@ extension DropboxSimulator {
     }
 
     func download(
-        _ json: JSON, _ request: SimulatorRequest
+        _ json: JSON,
+        _ request: SimulatorRequest
     ) throws(DropboxFailure) -> SimulatorAnswer {
         let argument = try DropboxArgument(
-            json, known: ["path", "rev"], place: "HTTP header \"Dropbox-API-Arg\"")
+            json,
+            known: ["path", "rev"],
+            place: "HTTP header \"Dropbox-API-Arg\""
+        )
         let path = try argument.path("path", .read)
         let (item, revision, metadata) = try file(path)
         if case .nativeDocument = item.kind { throw .tags("unsupported_file") }
@@ -30,16 +34,21 @@ extension DropboxSimulator {
             return SimulatorAnswer(status: 304, headers: [("ETag", tag)])
         }
         return .content(
-            revision.content, for: request,
+            revision.content,
+            for: request,
             headers: [
                 ("Dropbox-API-Result", metadata.headerText), ("ETag", tag),
                 ("Original-Content-Length", String(revision.content.size)),
-            ])
+            ]
+        )
     }
 
     func export(_ json: JSON) throws(DropboxFailure) -> SimulatorAnswer {
         let argument = try DropboxArgument(
-            json, known: ["path", "export_format"], place: "HTTP header \"Dropbox-API-Arg\"")
+            json,
+            known: ["path", "export_format"],
+            place: "HTTP header \"Dropbox-API-Arg\""
+        )
         let path = try argument.path("path", .read)
         let (item, revision, metadata) = try file(path)
         guard case .nativeDocument(let type) = item.kind else { throw .tags("non_exportable") }
@@ -47,7 +56,9 @@ extension DropboxSimulator {
         let format = try argument.optionalText("export_format") ?? formats[0]
         guard formats.contains(format) else { throw .tags("invalid_export_format") }
         let export = SimulatedExport(
-            title: item.name, text: String(decoding: revision.content.bytes, as: UTF8.self))
+            title: item.name,
+            text: String(decoding: revision.content.bytes, as: UTF8.self)
+        )
         let content = SimulatedContent(export.bytes(as: format))
         let name = item.name.split(separator: ".").dropLast().joined(separator: ".")
         let result: JSON = [
@@ -62,7 +73,9 @@ extension DropboxSimulator {
             headers: [
                 ("Content-Type", "application/octet-stream"),
                 ("Dropbox-API-Result", result.headerText),
-            ], body: .content(content, 0..<content.size))
+            ],
+            body: .content(content, 0..<content.size)
+        )
     }
 
     // MARK: Thumbnails
@@ -77,16 +90,22 @@ extension DropboxSimulator {
     ]
 
     func thumbnail(
-        _ json: JSON, isSecondVersion: Bool
+        _ json: JSON,
+        isSecondVersion: Bool
     ) throws(DropboxFailure) -> SimulatorAnswer {
         let argument = try DropboxArgument(
             json,
             known: isSecondVersion
-                ? ["resource", "format", "size", "mode", "quality", "exclude_media_info",
-                    "preserve_transparency"]
-                : ["path", "format", "size", "mode", "quality", "exclude_media_info",
-                    "preserve_transparency"],
-            place: "HTTP header \"Dropbox-API-Arg\"")
+                ? [
+                    "resource", "format", "size", "mode", "quality", "exclude_media_info",
+                    "preserve_transparency",
+                ]
+                : [
+                    "path", "format", "size", "mode", "quality", "exclude_media_info",
+                    "preserve_transparency",
+                ],
+            place: "HTTP header \"Dropbox-API-Arg\""
+        )
         let path: String
         if isSecondVersion {
             let resource = try argument.union("resource", tags: ["path", "link"], default: nil)
@@ -104,16 +123,25 @@ extension DropboxSimulator {
             headers: [
                 ("Content-Type", "application/octet-stream"),
                 ("Dropbox-API-Result", result.headerText),
-            ], body: .bytes(bytes))
+            ],
+            body: .bytes(bytes)
+        )
     }
 
     private func picture(
-        _ path: String, _ argument: DropboxArgument
+        _ path: String,
+        _ argument: DropboxArgument
     ) throws(DropboxFailure) -> ([UInt8], JSON) {
         let format = try argument.union(
-            "format", tags: ["jpeg", "png", "webp"], default: "jpeg").tag
+            "format",
+            tags: ["jpeg", "png", "webp"],
+            default: "jpeg"
+        ).tag
         let size = try argument.union(
-            "size", tags: Set(Self.sizes.keys), default: "w64h64").tag
+            "size",
+            tags: Set(Self.sizes.keys),
+            default: "w64h64"
+        ).tag
         let (item, _, metadata) = try file(path)
         let pieces = item.name.split(separator: ".")
         guard pieces.count > 1, Self.pictures.contains(pieces[pieces.count - 1].lowercased())
@@ -129,9 +157,13 @@ extension DropboxSimulator {
         var results: [JSON] = []
         for entry in try argument.list("entries", atMost: 25) {
             let entry = try DropboxArgument(
-                entry, known: ["path", "format", "size", "mode", "quality", "exclude_media_info",
-                    "preserve_transparency"],
-                place: "request body: entries")
+                entry,
+                known: [
+                    "path", "format", "size", "mode", "quality", "exclude_media_info",
+                    "preserve_transparency",
+                ],
+                place: "request body: entries"
+            )
             let path = try entry.path("path", .read)
             do throws(DropboxFailure) {
                 let (bytes, metadata) = try picture(path, entry)
@@ -150,7 +182,8 @@ extension DropboxSimulator {
     // MARK: Links
 
     func getTemporaryLink(
-        _ json: JSON, _ request: SimulatorRequest
+        _ json: JSON,
+        _ request: SimulatorRequest
     ) throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(json, known: ["path"], place: "request body")
         let (item, revision, metadata) = try file(try argument.path("path", .read))
@@ -165,7 +198,8 @@ extension DropboxSimulator {
         return [
             "metadata": metadata,
             "link": .string(
-                request.url(host: "dl.dropboxusercontent.com", path: "/apitl/1/" + key)),
+                request.url(host: "dl.dropboxusercontent.com", path: "/apitl/1/" + key)
+            ),
         ]
     }
 
@@ -179,7 +213,11 @@ extension DropboxSimulator {
     }
 
     func createSharedLink(_ json: JSON) throws(DropboxFailure) -> JSON {
-        let argument = try DropboxArgument(json, known: ["path", "settings"], place: "request body")
+        let argument = try DropboxArgument(
+            json,
+            known: ["path", "settings"],
+            place: "request body"
+        )
         let path = try argument.path("path", .read)
         if let settings = argument.fields["settings"],
             settings["expires"]?.text != nil || settings["link_password"]?.text != nil
@@ -235,7 +273,10 @@ extension DropboxSimulator {
 
     func listSharedLinks(_ json: JSON) throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(
-            json, known: ["path", "cursor", "direct_only"], place: "request body")
+            json,
+            known: ["path", "cursor", "direct_only"],
+            place: "request body"
+        )
         let path = try argument.optionalText("path")
         let links = memory.withLock { $0.sharedLinks }
         return try account.withTree { tree throws(DropboxFailure) in
@@ -266,8 +307,10 @@ extension DropboxSimulator {
 
     func sharedLinkMetadata(_ json: JSON) throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(
-            json, known: ["url", "path", "link_password", "settings", "remove_expiration"],
-            place: "request body")
+            json,
+            known: ["url", "path", "link_password", "settings", "remove_expiration"],
+            place: "request body"
+        )
         let (url, id) = try linked(argument)
         return try account.withTree { tree throws(DropboxFailure) in
             guard let item = tree.item(id), !tree.isTrashed(id) else {
@@ -285,17 +328,23 @@ extension DropboxSimulator {
     }
 
     func sharedLinkFile(
-        _ json: JSON, _ request: SimulatorRequest
+        _ json: JSON,
+        _ request: SimulatorRequest
     ) throws(DropboxFailure) -> SimulatorAnswer {
         let argument = try DropboxArgument(
-            json, known: ["url", "path", "link_password"],
-            place: "HTTP header \"Dropbox-API-Arg\"")
+            json,
+            known: ["url", "path", "link_password"],
+            place: "HTTP header \"Dropbox-API-Arg\""
+        )
         let metadata = try sharedLinkMetadata(.object(argument.fields))
         let (_, id) = try linked(argument)
         guard let content = account.withTree({ $0.item(id)?.head?.content }) else {
             throw .tags("shared_link_is_directory")
         }
         return .content(
-            content, for: request, headers: [("Dropbox-API-Result", metadata.headerText)])
+            content,
+            for: request,
+            headers: [("Dropbox-API-Result", metadata.headerText)]
+        )
     }
 }

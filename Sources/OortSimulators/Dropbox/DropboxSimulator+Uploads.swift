@@ -41,7 +41,10 @@ private struct DropboxCommit {
     init(_ argument: DropboxArgument) throws(DropboxFailure) {
         path = try argument.path("path", .write)
         let mode = try argument.union(
-            "mode", tags: ["add", "overwrite", "update"], default: "add")
+            "mode",
+            tags: ["add", "overwrite", "update"],
+            default: "add"
+        )
         self.mode = mode.tag
         if mode.tag == "update" {
             guard let revision = mode.value["update"]?.text, revision.count >= 9 else {
@@ -63,7 +66,8 @@ extension DropboxSimulator {
     // MARK: Committing
 
     private func commit(
-        _ commit: DropboxCommit, _ content: SimulatedContent
+        _ commit: DropboxCommit,
+        _ content: SimulatedContent
     ) throws(DropboxWriteError) -> JSON {
         let hasRoom = account.hasRoom(for: content.size)
         return try account.withTree { tree throws(DropboxWriteError) in
@@ -85,8 +89,10 @@ extension DropboxSimulator {
                 if commit.mode == "overwrite" || (commit.mode == "update" && isCurrent) {
                     guard hasRoom else { throw .insufficientSpace }
                     if let written = tree.write(
-                        content, to: there.id, modifiedTime: commit.time)
-                    {
+                        content,
+                        to: there.id,
+                        modifiedTime: commit.time
+                    ) {
                         return tree.metadata(written, tagged: false)
                     }
                 }
@@ -97,16 +103,21 @@ extension DropboxSimulator {
             guard hasRoom else { throw .insufficientSpace }
             let parent = try tree.folder(at: target.dropLast())
             let item = tree.create(
-                target[target.count - 1], in: parent, content: content,
-                modifiedTime: commit.time)
+                target[target.count - 1],
+                in: parent,
+                content: content,
+                modifiedTime: commit.time
+            )
             return tree.metadata(item, tagged: false)
         }
     }
 
     func upload(_ json: JSON, _ bytes: [UInt8]) throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(
-            json, known: DropboxCommit.known.union(["content_hash"]),
-            place: "HTTP header \"Dropbox-API-Arg\"")
+            json,
+            known: DropboxCommit.known.union(["content_hash"]),
+            place: "HTTP header \"Dropbox-API-Arg\""
+        )
         let commit = try DropboxCommit(argument)
         guard bytes.count <= Self.largestRequest else { throw .tags("payload_too_large") }
         let content = SimulatedContent(bytes)
@@ -115,7 +126,8 @@ extension DropboxSimulator {
             return try self.commit(commit, content)
         } catch {
             let session = remember(
-                DropboxSession(isConcurrent: false, isClosed: true, parts: [0: content]))
+                DropboxSession(isConcurrent: false, isClosed: true, parts: [0: content])
+            )
             throw .route([
                 ".tag": "path", "reason": error.json, "upload_session_id": .string(session),
             ])
@@ -123,7 +135,8 @@ extension DropboxSimulator {
     }
 
     private func check(
-        _ content: SimulatedContent, _ argument: DropboxArgument
+        _ content: SimulatedContent,
+        _ argument: DropboxArgument
     ) throws(DropboxFailure) {
         guard let expected = try argument.optionalText("content_hash") else { return }
         guard expected == content.dropboxHash else { throw .tags("content_hash_mismatch") }
@@ -141,11 +154,16 @@ extension DropboxSimulator {
 
     func sessionStart(_ json: JSON, _ bytes: [UInt8]) throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(
-            json, known: ["close", "session_type", "content_hash"],
-            place: "HTTP header \"Dropbox-API-Arg\"")
+            json,
+            known: ["close", "session_type", "content_hash"],
+            place: "HTTP header \"Dropbox-API-Arg\""
+        )
         let closes = try argument.bool("close", default: false)
         let type = try argument.union(
-            "session_type", tags: ["sequential", "concurrent"], default: "sequential").tag
+            "session_type",
+            tags: ["sequential", "concurrent"],
+            default: "sequential"
+        ).tag
         guard bytes.count <= Self.largestRequest else { throw .tags("payload_too_large") }
         let content = SimulatedContent(bytes)
         try check(content, argument)
@@ -160,10 +178,16 @@ extension DropboxSimulator {
 
     func sessionStartBatch(_ json: JSON) throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(
-            json, known: ["num_sessions", "session_type"], place: "request body")
+            json,
+            known: ["num_sessions", "session_type"],
+            place: "request body"
+        )
         let count = try argument.integer("num_sessions", in: 1...1000)
         let type = try argument.union(
-            "session_type", tags: ["sequential", "concurrent"], default: "sequential").tag
+            "session_type",
+            tags: ["sequential", "concurrent"],
+            default: "sequential"
+        ).tag
         let ids = (0..<count).map { _ in
             JSON.string(remember(DropboxSession(isConcurrent: type == "concurrent")))
         }
@@ -172,8 +196,10 @@ extension DropboxSimulator {
 
     func sessionAppend(_ json: JSON, _ bytes: [UInt8]) throws(DropboxFailure) {
         let argument = try DropboxArgument(
-            json, known: ["cursor", "close", "content_hash"],
-            place: "HTTP header \"Dropbox-API-Arg\"")
+            json,
+            known: ["cursor", "close", "content_hash"],
+            place: "HTTP header \"Dropbox-API-Arg\""
+        )
         guard bytes.count <= Self.largestRequest else { throw .tags("payload_too_large") }
         let content = SimulatedContent(bytes)
         try check(content, argument)
@@ -186,15 +212,20 @@ extension DropboxSimulator {
 
     func sessionAppendBatch(_ json: JSON, _ bytes: [UInt8]) throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(
-            json, known: ["entries", "content_hash"],
-            place: "HTTP header \"Dropbox-API-Arg\"")
+            json,
+            known: ["entries", "content_hash"],
+            place: "HTTP header \"Dropbox-API-Arg\""
+        )
         guard bytes.count <= Self.largestRequest else { throw .tags("payload_too_large") }
         try check(SimulatedContent(bytes), argument)
         var offset = 0
         var results: [JSON] = []
         for entry in try argument.list("entries", atMost: 1000) {
             let entry = try DropboxArgument(
-                entry, known: ["cursor", "length", "close"], place: "entries")
+                entry,
+                known: ["cursor", "length", "close"],
+                place: "entries"
+            )
             let length = Int(try entry.integer("length", in: 0...Int64(Self.largestRequest)))
             guard offset + length <= bytes.count else {
                 throw .malformed("entries: length: the body is too short")
@@ -227,7 +258,9 @@ extension DropboxSimulator {
     }
 
     private func append(
-        _ content: SimulatedContent, at place: (id: String, offset: Int64), closes: Bool
+        _ content: SimulatedContent,
+        at place: (id: String, offset: Int64),
+        closes: Bool
     ) throws(DropboxSessionError) {
         try memory.withLock { memory throws(DropboxSessionError) in
             guard var session = memory.sessions[place.id] else { throw .notFound }
@@ -246,21 +279,26 @@ extension DropboxSimulator {
 
     func sessionFinish(_ json: JSON, _ bytes: [UInt8]) throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(
-            json, known: ["cursor", "commit", "content_hash"],
-            place: "HTTP header \"Dropbox-API-Arg\"")
+            json,
+            known: ["cursor", "commit", "content_hash"],
+            place: "HTTP header \"Dropbox-API-Arg\""
+        )
         guard bytes.count <= Self.largestRequest else { throw .tags("payload_too_large") }
         let content = SimulatedContent(bytes)
         try check(content, argument)
         let place = try cursor(argument)
         let commit = try DropboxCommit(
-            try argument.nested("commit", known: DropboxCommit.known))
+            try argument.nested("commit", known: DropboxCommit.known)
+        )
         do throws(DropboxSessionError) {
             return try finish(place, commit, last: content, needsClosed: false)
         } catch { throw .route(error.finishJSON) }
     }
 
     private func finish(
-        _ place: (id: String, offset: Int64), _ commit: DropboxCommit, last: SimulatedContent,
+        _ place: (id: String, offset: Int64),
+        _ commit: DropboxCommit,
+        last: SimulatedContent,
         needsClosed: Bool
     ) throws(DropboxSessionError) -> JSON {
         let content = try memory.withLock { memory throws(DropboxSessionError) in
@@ -292,14 +330,21 @@ extension DropboxSimulator {
         var results: [JSON] = []
         for entry in try argument.list("entries", atMost: 1000) {
             let entry = try DropboxArgument(
-                entry, known: ["cursor", "commit", "content_hash"],
-                place: "request body: entries")
+                entry,
+                known: ["cursor", "commit", "content_hash"],
+                place: "request body: entries"
+            )
             let place = try cursor(entry)
             let commit = try DropboxCommit(
-                try entry.nested("commit", known: DropboxCommit.known))
+                try entry.nested("commit", known: DropboxCommit.known)
+            )
             do throws(DropboxSessionError) {
                 let metadata = try finish(
-                    place, commit, last: SimulatedContent([]), needsClosed: true)
+                    place,
+                    commit,
+                    last: SimulatedContent([]),
+                    needsClosed: true
+                )
                 results.append(metadata.merging([".tag": "success"]))
             } catch {
                 results.append([".tag": "failure", "failure": error.finishJSON])

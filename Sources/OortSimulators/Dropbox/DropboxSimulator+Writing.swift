@@ -6,7 +6,10 @@ extension DropboxSimulator {
 
     func createFolder(_ json: JSON) throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(
-            json, known: ["path", "autorename"], place: "request body")
+            json,
+            known: ["path", "autorename"],
+            place: "request body"
+        )
         let path = try argument.path("path", .create)
         let renames = try argument.bool("autorename", default: false)
         return ["metadata": try makeFolder(path, renames: renames)]
@@ -25,7 +28,10 @@ extension DropboxSimulator {
 
     func createFolderBatch(_ json: JSON) throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(
-            json, known: ["paths", "autorename", "force_async"], place: "request body")
+            json,
+            known: ["paths", "autorename", "force_async"],
+            place: "request body"
+        )
         let paths = try argument.list("paths", atMost: 10_000)
         let renames = try argument.bool("autorename", default: false)
         let isForced = try argument.bool("force_async", default: false)
@@ -50,7 +56,10 @@ extension DropboxSimulator {
 
     func delete(_ json: JSON) throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(
-            json, known: ["path", "parent_rev"], place: "request body")
+            json,
+            known: ["path", "parent_rev"],
+            place: "request body"
+        )
         return ["metadata": try remove(argument)]
     }
 
@@ -81,7 +90,10 @@ extension DropboxSimulator {
         var results: [JSON] = []
         for entry in try argument.list("entries", atMost: 1000) {
             let entry = try DropboxArgument(
-                entry, known: ["path", "parent_rev"], place: "request body: entries")
+                entry,
+                known: ["path", "parent_rev"],
+                place: "request body: entries"
+            )
             do throws(DropboxFailure) {
                 results.append([".tag": "success", "metadata": try remove(entry)])
             } catch {
@@ -100,13 +112,17 @@ extension DropboxSimulator {
             known: [
                 "from_path", "to_path", "autorename", "allow_ownership_transfer",
                 "allow_shared_folder",
-            ], place: "request body")
+            ],
+            place: "request body"
+        )
         let renames = try argument.bool("autorename", default: false)
         return ["metadata": try relocate(argument, copies: copies, renames: renames)]
     }
 
     private func relocate(
-        _ argument: DropboxArgument, copies: Bool, renames: Bool
+        _ argument: DropboxArgument,
+        copies: Bool,
+        renames: Bool
     ) throws(DropboxFailure) -> JSON {
         let from = try argument.path("from_path", .write)
         let to = try argument.path("to_path", .write)
@@ -150,13 +166,18 @@ extension DropboxSimulator {
 
     func relocateBatch(_ json: JSON, copies: Bool) throws(DropboxFailure) -> JSON {
         let argument = try DropboxArgument(
-            json, known: ["entries", "autorename", "allow_ownership_transfer"],
-            place: "request body")
+            json,
+            known: ["entries", "autorename", "allow_ownership_transfer"],
+            place: "request body"
+        )
         let renames = try argument.bool("autorename", default: false)
         var results: [JSON] = []
         for entry in try argument.list("entries", atMost: 1000) {
             let entry = try DropboxArgument(
-                entry, known: ["from_path", "to_path"], place: "request body: entries")
+                entry,
+                known: ["from_path", "to_path"],
+                place: "request body: entries"
+            )
             do throws(DropboxFailure) {
                 results.append([
                     ".tag": "success",
@@ -203,7 +224,8 @@ extension DropboxSimulator {
         let argument = try DropboxArgument(
             json,
             known: ["path", "mode", "limit", "before_rev", "include_restorable_info"],
-            place: "request body")
+            place: "request body"
+        )
         let path = try argument.path("path", .read)
         let mode = try argument.union("mode", tags: ["path", "id"], default: "path").tag
         let limit = try argument.integer("limit", in: 1...100, default: 10)
@@ -215,9 +237,11 @@ extension DropboxSimulator {
                 guard !item.isFolder else { throw .notFile }
             } catch { throw error.failure() }
             var revisions = Array(item.revisions.reversed())
-            if let before, mode == "path", let index = revisions.firstIndex(where: {
-                $0.id == before
-            }) {
+            if let before, mode == "path",
+                let index = revisions.firstIndex(where: {
+                    $0.id == before
+                })
+            {
                 revisions.removeFirst(index + 1)
             }
             let entries = revisions.prefix(Int(limit)).map {
@@ -249,7 +273,10 @@ extension DropboxSimulator {
             tree.restore(item.id)
             guard
                 let written = tree.write(
-                    old.content, to: item.id, modifiedTime: old.modifiedTime)
+                    old.content,
+                    to: item.id,
+                    modifiedTime: old.modifiedTime
+                )
             else { throw .tags("path_lookup", "not_found") }
             return tree.metadata(written, tagged: false)
         }
@@ -323,7 +350,10 @@ extension SimulatedTree {
     mutating func copy(_ item: SimulatedItem, to parent: String, name: String) -> SimulatedItem {
         let below = item.isFolder ? children(of: item.id) : []
         let copy = create(
-            name, in: parent, kind: item.kind, content: item.head?.content,
+            name,
+            in: parent,
+            kind: item.kind,
+            content: item.head?.content,
             modifiedTime: item.modifiedTime
         ) { $0.mimeType = item.mimeType }
         for child in below { _ = self.copy(child, to: copy.id, name: child.name) }

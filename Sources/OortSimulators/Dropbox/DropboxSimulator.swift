@@ -34,7 +34,9 @@ public final class DropboxSimulator: SimulatedService {
     public static func sampleAccount(seed: UInt64 = 1) -> SimulatedAccount {
         var tree = emptyTree(seed: seed)
         SampleAccount(
-            allowsDuplicates: false, allowsSlashes: false, allowsShortcuts: false,
+            allowsDuplicates: false,
+            allowsSlashes: false,
+            allowsShortcuts: false,
             nativeName: { name, type in
                 DropboxExports.fileExtension(of: type).map { "\(name).\($0)" }
             }
@@ -44,15 +46,23 @@ public final class DropboxSimulator: SimulatedService {
 
     private static func emptyTree(seed: UInt64) -> SimulatedTree {
         let rules = SimulatedTreeRules(
-            comparison: .composedCaseInsensitive, keepsPathLog: true,
+            comparison: .composedCaseInsensitive,
+            keepsPathLog: true,
             makeID: { _, random in
                 "id:"
                     + random.text(
-                        22, of: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+                        22,
+                        of: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+                    )
             },
-            makeRevisionID: { "01" + $0.hex(25) })
+            makeRevisionID: { "01" + $0.hex(25) }
+        )
         return SimulatedTree(
-            rules: rules, rootID: "id:root", rootName: "", seed: seed)
+            rules: rules,
+            rootID: "id:root",
+            rootName: "",
+            seed: seed
+        )
     }
 
     public func loseCursors() { memory.withLock { $0.cursors = [:] } }
@@ -67,7 +77,8 @@ public final class DropboxSimulator: SimulatedService {
     }
 
     public func answer(
-        to request: SimulatorRequest, for trouble: SimulatedTrouble
+        to request: SimulatorRequest,
+        for trouble: SimulatedTrouble
     ) -> SimulatorAnswer {
         switch trouble {
         case .rateLimited(429, let after):
@@ -80,11 +91,16 @@ public final class DropboxSimulator: SimulatedService {
                             "reason": [".tag": "too_many_requests"],
                             "retry_after": .integer(Int64(seconds)),
                         ],
-                    ], status: 429, headers: [("Retry-After", String(seconds))]))
+                    ],
+                    status: 429,
+                    headers: [("Retry-After", String(seconds))]
+                )
+            )
         case .rateLimited(let status, let after), .serverError(let status, let after):
             let headers = after.map { [(name: "Retry-After", value: String($0))] } ?? []
             return marked(
-                .text("Internal Server Error", status: status, headers: headers))
+                .text("Internal Server Error", status: status, headers: headers)
+            )
         case .expiredToken: return marked(failed(.token("expired_access_token"), request))
         }
     }
@@ -99,14 +115,17 @@ public final class DropboxSimulator: SimulatedService {
 
     func failed(_ failure: DropboxFailure, _ request: SimulatorRequest) -> SimulatorAnswer {
         failure.answer(
-            route: route(of: request), random: memory.withLock { $0.random.next() })
+            route: route(of: request),
+            random: memory.withLock { $0.random.next() }
+        )
     }
 
     /// Every answer carries the id of its request.
     private func marked(_ answer: SimulatorAnswer) -> SimulatorAnswer {
         var answer = answer
         answer.headers.append(
-            ("X-Dropbox-Request-Id", memory.withLock { $0.random.hex(32) }))
+            ("X-Dropbox-Request-Id", memory.withLock { $0.random.hex(32) })
+        )
         return answer
     }
 
@@ -118,8 +137,10 @@ public final class DropboxSimulator: SimulatedService {
         switch (request.host, request.path) {
         case ("www.dropbox.com", "/oauth2/authorize"):
             return SimulatedOAuth.authorize(
-                request, tokens: account.tokens,
-                isOffline: request.query("token_access_type") == "offline")
+                request,
+                tokens: account.tokens,
+                isOffline: request.query("token_access_type") == "offline"
+            )
         case ("api.dropboxapi.com", "/oauth2/token"), ("api.dropbox.com", "/oauth2/token"):
             return token(request)
         case ("dl.dropboxusercontent.com", _): return try temporaryLink(request)
@@ -131,7 +152,8 @@ public final class DropboxSimulator: SimulatedService {
         }
         guard request.host == style.host else {
             throw .malformed(
-                "You have used an incorrect hostname. Please use \(style.host).")
+                "You have used an incorrect hostname. Please use \(style.host)."
+            )
         }
         let argument = try argument(of: request, style: style)
         try authorize(request, style: style)
@@ -153,8 +175,10 @@ public final class DropboxSimulator: SimulatedService {
             }
             // Recorded live: the type is JavaScript, the content JSON.
             return SimulatorAnswer(
-                status: 200, headers: [("Content-Type", "text/javascript")],
-                body: .bytes(JSON.object(fields).withoutNulls.bytes))
+                status: 200,
+                headers: [("Content-Type", "text/javascript")],
+                body: .bytes(JSON.object(fields).withoutNulls.bytes)
+            )
         case .failure(let refused):
             let text =
                 request.form["grant_type"] == "refresh_token"
@@ -164,24 +188,28 @@ public final class DropboxSimulator: SimulatedService {
     }
 
     private func authorize(
-        _ request: SimulatorRequest, style: DropboxStyle
+        _ request: SimulatorRequest,
+        style: DropboxStyle
     ) throws(DropboxFailure) {
         guard style.isAuthorized else {
             guard request.header("Authorization") == nil else {
                 throw .malformed(
-                    "This API function does not take an Authorization header.")
+                    "This API function does not take an Authorization header."
+                )
             }
             return
         }
         guard let field = request.header("Authorization") else {
             throw .malformed(
                 "Must provide HTTP header \"Authorization\" or URL parameter "
-                    + "\"authorization\".")
+                    + "\"authorization\"."
+            )
         }
         guard let token = request.bearerToken, !token.isEmpty else {
             throw .malformed(
                 "Invalid authorization value in HTTP header \"Authorization\": "
-                    + "\"\(field.prefix(6))…\"")
+                    + "\"\(field.prefix(6))…\""
+            )
         }
         switch account.tokens.standing(of: token) {
         case .valid: break
@@ -197,13 +225,15 @@ public final class DropboxSimulator: SimulatedService {
                 throw .pathRoot(
                     tag == "root"
                         ? [".tag": "invalid_root", "invalid_root": Self.rootInfo]
-                        : [".tag": "no_permission"])
+                        : [".tag": "no_permission"]
+                )
             }
         }
     }
 
     private func argument(
-        of request: SimulatorRequest, style: DropboxStyle
+        of request: SimulatorRequest,
+        style: DropboxStyle
     ) throws(DropboxFailure) -> JSON {
         let type = request.header("Content-Type")?.lowercased()
             .replacing(" ", with: "")
@@ -222,7 +252,8 @@ public final class DropboxSimulator: SimulatedService {
             guard let type, known.contains(type) else {
                 throw .malformed(
                     "Bad HTTP \"Content-Type\" header: \"\(type ?? "")\".  Expecting one of "
-                        + "\"application/json\", \"application/json; charset=utf-8\".")
+                        + "\"application/json\", \"application/json; charset=utf-8\"."
+                )
             }
         case .upload, .download:
             if style.kind == .upload {
@@ -232,7 +263,8 @@ public final class DropboxSimulator: SimulatedService {
                 else {
                     throw .malformed(
                         "Bad HTTP \"Content-Type\" header: \"\(type ?? "")\".  Expecting one of "
-                            + "\"application/octet-stream\".")
+                            + "\"application/octet-stream\"."
+                    )
                 }
             } else if let type, type != "application/octet-stream",
                 !type.hasPrefix("text/plain"), request.method != "GET"
@@ -250,7 +282,8 @@ public final class DropboxSimulator: SimulatedService {
                 text = Array(field.utf8)
             } else {
                 throw .malformed(
-                    "Must provide HTTP header \"Dropbox-API-Arg\" or URL parameter \"arg\".")
+                    "Must provide HTTP header \"Dropbox-API-Arg\" or URL parameter \"arg\"."
+                )
             }
         }
         guard let json = JSON(parsing: text) else {

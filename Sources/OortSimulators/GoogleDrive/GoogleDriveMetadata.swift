@@ -17,7 +17,9 @@ struct GoogleDriveMetadata: Sendable {
 
     private init() {}
 
-    /// Reads a body. Unknown fields are passed over; known ones that cannot be written are refused.
+    /// Reads a body.
+    ///
+    /// Unknown fields are passed over; known ones that cannot be written are refused.
     init(_ bytes: [UInt8], isUpdate: Bool = false) throws(GoogleDriveSimulator.Failure) {
         guard !bytes.isEmpty else { return }
         guard let json = JSON(parsing: bytes), let fields = json.fields else {

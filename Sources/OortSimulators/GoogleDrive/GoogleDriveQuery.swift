@@ -2,6 +2,7 @@ import Foundation
 import OortModel
 
 /// The search language of `files.list` (`q`).
+///
 /// Source: developers.google.com/workspace/drive/api/guides/ref-search-terms.
 indirect enum GoogleDriveQuery {
     enum Comparator: String {

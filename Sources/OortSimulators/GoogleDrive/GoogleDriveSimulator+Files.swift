@@ -132,7 +132,8 @@ extension GoogleDriveSimulator {
             )
         }
         return SimulatedExport(
-            title: item.name, text: String(decoding: item.head?.content.bytes ?? [], as: UTF8.self)
+            title: item.name,
+            text: String(decoding: item.head?.content.bytes ?? [], as: UTF8.self)
         ).bytes(as: GoogleDriveType.exportFormat(type))
     }
 

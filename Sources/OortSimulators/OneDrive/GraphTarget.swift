@@ -73,7 +73,8 @@ struct GraphTarget {
     }
 
     private static func address(
-        _ text: Substring, in drive: String
+        _ text: Substring,
+        in drive: String
     ) -> (resource: Resource, action: [String])? {
         var rest = text
         if rest.isEmpty { return (.drive(drive), []) }
@@ -166,7 +167,9 @@ extension OneDriveSimulator {
     ///
     /// `makingFolders` makes the folders of the path that are missing, as a PUT of content does.
     func findPlace(
-        _ target: GraphTarget, in tree: inout SimulatedTree, makingFolders: Bool = false
+        _ target: GraphTarget,
+        in tree: inout SimulatedTree,
+        makingFolders: Bool = false
     ) -> (parent: String, name: String)? {
         guard case .item(let drive, let start, let path) = target.resource, let name = path.last
         else { return nil }
@@ -177,7 +180,12 @@ extension OneDriveSimulator {
             if let next = tree.items(named: part, in: folder.id).first {
                 folder = next
             } else if makingFolders {
-                folder = tree.create(part, in: folder.id, kind: .folder, id: newID(in: folder.id, &tree))
+                folder = tree.create(
+                    part,
+                    in: folder.id,
+                    kind: .folder,
+                    id: newID(in: folder.id, &tree)
+                )
             } else {
                 return nil
             }

@@ -22,7 +22,11 @@ extension OneDriveSimulator {
                 answer = failure(424, "failedDependency", request: request)
             } else if isThrottlingPart() {
                 answer = failure(
-                    429, "activityLimitReached", headers: [("Retry-After", "1")], request: request)
+                    429,
+                    "activityLimitReached",
+                    headers: [("Retry-After", "1")],
+                    request: request
+                )
             } else if let inner = innerRequest(part, of: request) {
                 answer = await graphPart(inner)
             } else {
@@ -70,15 +74,23 @@ extension OneDriveSimulator {
             bytes = body.bytes
         }
         return SimulatorRequest(
-            method: method.uppercased(), host: outer.host, rawPath: path, query: query,
-            rawQuery: rawQuery, headers: headers, origin: outer.origin, bytes: bytes)
+            method: method.uppercased(),
+            host: outer.host,
+            rawPath: path,
+            query: query,
+            rawQuery: rawQuery,
+            headers: headers,
+            origin: outer.origin,
+            bytes: bytes
+        )
     }
 
     private static func json(_ answer: SimulatorAnswer, id: String) -> JSON {
         var fields: [String: JSON] = [
             "id": .string(id), "status": .integer(Int64(answer.status)),
             "headers": .object(
-                Dictionary(answer.headers.map { ($0.name, .string($0.value)) }) { $1 }),
+                Dictionary(answer.headers.map { ($0.name, .string($0.value)) }) { $1 }
+            ),
         ]
         if case .bytes(let bytes) = answer.body, let body = JSON(parsing: bytes) {
             fields["body"] = body

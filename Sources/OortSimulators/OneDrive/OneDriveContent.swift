@@ -25,15 +25,24 @@ extension OneDriveSimulator {
         }
         if item.extra["malware"] != nil {
             return failure(
-                403, "malwareDetected", headers: [("X-Virus-Infected", "Win32/Example")],
-                request: request)
+                403,
+                "malwareDetected",
+                headers: [("X-Virus-Infected", "Win32/Example")],
+                request: request
+            )
         }
         guard item.kind == .file else {
             return failure(
-                400, "invalidRequest", "You cannot get content for a folder", request: request)
+                400,
+                "invalidRequest",
+                "You cannot get content for a folder",
+                request: request
+            )
         }
         return SimulatorAnswer(
-            status: 302, headers: [("Location", downloadURL(of: item, request))])
+            status: 302,
+            headers: [("Location", downloadURL(of: item, request))]
+        )
     }
 
     func download(_ request: SimulatorRequest) -> SimulatorAnswer {
@@ -56,12 +65,17 @@ extension OneDriveSimulator {
             return failure(404, "itemNotFound", request: request)
         }
         return .content(
-            content, for: request, type: item.mimeType ?? Self.mimeType(of: item.name),
-            headers: tagsContent ? [("ETag", Self.tags(item).eTag)] : [])
+            content,
+            for: request,
+            type: item.mimeType ?? Self.mimeType(of: item.name),
+            headers: tagsContent ? [("ETag", Self.tags(item).eTag)] : []
+        )
     }
 
     private func downloadVersion(
-        _ id: String, _ version: String, _ request: SimulatorRequest
+        _ id: String,
+        _ version: String,
+        _ request: SimulatorRequest
     ) -> SimulatorAnswer {
         let revisions = account.withTree { $0.item(id)?.revisions } ?? []
         guard let number = Int(version), revisions.indices.contains(number - 1) else {
@@ -93,8 +107,11 @@ extension OneDriveSimulator {
         case ("GET", "content"):
             guard number < item.revisions.count else {
                 return failure(
-                    400, "invalidRequest", "You cannot get the content of the current version.",
-                    request: request)
+                    400,
+                    "invalidRequest",
+                    "You cannot get the content of the current version.",
+                    request: request
+                )
             }
             let epoch = state.withLock { $0.downloadEpoch }
             let signature = Data("\(epoch);\(item.id);\(number)".utf8).base64EncodedString()
@@ -102,7 +119,8 @@ extension OneDriveSimulator {
             let path = "/personal/x/_layouts/15/download.aspx?tempauth=v1e.\(signature)"
             return SimulatorAnswer(
                 status: 302,
-                headers: [("Location", request.url(host: Hosts.content, path: path))])
+                headers: [("Location", request.url(host: Hosts.content, path: path))]
+            )
         case ("POST", "restoreVersion"):
             account.withTree { tree in
                 _ = tree.write(item.revisions[number - 1].content, to: item.id)
@@ -122,7 +140,9 @@ extension OneDriveSimulator {
                 "url": .string(
                     request.url(
                         host: Hosts.thumbnails,
-                        path: "/transform/thumbnail?docid=\(item.id)&width=\(edge)")),
+                        path: "/transform/thumbnail?docid=\(item.id)&width=\(edge)"
+                    )
+                ),
                 "width": .integer(edge), "height": .integer(edge * 3 / 4),
             ]
         }
@@ -146,9 +166,12 @@ extension OneDriveSimulator {
     func thumbnailPicture(_ request: SimulatorRequest) -> SimulatorAnswer {
         let edge = min(max(request.query("width").flatMap { Int($0) } ?? 96, 1), 1024)
         return SimulatorAnswer(
-            status: 200, headers: [("Content-Type", "image/png")],
+            status: 200,
+            headers: [("Content-Type", "image/png")],
             body: .bytes(
-                SamplePicture(width: edge, height: max(1, edge * 3 / 4), seed: 5).png))
+                SamplePicture(width: edge, height: max(1, edge * 3 / 4), seed: 5).png
+            )
+        )
     }
 
     // MARK: Search and links
@@ -190,6 +213,8 @@ extension OneDriveSimulator {
                 "link": [
                     "type": .string(type), "scope": "anonymous", "webUrl": .string(url),
                 ],
-            ], status: isNew ? 201 : 200)
+            ],
+            status: isNew ? 201 : 200
+        )
     }
 }

@@ -48,7 +48,8 @@ extension OneDriveSimulator {
     func delta(_ target: GraphTarget, _ request: SimulatorRequest) -> SimulatorAnswer {
         let text = target.argument ?? request.query("token")
         let top = min(max(request.query("$top").flatMap { Int($0) } ?? 200, 1), 5000)
-        let known = account.withTree { tree in find(target, in: tree).map { ($0.id, tree.sequence) } }
+        let known = account.withTree { tree in find(target, in: tree).map { ($0.id, tree.sequence) }
+        }
         guard let (folder, sequence) = known else {
             return failure(404, "itemNotFound", request: request)
         }
@@ -61,7 +62,11 @@ extension OneDriveSimulator {
         case let text?:
             guard let token = Token(text) else {
                 return failure(
-                    400, "invalidRequest", "Provided sync token is malformed", request: request)
+                    400,
+                    "invalidRequest",
+                    "Provided sync token is malformed",
+                    request: request
+                )
             }
             guard let some = self.page(at: token, of: folder, top: top, request) else {
                 return resync(request)
@@ -85,8 +90,13 @@ extension OneDriveSimulator {
         let code = state.withLock { $0.lostCode }
         let path = request.rawPath
         return failure(
-            410, "resyncRequired", "Resync required.", inner: code,
-            headers: [("Location", request.url(host: request.host, path: path))], request: request)
+            410,
+            "resyncRequired",
+            "Resync required.",
+            inner: code,
+            headers: [("Location", request.url(host: request.host, path: path))],
+            request: request
+        )
     }
 
     private func firstPage(of folder: String, top: Int, _ request: SimulatorRequest) -> Page {
@@ -105,7 +115,10 @@ extension OneDriveSimulator {
     }
 
     private func page(
-        at token: Token, of folder: String, top: Int, _ request: SimulatorRequest
+        at token: Token,
+        of folder: String,
+        top: Int,
+        _ request: SimulatorRequest
     ) -> Page? {
         switch token {
         case .page(let name, let start):
@@ -119,15 +132,21 @@ extension OneDriveSimulator {
 
     /// Each item is shown as it is now; one that went meanwhile is in the changes that follow.
     private func page(
-        of enumeration: Enumeration, named name: String, from start: Int, of folder: String,
-        top: Int, _ request: SimulatorRequest
+        of enumeration: Enumeration,
+        named name: String,
+        from start: Int,
+        of folder: String,
+        top: Int,
+        _ request: SimulatorRequest
     ) -> Page {
         let showsShared = request.prefers("Include-Feature=AddToOneDrive")
         let ids = enumeration.ids.dropFirst(start).prefix(top)
         let end = start + ids.count
         var page = Page()
         page.entries = account.withTree { tree in
-            entries([folder] + ids, in: tree, request).filter { showsShared || $0["remoteItem"] == nil }
+            entries([folder] + ids, in: tree, request).filter {
+                showsShared || $0["remoteItem"] == nil
+            }
         }
         if end < enumeration.ids.count {
             page.next = Token.page(of: name, from: end).text
@@ -138,7 +157,10 @@ extension OneDriveSimulator {
     }
 
     private func changes(
-        after sequence: Int, in folder: String, top: Int, _ request: SimulatorRequest
+        after sequence: Int,
+        in folder: String,
+        top: Int,
+        _ request: SimulatorRequest
     ) -> Page {
         let showsAncestors = !request.prefers("deltaExcludeParent")
         let showsShared = request.prefers("Include-Feature=AddToOneDrive")
@@ -176,7 +198,9 @@ extension OneDriveSimulator {
     }
 
     private func entries(
-        _ ids: [String], in tree: SimulatedTree, _ request: SimulatorRequest
+        _ ids: [String],
+        in tree: SimulatedTree,
+        _ request: SimulatorRequest
     ) -> [JSON] {
         ids.compactMap { id in
             guard let item = tree.item(id), !tree.isTrashed(id) else { return nil }
@@ -187,7 +211,10 @@ extension OneDriveSimulator {
     /// What the feed tells of one changed item: its present state, or that it is gone, and then
     /// everything below it, too.
     private func told(
-        _ id: String, in folder: String, of tree: SimulatedTree, _ request: SimulatorRequest
+        _ id: String,
+        in folder: String,
+        of tree: SimulatedTree,
+        _ request: SimulatorRequest
     ) -> [JSON] {
         guard let item = tree.item(id) else {
             return [Self.tombstone(id, parent: nil, isFolder: false)]

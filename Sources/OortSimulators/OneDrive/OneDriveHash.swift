@@ -3,7 +3,9 @@ import OortModel
 
 extension OneDriveSimulator {
     /// QuickXorHash by its definition: byte i at bit 11·i of a ring of 160 bits, the length XORed
-    /// into the last 8 of 20 bytes. Written apart from Oort's own, so that the one checks the other.
+    /// into the last 8 of 20 bytes.
+    ///
+    /// Written apart from Oort's own, so that the one checks the other.
     static func quickXor(_ content: SimulatedContent) -> String {
         content.digest("quickXor") { content in
             // Byte i and byte i + 160 land on the same bits.

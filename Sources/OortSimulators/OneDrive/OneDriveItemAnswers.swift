@@ -56,7 +56,9 @@ extension OneDriveSimulator {
 
     /// What an item looks like; the change feed leaves out some fields.
     func json(
-        _ item: SimulatedItem, in tree: SimulatedTree, request: SimulatorRequest,
+        _ item: SimulatedItem,
+        in tree: SimulatedTree,
+        request: SimulatorRequest,
         isFeed: Bool = false
     ) -> JSON {
         let tags = Self.tags(item)
@@ -104,7 +106,9 @@ extension OneDriveSimulator {
     }
 
     private func addFile(
-        _ fields: inout [String: JSON], _ item: SimulatedItem, request: SimulatorRequest,
+        _ fields: inout [String: JSON],
+        _ item: SimulatedItem,
+        request: SimulatorRequest,
         isFeed: Bool
     ) {
         let type = item.mimeType ?? Self.mimeType(of: item.name)
@@ -130,7 +134,8 @@ extension OneDriveSimulator {
             fields["id"] = .string(parentID)
             let parts = tree.path(of: parentID) ?? []
             fields["path"] = .string(
-                "/drives/\(drive)/root:" + parts.map { "/" + $0 }.joined())
+                "/drives/\(drive)/root:" + parts.map { "/" + $0 }.joined()
+            )
             fields["name"] = JSON(tree.item(parentID)?.name)
         }
         return .object(fields)
@@ -172,7 +177,8 @@ extension OneDriveSimulator {
             case .object(let fields) = json
         else { return json }
         let wanted = Set(
-            list.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) })
+            list.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+        )
         return .object(fields.filter { wanted.contains($0.key) || $0.key.hasPrefix("@odata") })
     }
 
@@ -248,7 +254,9 @@ extension OneDriveSimulator {
             let all = sorted(
                 tree.children(of: folder.id).filter { item in
                     if case .shortcut = item.kind { showsShared } else { true }
-                }, by: request.query("$orderby"))
+                },
+                by: request.query("$orderby")
+            )
             let items = all.dropFirst(start).prefix(top).map { item in
                 var json = json(item, in: tree, request: request)
                 if request.query("$expand") == "thumbnails" {
@@ -265,7 +273,8 @@ extension OneDriveSimulator {
         ]
         if start + page.items.count < page.count {
             answer["@odata.nextLink"] = .string(
-                link(request, with: ["$skiptoken": String(start + page.items.count)]))
+                link(request, with: ["$skiptoken": String(start + page.items.count)])
+            )
         }
         return .json(.object(answer))
     }

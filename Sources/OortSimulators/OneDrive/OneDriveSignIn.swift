@@ -1,19 +1,25 @@
 import Foundation
 
 extension OneDriveSimulator {
-    /// Microsoft's OAuth endpoints. Each refresh gives a new refresh token, too; the old one stays
-    /// good for a while.
+    /// Microsoft's OAuth endpoints.
+    ///
+    /// Each refresh gives a new refresh token, too; the old one stays good for a while.
     func signIn(_ request: SimulatorRequest) -> SimulatorAnswer {
         switch request.parts.last {
         case "authorize":
             let scopes = request.query("scope") ?? ""
             return SimulatedOAuth.authorize(
-                request, tokens: account.tokens, isOffline: scopes.contains("offline_access"))
+                request,
+                tokens: account.tokens,
+                isOffline: scopes.contains("offline_access")
+            )
         case "devicecode":
             guard
                 let answer = SimulatedOAuth.deviceCode(
-                    request, tokens: account.tokens,
-                    verificationURI: "https://www.microsoft.com/link")
+                    request,
+                    tokens: account.tokens,
+                    verificationURI: "https://www.microsoft.com/link"
+                )
             else { return Self.refused("invalid_request", 900_144) }
             return .json(answer)
         case "token": return token(request)
@@ -36,7 +42,9 @@ extension OneDriveSimulator {
             return .json(.object(answer))
         case .failure(let refused):
             return Self.refused(
-                refused.reason.rawValue, refused.reason == .invalidGrant ? 70_008 : 900_144)
+                refused.reason.rawValue,
+                refused.reason == .invalidGrant ? 70_008 : 900_144
+            )
         }
     }
 
@@ -46,6 +54,8 @@ extension OneDriveSimulator {
                 "error": .string(error),
                 "error_description": .string("AADSTS\(code): \(error)"),
                 "error_codes": [.integer(code)],
-            ], status: 400)
+            ],
+            status: 400
+        )
     }
 }

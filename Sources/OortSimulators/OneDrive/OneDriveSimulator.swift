@@ -77,15 +77,18 @@ public final class OneDriveSimulator: SimulatedService {
     /// An empty account.
     public convenience init(totalBytes: Int64? = 1 << 40, seed: UInt64 = 1) {
         self.init(
-            account: SimulatedAccount(tree: Self.makeTree(seed: seed), totalBytes: totalBytes))
+            account: SimulatedAccount(tree: Self.makeTree(seed: seed), totalBytes: totalBytes)
+        )
     }
 
     /// A tree with the roots of both drives and nothing in them.
     public static func makeTree(seed: UInt64) -> SimulatedTree {
         let rules = SimulatedTreeRules(
-            comparison: .caseInsensitive, keepsPathLog: false,
+            comparison: .caseInsensitive,
+            keepsPathLog: false,
             makeID: { _, random in "\(accountNumber)!s\(random.hex(32))" },
-            makeRevisionID: { $0.hex(16) })
+            makeRevisionID: { $0.hex(16) }
+        )
         var tree = SimulatedTree(rules: rules, rootID: rootID, rootName: "root", seed: seed)
         tree.addRoot(id: otherRootID, name: "root")
         return tree
@@ -167,8 +170,12 @@ public final class OneDriveSimulator: SimulatedService {
             return failure(401, "InvalidAuthenticationToken", request: request)
         }
         guard let target = GraphTarget(request) else {
-            return failure(400, "BadRequest", "Resource not found for the segment of \(request.path).",
-                request: request)
+            return failure(
+                400,
+                "BadRequest",
+                "Resource not found for the segment of \(request.path).",
+                request: request
+            )
         }
         switch target.resource {
         case .batch: return await batch(request)
@@ -208,25 +215,37 @@ public final class OneDriveSimulator: SimulatedService {
         case (_, "children"), (_, "content"), (_, "delta"), (_, "copy"):
             return failure(405, "Request_BadRequest", request: request)
         default:
-            return failure(400, "BadRequest", "Resource not found for the segment of \(request.path).",
-                request: request)
+            return failure(
+                400,
+                "BadRequest",
+                "Resource not found for the segment of \(request.path).",
+                request: request
+            )
         }
     }
 
     // MARK: Trouble
 
     public func answer(
-        to request: SimulatorRequest, for trouble: SimulatedTrouble
+        to request: SimulatorRequest,
+        for trouble: SimulatedTrouble
     ) -> SimulatorAnswer {
         switch trouble {
         case .rateLimited(let status, let after):
             return failure(
-                status, status == 503 ? "serviceNotAvailable" : "activityLimitReached",
-                headers: after.map { [("Retry-After", String($0))] } ?? [], request: request)
+                status,
+                status == 503 ? "serviceNotAvailable" : "activityLimitReached",
+                headers: after.map { [("Retry-After", String($0))] } ?? [],
+                request: request
+            )
         case .serverError(410, _):
-            return failure(410, "resyncRequired", inner: "resyncChangesApplyDifferences",
+            return failure(
+                410,
+                "resyncRequired",
+                inner: "resyncChangesApplyDifferences",
                 headers: [("Location", request.url(host: Hosts.graph, path: request.rawPath))],
-                request: request)
+                request: request
+            )
         case .serverError(let status, let after):
             let code =
                 switch status {
@@ -243,19 +262,29 @@ public final class OneDriveSimulator: SimulatedService {
                 default: "generalException"
                 }
             return failure(
-                status, code, headers: after.map { [("Retry-After", String($0))] } ?? [],
-                request: request)
+                status,
+                code,
+                headers: after.map { [("Retry-After", String($0))] } ?? [],
+                request: request
+            )
         case .expiredToken:
             return failure(
-                401, "InvalidAuthenticationToken", "Lifetime validation failed, the token is expired.",
-                request: request)
+                401,
+                "InvalidAuthenticationToken",
+                "Lifetime validation failed, the token is expired.",
+                request: request
+            )
         }
     }
 
     /// An error in the service's form; the content hosts leave the request ids out.
     func failure(
-        _ status: Int, _ code: String, _ message: String? = nil, inner: String? = nil,
-        headers: [(name: String, value: String)] = [], request: SimulatorRequest
+        _ status: Int,
+        _ code: String,
+        _ message: String? = nil,
+        inner: String? = nil,
+        headers: [(name: String, value: String)] = [],
+        request: SimulatorRequest
     ) -> SimulatorAnswer {
         var innerError: [String: JSON] = [:]
         if let inner { innerError["code"] = .string(inner) }

@@ -33,18 +33,29 @@ extension OneDriveSimulator {
         let body = request.json
         let fields = body?["item"]
         if let size = fields?["fileSize"]?.integer, !account.hasRoom(for: size) {
-            return failure(507, "quotaLimitReached", "Insufficient Space Available", request: request)
+            return failure(
+                507,
+                "quotaLimitReached",
+                "Insufficient Space Available",
+                request: request
+            )
         }
         let conflict = conflict(request, fields) ?? .replace
         let session: Session
         do throws(Refused) {
             session = try account.withTree { (tree) throws(Refused) -> Session in
                 var session = Session(
-                    item: nil, parent: "", name: "", isByName: !target.isByID, conflict: conflict,
+                    item: nil,
+                    parent: "",
+                    name: "",
+                    isByName: !target.isByID,
+                    conflict: conflict,
                     tag: request.header("If-Match"),
                     modified: Self.time(fields, "lastModifiedDateTime"),
                     created: Self.time(fields, "createdDateTime"),
-                    waitsForCommit: body?["deferCommit"]?.bool ?? false, number: 0)
+                    waitsForCommit: body?["deferCommit"]?.bool ?? false,
+                    number: 0
+                )
                 if let item = find(target, in: tree) {
                     guard item.kind == .file else { throw .taken }
                     try check(session.tag, of: item)
@@ -92,7 +103,12 @@ extension OneDriveSimulator {
     func uploadPart(_ request: SimulatorRequest) -> SimulatorAnswer {
         let key = request.query("tempauth") ?? ""
         guard let session = state.withLock({ $0.sessions[key] }) else {
-            return failure(404, "itemNotFound", "The upload session was not found", request: request)
+            return failure(
+                404,
+                "itemNotFound",
+                "The upload session was not found",
+                request: request
+            )
         }
         switch request.method {
         case "GET": return .json(Self.progress(session))
@@ -161,18 +177,29 @@ extension OneDriveSimulator {
     }
 
     private func commit(
-        _ session: Session, key: String, _ request: SimulatorRequest
+        _ session: Session,
+        key: String,
+        _ request: SimulatorRequest
     ) -> SimulatorAnswer {
         guard !session.isCrooked else {
             state.withLock { $0.sessions[key] = nil }
             return failure(
-                400, "invalidRequest", "Fragments were not multiples of 320 KiB", request: request)
+                400,
+                "invalidRequest",
+                "Fragments were not multiples of 320 KiB",
+                request: request
+            )
         }
         guard session.received == session.total else {
             return failure(400, "invalidRequest", "uploadSessionIncomplete", request: request)
         }
         guard account.hasRoom(for: session.received) else {
-            return failure(507, "quotaLimitReached", "Insufficient Space Available", request: request)
+            return failure(
+                507,
+                "quotaLimitReached",
+                "Insufficient Space Available",
+                request: request
+            )
         }
         var isNew = false
         let answer = changing(request) { (tree) throws(Refused) in
@@ -184,11 +211,15 @@ extension OneDriveSimulator {
         guard answer.status == 200 else { return answer }
         state.withLock { $0.sessions[key] = nil }
         return SimulatorAnswer(
-            status: isNew ? 201 : 200, headers: answer.headers, body: contentHostForm(answer.body))
+            status: isNew ? 201 : 200,
+            headers: answer.headers,
+            body: contentHostForm(answer.body)
+        )
     }
 
     private func finish(
-        _ session: Session, in tree: inout SimulatedTree
+        _ session: Session,
+        in tree: inout SimulatedTree
     ) throws(Refused) -> SimulatedItem {
         let content = SimulatedContent(joining: session.parts)
         var session = session
@@ -213,14 +244,20 @@ extension OneDriveSimulator {
         }
         if let target {
             let written = tree.write(
-                content, to: target.id, modifiedTime: session.modified ?? tree.now())
+                content,
+                to: target.id,
+                modifiedTime: session.modified ?? tree.now()
+            )
             return written ?? target
         }
         guard tree.item(session.parent) != nil, !tree.isTrashed(session.parent) else {
             throw .notFound
         }
         return tree.create(
-            session.name, in: session.parent, content: content, modifiedTime: session.modified,
+            session.name,
+            in: session.parent,
+            content: content,
+            modifiedTime: session.modified,
             id: newID(in: session.parent, &tree)
         ) { item in
             if let created = session.created { item.createdTime = created }

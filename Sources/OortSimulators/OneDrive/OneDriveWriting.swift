@@ -18,7 +18,10 @@ extension OneDriveSimulator {
         static let notFound = Refused(404, "itemNotFound", "The resource could not be found.")
         static let taken = Refused(409, "nameAlreadyExists", "Name already exists")
         static let stale = Refused(
-            412, "resourceModified", "ETag does not match current item's value")
+            412,
+            "resourceModified",
+            "ETag does not match current item's value"
+        )
         static let full = Refused(507, "quotaLimitReached", "Insufficient Space Available")
     }
 
@@ -28,7 +31,8 @@ extension OneDriveSimulator {
 
     /// Runs a change and answers with the item, or with why not.
     func changing(
-        _ request: SimulatorRequest, status: Int = 200,
+        _ request: SimulatorRequest,
+        status: Int = 200,
         _ body: (inout SimulatedTree) throws(Refused) -> SimulatedItem
     ) -> SimulatorAnswer {
         do throws(Refused) {
@@ -36,7 +40,9 @@ extension OneDriveSimulator {
                 try account.withTree { (tree) throws(Refused) -> JSON in
                     let item = try body(&tree)
                     return selected(json(item, in: tree, request: request), request)
-                }, status: status)
+                },
+                status: status
+            )
         } catch {
             return failure(error.status, error.code, error.message, request: request)
         }
@@ -66,7 +72,9 @@ extension OneDriveSimulator {
             name.isEmpty || name == "." || name == ".." || name.hasPrefix(" ")
             || name.hasSuffix(" ") || name.hasSuffix(".") || name.hasPrefix("~$") || isDevice
             || lower.contains("_vti_")
-            || name.unicodeScalars.contains { $0.value < 32 || "\"*:<>?/\\|".unicodeScalars.contains($0) }
+            || name.unicodeScalars.contains {
+                $0.value < 32 || "\"*:<>?/\\|".unicodeScalars.contains($0)
+            }
             || (lower == "forms" && tree.item(parent)?.parentID == nil)
         if isRefused {
             throw Refused(400, "invalidRequest", "The provided name cannot contain this.")
@@ -115,7 +123,9 @@ extension OneDriveSimulator {
                 }
             }
             return tree.create(
-                name, in: parent.id, kind: .folder,
+                name,
+                in: parent.id,
+                kind: .folder,
                 modifiedTime: Self.time(body, "lastModifiedDateTime"),
                 id: newID(in: parent.id, &tree)
             ) { item in
@@ -126,7 +136,8 @@ extension OneDriveSimulator {
 
     func conflict(_ request: SimulatorRequest, _ body: JSON?) -> Conflict? {
         let name = "@microsoft.graph.conflictBehavior"
-        return (request.query(name) ?? body?[name]?.text
+        return
+            (request.query(name) ?? body?[name]?.text
             ?? body?["@name.conflictBehavior"]?.text).flatMap { Conflict(rawValue: $0) }
     }
 
@@ -137,7 +148,12 @@ extension OneDriveSimulator {
             return failure(413, "maxFileSizeExceeded", request: request)
         }
         guard account.hasRoom(for: Int64(request.bytes.count)) else {
-            return failure(507, "quotaLimitReached", "Insufficient Space Available", request: request)
+            return failure(
+                507,
+                "quotaLimitReached",
+                "Insufficient Space Available",
+                request: request
+            )
         }
         let content = SimulatedContent(request.bytes)
         let conflict = conflict(request, nil) ?? .replace
@@ -152,8 +168,11 @@ extension OneDriveSimulator {
                     guard let parent = item.parentID, !target.isByID else { break }
                     isNew = true
                     return tree.create(
-                        Self.freeName(item.name, in: parent, of: tree), in: parent,
-                        content: content, id: newID(in: parent, &tree))
+                        Self.freeName(item.name, in: parent, of: tree),
+                        in: parent,
+                        content: content,
+                        id: newID(in: parent, &tree)
+                    )
                 case .replace: break
                 }
                 guard item.kind == .file else {
@@ -167,7 +186,11 @@ extension OneDriveSimulator {
             try check(name, in: parent, of: tree)
             isNew = true
             return tree.create(
-                name, in: parent, content: content, id: newID(in: parent, &tree))
+                name,
+                in: parent,
+                content: content,
+                id: newID(in: parent, &tree)
+            )
         }
         guard isNew, answer.status == 200 else { return answer }
         return SimulatorAnswer(status: 201, headers: answer.headers, body: answer.body)
@@ -216,7 +239,9 @@ extension OneDriveSimulator {
 
     /// Moves and renames as the body says; whether anything moved.
     private func move(
-        _ item: SimulatedItem, _ body: JSON, _ request: SimulatorRequest,
+        _ item: SimulatedItem,
+        _ body: JSON,
+        _ request: SimulatorRequest,
         in tree: inout SimulatedTree
     ) throws(Refused) -> Bool {
         var name = body["name"]?.text ?? item.name
@@ -257,7 +282,9 @@ extension OneDriveSimulator {
     }
 
     func delete(
-        _ target: GraphTarget, _ request: SimulatorRequest, forGood: Bool
+        _ target: GraphTarget,
+        _ request: SimulatorRequest,
+        forGood: Bool
     ) -> SimulatorAnswer {
         do throws(Refused) {
             try account.withTree { (tree) throws(Refused) in
@@ -309,7 +336,8 @@ extension OneDriveSimulator {
         do throws(Refused) {
             job.answer = try account.withTree { (tree) throws(Refused) -> JSON in
                 guard let item = find(target, in: tree) else { throw .notFound }
-                let parent = body?["parentReference"]?["id"]?.text.map(Self.plainID)
+                let parent =
+                    body?["parentReference"]?["id"]?.text.map(Self.plainID)
                     ?? item.parentID
                 guard let parent, tree.item(parent)?.isFolder == true, !tree.isTrashed(parent)
                 else { throw .notFound }
@@ -342,15 +370,24 @@ extension OneDriveSimulator {
         }
         let path = "/_api/v2.0/monitor/4A3407B5-88FC-4504-8B21-\(number)?tempauth=v1e.\(number)"
         return SimulatorAnswer(
-            status: 202, headers: [("Location", request.url(host: Hosts.content, path: path))])
+            status: 202,
+            headers: [("Location", request.url(host: Hosts.content, path: path))]
+        )
     }
 
     private func duplicate(
-        _ item: SimulatedItem, as name: String, in parent: String, _ tree: inout SimulatedTree
+        _ item: SimulatedItem,
+        as name: String,
+        in parent: String,
+        _ tree: inout SimulatedTree
     ) -> String {
         let copy = tree.create(
-            name, in: parent, kind: item.kind, content: item.head?.content,
-            id: newID(in: parent, &tree))
+            name,
+            in: parent,
+            kind: item.kind,
+            content: item.head?.content,
+            id: newID(in: parent, &tree)
+        )
         if item.isFolder {
             for child in tree.children(of: item.id) {
                 _ = duplicate(child, as: child.name, in: copy.id, &tree)

@@ -33,14 +33,17 @@ public struct SampleAccount: Sendable {
     public func fill(_ tree: inout SimulatedTree) {
         let root = tree.rootID
         file(
-            "Welcome.txt", in: root, &tree,
+            "Welcome.txt",
+            in: root,
+            &tree,
             """
             Welcome to a simulated cloud.
 
             Everything here behaves as at the real service, but nothing leaves this machine.
             Change, move and delete what you like.
 
-            """)
+            """
+        )
         documents(&tree)
         photos(&tree)
         project(&tree)
@@ -50,29 +53,45 @@ public struct SampleAccount: Sendable {
     private func documents(_ tree: inout SimulatedTree) {
         let documents = folder("Documents", in: tree.rootID, &tree)
         file(
-            "Shopping list.txt", in: documents, &tree,
-            "bread\nbutter\napples\ntea\n")
+            "Shopping list.txt",
+            in: documents,
+            &tree,
+            "bread\nbutter\napples\ntea\n"
+        )
         file(
-            "Budget 2026.csv", in: documents, &tree,
-            "month,rent,food,travel\nJanuary,900,310,40\nFebruary,900,295,0\nMarch,900,330,120\n")
+            "Budget 2026.csv",
+            in: documents,
+            &tree,
+            "month,rent,food,travel\nJanuary,900,310,40\nFebruary,900,295,0\nMarch,900,330,120\n"
+        )
         let notes = folder("Notes", in: documents, &tree)
         for (index, title) in ["Birds of the harbour", "Bread without kneading", "Rain gauge"]
             .enumerated()
         {
             file(
-                "\(title).md", in: notes, &tree,
-                "# \(title)\n\nNote \(index + 1). See also the other notes in this folder.\n")
+                "\(title).md",
+                in: notes,
+                &tree,
+                "# \(title)\n\nNote \(index + 1). See also the other notes in this folder.\n"
+            )
         }
         for (title, type, text) in [
-            ("Travel plan", SimulatedItem.NativeDocument.document, "Day 1: arrive.\nDay 2: walk.\n"),
+            (
+                "Travel plan", SimulatedItem.NativeDocument.document,
+                "Day 1: arrive.\nDay 2: walk.\n"
+            ),
             ("Household", .spreadsheet, "item,price\nlamp,30\nchair,55\n"),
             ("Club evening", .presentation, "Welcome\nThe year in pictures\nThank you\n"),
             ("Workshop notebook", .notebook, ""),
         ] {
             guard let name = nativeName(title, type) else { continue }
             tree.create(
-                name, in: documents, kind: .nativeDocument(type),
-                content: SimulatedContent(text), modifiedTime: time(200))
+                name,
+                in: documents,
+                kind: .nativeDocument(type),
+                content: SimulatedContent(text),
+                modifiedTime: time(200)
+            )
         }
         if allowsDuplicates {
             file("Invoice.txt", in: documents, &tree, "The first invoice.\n")
@@ -81,8 +100,11 @@ public struct SampleAccount: Sendable {
         if allowsSlashes { file("Income/expenses.txt", in: documents, &tree, "in 10, out 9\n") }
         if allowsShortcuts, let target = tree.item(at: ["Documents", "Notes"]) {
             tree.create(
-                "Notes (shortcut)", in: tree.rootID, kind: .shortcut(target: target.id),
-                modifiedTime: time(201))
+                "Notes (shortcut)",
+                in: tree.rootID,
+                kind: .shortcut(target: target.id),
+                modifiedTime: time(201)
+            )
         }
     }
 
@@ -93,17 +115,28 @@ public struct SampleAccount: Sendable {
             let picture = SamplePicture(width: 320, height: 240, seed: UInt64(number))
             let day = number < 10 ? "0\(number)" : "\(number)"
             content(
-                "IMG_00\(day).jpg", in: album, &tree, SimulatedContent(picture.jpeg),
-                type: "image/jpeg")
+                "IMG_00\(day).jpg",
+                in: album,
+                &tree,
+                SimulatedContent(picture.jpeg),
+                type: "image/jpeg"
+            )
         }
         content(
-            "map.png", in: album, &tree,
+            "map.png",
+            in: album,
+            &tree,
             SimulatedContent(SamplePicture(width: 160, height: 120, seed: 99).png),
-            type: "image/png")
+            type: "image/png"
+        )
         let videos = folder("Videos", in: tree.rootID, &tree)
         content(
-            "Northern lights.mov", in: videos, &tree,
-            SimulatedContent(seed: 300, size: largeFileSize), type: "video/quicktime")
+            "Northern lights.mov",
+            in: videos,
+            &tree,
+            SimulatedContent(seed: 300, size: largeFileSize),
+            type: "video/quicktime"
+        )
     }
 
     private func project(_ tree: inout SimulatedTree) {
@@ -115,11 +148,17 @@ public struct SampleAccount: Sendable {
         let source = folder("src", in: project, &tree)
         file("lamp.h", in: source, &tree, "void lamp_on(void);\n")
         file(
-            "lamp.c", in: source, &tree,
-            "#include <stdio.h>\n#include \"lamp.h\"\nvoid lamp_on(void) { puts(\"on\"); }\n")
+            "lamp.c",
+            in: source,
+            &tree,
+            "#include <stdio.h>\n#include \"lamp.h\"\nvoid lamp_on(void) { puts(\"on\"); }\n"
+        )
         file(
-            "main.c", in: source, &tree,
-            "#include \"lamp.h\"\nint main(void) { lamp_on(); return 0; }\n")
+            "main.c",
+            in: source,
+            &tree,
+            "#include \"lamp.h\"\nint main(void) { lamp_on(); return 0; }\n"
+        )
         file("empty.txt", in: folder("tests", in: project, &tree), &tree, "")
     }
 
@@ -149,13 +188,18 @@ public struct SampleAccount: Sendable {
     static let longName = "ab" + String(repeating: "語", count: 83) + ".txt"
 
     private func folder(
-        _ name: String, in parent: String, _ tree: inout SimulatedTree
+        _ name: String,
+        in parent: String,
+        _ tree: inout SimulatedTree
     ) -> String {
         tree.create(name, in: parent, kind: .folder, modifiedTime: time(0)).id
     }
 
     private func file(
-        _ name: String, in parent: String, _ tree: inout SimulatedTree, _ text: String
+        _ name: String,
+        in parent: String,
+        _ tree: inout SimulatedTree,
+        _ text: String
     ) {
         content(name, in: parent, &tree, SimulatedContent(text), type: nil)
     }

@@ -45,7 +45,8 @@ public struct SamplePicture: Sendable {
         segment(
             0xC0,
             [8, UInt8(height >> 8), UInt8(height & 255), UInt8(width >> 8), UInt8(width & 255), 3]
-                + [1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0])
+                + [1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0]
+        )
         // DC: twelve codes of four bits, the code being the category. AC: only "end of block".
         segment(0xC4, [0x00, 0, 0, 0, 12] + [UInt8](repeating: 0, count: 12) + Array(0..<12))
         segment(0xC4, [0x10, 1] + [UInt8](repeating: 0, count: 15) + [0])
@@ -111,7 +112,8 @@ public struct SamplePicture: Sendable {
         }
         chunk(
             "IHDR",
-            Self.bigEndian(UInt32(width)) + Self.bigEndian(UInt32(height)) + [8, 2, 0, 0, 0])
+            Self.bigEndian(UInt32(width)) + Self.bigEndian(UInt32(height)) + [8, 2, 0, 0, 0]
+        )
         chunk("IDAT", Self.stored(raw))
         chunk("IEND", [])
         return out

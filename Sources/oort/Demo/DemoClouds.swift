@@ -14,7 +14,8 @@ struct DemoClouds: Sendable {
         } catch {
             throw Failure(
                 "The simulated clouds cannot be started: \(error)",
-                advice: "They need three free ports of 127.0.0.1.")
+                advice: "They need three free ports of 127.0.0.1."
+            )
         }
     }
 
@@ -39,15 +40,20 @@ struct DemoClouds: Sendable {
     func register(in surroundings: Surroundings) async throws(Failure) {
         // Not the desktop's keyring: the demo leaves nothing behind.
         let accounts = try Accounts(
-            surroundings, store: FileTokenStore(directory: surroundings.folders.tokensFolder))
+            surroundings,
+            store: FileTokenStore(directory: surroundings.folders.tokensFolder)
+        )
         for running in simulators {
             guard let service = Services.named(running.name) else { continue }
             let tokens = Tokens(
                 accessToken: Secret(running.tokens.access),
-                refreshToken: running.tokens.refresh.map { Secret($0) })
+                refreshToken: running.tokens.refresh.map { Secret($0) }
+            )
             _ = try await accounts.add(
-                Credentials(client: OAuthClient(id: "demo"), tokens: tokens), service: service,
-                name: service.name)
+                Credentials(client: OAuthClient(id: "demo"), tokens: tokens),
+                service: service,
+                name: service.name
+            )
         }
         await accounts.shutdown()
     }

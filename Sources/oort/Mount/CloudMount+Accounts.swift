@@ -17,7 +17,8 @@ extension CloudMount {
             } else {
                 logger.warning(
                     "a signed-out account has changes that its cloud does not have; they are kept",
-                    metadata: ["account": "\(account.name)"])
+                    metadata: ["account": "\(account.name)"]
+                )
             }
         }
         for account in registered { try await connect(account) }
@@ -39,7 +40,8 @@ extension CloudMount {
             throw Failure(
                 "\"\(name)\" has \(pending) changes that the cloud does not have yet.",
                 advice: "Let them go out first (oort sync), or copy them elsewhere; "
-                    + "oort status lists them.")
+                    + "oort status lists them."
+            )
         }
         accounts.withLock { $0[name] = nil }
         await mounted?.stop()
@@ -54,22 +56,32 @@ extension CloudMount {
                 "The account \"\(registered.name)\" is of the service \"\(registered.service)\", "
                     + "which this Oort does not know.",
                 advice: "Install a newer Oort, or sign it out: oort logout "
-                    + Shell.quoted(registered.name))
+                    + Shell.quoted(registered.name)
+            )
         }
         var logger = logger
         logger[metadataKey: "account"] = "\(registered.name)"
         let connection = AccountConnection(
-            account: registered.name, service: service, settings: options.settings, store: tokens,
-            wire: wire, logger: logger)
+            account: registered.name,
+            service: service,
+            settings: options.settings,
+            store: tokens,
+            wire: wire,
+            logger: logger
+        )
         let traits = connection.provider.traits
         let account: Account
         do {
             account = try catalog.registerAccount(
-                name: registered.name, service: service.name, names: traits.names)
+                name: registered.name,
+                service: service.name,
+                names: traits.names
+            )
         } catch {
             throw Failure(
                 "The account \"\(registered.name)\" cannot be mounted: \(error)",
-                advice: "Sign it out and in again under another name.")
+                advice: "Sign it out and in again under another name."
+            )
         }
         catalog.setExportPreference(options.settings.documentFormats.preference, of: account.id)
         var settings = SyncSettings()
@@ -77,15 +89,27 @@ extension CloudMount {
         settings.pollInterval = options.settings.pollInterval?.duration
         settings.isReadOnly = options.isReadOnly
         let engine = SyncEngine(
-            account: account.id, provider: connection.provider, catalog: catalog, store: store,
-            settings: settings, logger: logger)
+            account: account.id,
+            provider: connection.provider,
+            catalog: catalog,
+            store: store,
+            settings: settings,
+            logger: logger
+        )
         store.setFetcher(
             ProviderContentFetcher(
-                account: account.id, provider: connection.provider, catalog: catalog),
-            for: account.id)
+                account: account.id,
+                provider: connection.provider,
+                catalog: catalog
+            ),
+            for: account.id
+        )
         files.connect(account.id, traits: traits, lister: EngineLister(engine: engine))
         let mounted = MountedAccount(
-            name: registered.name, service: service.name, engine: engine)
+            name: registered.name,
+            service: service.name,
+            engine: engine
+        )
         accounts.withLock { $0[registered.name] = mounted }
     }
 

@@ -11,10 +11,15 @@ extension CloudMount {
         let mounted = accounts.withLock { $0 }
         var report = StatusReport(
             mount: MountStatus(
-                mountPoint: mountPoint, process: getpid(), since: since,
-                version: OortVersion.current, cachedBytes: usage.cached,
-                cacheLimit: options.settings.cacheSize.bytes),
-            accounts: [])
+                mountPoint: mountPoint,
+                process: getpid(),
+                since: since,
+                version: OortVersion.current,
+                cachedBytes: usage.cached,
+                cacheLimit: options.settings.cacheSize.bytes
+            ),
+            accounts: []
+        )
         for account in mounted.values.sorted(by: { $0.name < $1.name }) {
             report.accounts.append(await status(of: account))
         }
@@ -72,19 +77,30 @@ extension CloudMount {
         let now = Date()
         let pending = status.pending.map { SyncWords.change($0, below: folder, now: now) }
         return AccountStatus(
-            name: account.name, service: account.service,
-            person: known.flatMap { $0.email ?? $0.displayName }, state: SyncWords.state(status),
+            name: account.name,
+            service: account.service,
+            person: known.flatMap { $0.email ?? $0.displayName },
+            state: SyncWords.state(status),
             trouble: SyncWords.trouble(
-                status.trouble, account: account.name, service: account.service),
-            usedBytes: status.quota?.used, totalBytes: status.quota?.total,
-            knownItems: status.knownItems, pendingCount: status.pendingCount,
+                status.trouble,
+                account: account.name,
+                service: account.service
+            ),
+            usedBytes: status.quota?.used,
+            totalBytes: status.quota?.total,
+            knownItems: status.knownItems,
+            pendingCount: status.pendingCount,
             pending: Self.ordered(pending),
             transfers: status.transfers.map { transfer in
                 Transfer(
-                    path: path(of: transfer.inode) ?? folder, isUpload: true,
-                    doneBytes: transfer.sent, totalBytes: transfer.size)
+                    path: path(of: transfer.inode) ?? folder,
+                    isUpload: true,
+                    doneBytes: transfer.sent,
+                    totalBytes: transfer.size
+                )
             },
-            conflicts: status.conflicts.map { ([folder] + $0.path).joined(separator: "/") })
+            conflicts: status.conflicts.map { ([folder] + $0.path).joined(separator: "/") }
+        )
     }
 
     /// Sends and waits until nothing is pending or nothing can move.
@@ -94,7 +110,9 @@ extension CloudMount {
                 group.addTask {
                     // For ever is until this group is cancelled.
                     _ = await target.account.engine.sync(
-                        target.inode, timeout: .seconds(1_000_000_000))
+                        target.inode,
+                        timeout: .seconds(1_000_000_000)
+                    )
                 }
             }
             // Looking costs what is pending: often for little, seldom for much.
@@ -128,8 +146,10 @@ extension CloudMount {
                     change.error =
                         change.error
                         ?? SyncWords.trouble(
-                            trouble, account: target.account.name,
-                            service: target.account.service)
+                            trouble,
+                            account: target.account.name,
+                            service: target.account.service
+                        )
                 } else {
                     isStuck = false
                 }
@@ -139,7 +159,10 @@ extension CloudMount {
         let state: SyncProgress.State =
             changes.isEmpty ? .done : isStuck ? .stuck : .waiting
         return SyncProgress(
-            state: state, pendingCount: changes.count, pending: Array(Self.ordered(changes).prefix(100)))
+            state: state,
+            pendingCount: changes.count,
+            pending: Array(Self.ordered(changes).prefix(100))
+        )
     }
 
     /// An account, and what of it is meant; the whole of it for nil.
@@ -156,14 +179,16 @@ extension CloudMount {
         guard path.hasPrefix(mountPoint + "/") else {
             throw Failure(
                 "\(path) does not lie in the mount \(mountPoint).",
-                advice: "Name a file or folder below it.")
+                advice: "Name a file or folder below it."
+            )
         }
         var names = path.dropFirst(mountPoint.count + 1).split(separator: "/").map(String.init)
         let name = names.removeFirst()
         guard let account = all[name] else {
             throw Failure(
                 "There is no account \"\(name)\" in the mount.",
-                advice: "`oort accounts` lists them.")
+                advice: "`oort accounts` lists them."
+            )
         }
         guard !names.isEmpty else { return [Target(account: account, inode: nil)] }
         do throws(CatalogError) {

@@ -33,7 +33,8 @@ final class CloudMount: MountedClouds {
     ///
     /// - Throws: `Failure` in words for people; nothing is then mounted.
     static func make(
-        _ options: MountOptions, _ logger: Logger
+        _ options: MountOptions,
+        _ logger: Logger
     ) async throws(Failure) -> CloudMount {
         let catalog: Catalog
         do {
@@ -47,13 +48,24 @@ final class CloudMount: MountedClouds {
         behaviour.owner = getuid()
         behaviour.group = getgid()
         let files = CloudFileSystem(
-            catalog: catalog, store: store, settings: behaviour, logger: logger)
+            catalog: catalog,
+            store: store,
+            settings: behaviour,
+            logger: logger
+        )
         let wire = try Wire.make(options.settings)
         let tokens = await AutomaticTokenStore(directory: options.folders.tokensFolder)
         let fuse = try mount(files, options, logger)
         let mount = CloudMount(
-            options: options, logger: logger, catalog: catalog, store: store, files: files,
-            wire: wire, tokens: tokens, fuse: fuse)
+            options: options,
+            logger: logger,
+            catalog: catalog,
+            store: store,
+            files: files,
+            wire: wire,
+            tokens: tokens,
+            fuse: fuse
+        )
         do {
             try await mount.connectAll()
         } catch {
@@ -64,8 +76,14 @@ final class CloudMount: MountedClouds {
     }
 
     private init(
-        options: MountOptions, logger: Logger, catalog: Catalog, store: ContentStore,
-        files: CloudFileSystem, wire: CurlClient, tokens: any TokenStore, fuse: FileSystemMount
+        options: MountOptions,
+        logger: Logger,
+        catalog: Catalog,
+        store: ContentStore,
+        files: CloudFileSystem,
+        wire: CurlClient,
+        tokens: any TokenStore,
+        fuse: FileSystemMount
     ) {
         self.options = options
         self.logger = logger
@@ -80,7 +98,9 @@ final class CloudMount: MountedClouds {
         catalog.setListeners(
             CatalogListeners(
                 news: { notifier.hear($0) },
-                localChange: { [weak self] account in self?.heardOfLocalChange(account) }))
+                localChange: { [weak self] account in self?.heardOfLocalChange(account) }
+            )
+        )
         // What was left alone as long as it was open for writing may go out now.
         store.writers.setListener { [weak self] inode in
             guard let self, let account = try? catalog.node(inode).account else { return }
@@ -136,45 +156,62 @@ final class CloudMount: MountedClouds {
     }
 
     private static func openStore(
-        _ options: MountOptions, _ catalog: Catalog, _ logger: Logger
+        _ options: MountOptions,
+        _ catalog: Catalog,
+        _ logger: Logger
     ) async throws(Failure) -> ContentStore {
         var settings = ContentStoreSettings()
         settings.limit = options.settings.cacheSize.bytes
         do throws(ContentError) {
             let store = try ContentStore(
-                cacheFolder: options.folders.cache, stateFolder: options.folders.state,
-                catalog: catalog, settings: settings, logger: logger)
+                cacheFolder: options.folders.cache,
+                stateFolder: options.folders.state,
+                catalog: catalog,
+                settings: settings,
+                logger: logger
+            )
             let found = try await store.recover()
             if !found.damaged.isEmpty {
                 logger.error(
                     "staged contents are damaged",
-                    metadata: ["contents": "\(found.damaged)"])
+                    metadata: ["contents": "\(found.damaged)"]
+                )
             }
             return store
         } catch {
             throw Failure(
                 "The contents in \(options.folders.state) and \(options.folders.cache) cannot be "
                     + "opened: \(error)",
-                advice: "Check the disk, its free space and the permissions of the folders.")
+                advice: "Check the disk, its free space and the permissions of the folders."
+            )
         }
     }
 
     private static func mount(
-        _ files: CloudFileSystem, _ options: MountOptions, _ logger: Logger
+        _ files: CloudFileSystem,
+        _ options: MountOptions,
+        _ logger: Logger
     ) throws(Failure) -> FileSystemMount {
         var settings = FileSystemMount.Settings()
         settings.isReadOnly = options.isReadOnly
         settings.allowsOtherUsers = options.allowsOtherUsers
         do {
             return try FileSystemMount(
-                files, at: options.mountPoint.path, settings: settings, log: logger)
+                files,
+                at: options.mountPoint.path,
+                settings: settings,
+                log: logger
+            )
         } catch {
             var advice = "Check that /dev/fuse is there and that fusermount3 is installed "
             advice += "(apt-get install fuse3)."
             if options.allowsOtherUsers, getuid() != 0 {
                 advice += " --allow-other needs the line user_allow_other in /etc/fuse.conf."
             }
-            throw Failure("Mounting at \(options.mountPoint.path) failed: \(error).", advice: advice)
+            throw Failure(
+                "Mounting at \(options.mountPoint.path) failed: \(error).",
+                advice: advice
+            )
         }
     }
 }

@@ -49,7 +49,11 @@ enum SyncWords {
         case .signedOut: .trouble
         case .offline: .offline
         case nil:
-            if !status.isEnumerated { .reading } else if !status.pending.isEmpty { .syncing } else {
+            if !status.isEnumerated {
+                .reading
+            } else if !status.pending.isEmpty {
+                .syncing
+            } else {
                 .upToDate
             }
         }
@@ -89,8 +93,11 @@ enum SyncWords {
                 "waits its turn"
             }
         return PendingChange(
-            path: ([folder] + item.path).joined(separator: "/"), action: action,
-            error: item.errorKind.map { kind in error(kind, item.errorDetail ?? "") }, next: next)
+            path: ([folder] + item.path).joined(separator: "/"),
+            action: action,
+            error: item.errorKind.map { kind in error(kind, item.errorDetail ?? "") },
+            next: next
+        )
     }
 
     /// Whether an item stays pending until somebody does something.

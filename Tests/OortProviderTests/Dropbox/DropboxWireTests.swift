@@ -10,10 +10,14 @@ struct DropboxWireTests {
     func emptyHash() {
         #expect(
             DropboxContentHasher().finalize().value
-                == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+                == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        )
     }
 
-    @Test("the content hash does not depend on how the bytes arrive", arguments: [1000, 4096, 70_001])
+    @Test(
+        "the content hash does not depend on how the bytes arrive",
+        arguments: [1000, 4096, 70_001]
+    )
     func hashInPieces(_ piece: Int) {
         let bytes = (0..<(9 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         var whole = DropboxContentHasher()
@@ -50,7 +54,10 @@ struct DropboxWireTests {
             #"{"error":{".tag":"lookup_failed","lookup_failed":{".tag":"incorrect_offset","correct_offset":4}}}"#,
             .sessionLost
         ),
-        (409, #"{"error":{".tag":"path","path":{".tag":"team_folder_insufficient_space"}}}"#, .quotaExceeded),
+        (
+            409, #"{"error":{".tag":"path","path":{".tag":"team_folder_insufficient_space"}}}"#,
+            .quotaExceeded
+        ),
         (409, #"{"error":{".tag":"something_new"}}"#, .badRequest),
         (409, "<html>", .malformedAnswer),
         (401, #"{"error":{".tag":"missing_scope","required_scope":"x"}}"#, .noPermission),
@@ -68,7 +75,8 @@ struct DropboxWireTests {
     func errorKinds(_ status: Int, _ body: String, _ kind: ProviderError.Kind) {
         let response = HTTPResponse(
             head: HTTPResponseHead(status: status, headers: [], httpVersion: "1.1"),
-            body: Array(body.utf8))
+            body: Array(body.utf8)
+        )
         #expect(DropboxErrors.error(response).kind == kind)
     }
 
@@ -81,14 +89,18 @@ struct DropboxWireTests {
         ]
         for shape in shapes {
             let entry = try DropboxWire.decode(
-                DropboxWire.BatchEntry.self, from: Array(shape.utf8))
+                DropboxWire.BatchEntry.self,
+                from: Array(shape.utf8)
+            )
             #expect(Item(try entry.outcome())?.kind == .file)
         }
         let failed = try DropboxWire.decode(
             DropboxWire.BatchEntry.self,
             from: Array(
                 #"{".tag":"failure","failure":{".tag":"relocation_error","relocation_error":{".tag":"to","to":{".tag":"conflict","conflict":{".tag":"file"}}}}}"#
-                    .utf8))
+                    .utf8
+            )
+        )
         #expect(throws: ProviderError.self) { try failed.outcome() }
         #expect(failed.failure?.tags == ["relocation_error", "to", "conflict", "file"])
     }
@@ -96,7 +108,11 @@ struct DropboxWireTests {
     @Test("hostile names and paths make no item", arguments: ["a/b", "", "/"])
     func hostileNames(_ name: String) {
         let metadata = DropboxWire.Metadata(
-            tag: "file", name: name, path_display: "/" + name, id: "id:1")
+            tag: "file",
+            name: name,
+            path_display: "/" + name,
+            id: "id:1"
+        )
         #expect(Item(metadata) == nil)
     }
 }

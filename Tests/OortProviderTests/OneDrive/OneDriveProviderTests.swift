@@ -47,27 +47,40 @@ struct OneDriveProviderTests {
             let (changes, cursor) = try await world.changes(since: nil)
             let choir = try #require(
                 changes.lazy.compactMap { if case .changed(let item) = $0 { item } else { nil } }
-                    .first { $0.fileName == "Choir (Grace)" })
+                    .first { $0.fileName == "Choir (Grace)" }
+            )
             let parent = world.reference(choir)
             let file = try await world.upload(
-                Array("la".utf8), to: .create(parent: parent, name: "Notes.txt", reservedID: nil))
+                Array("la".utf8),
+                to: .create(parent: parent, name: "Notes.txt", reservedID: nil)
+            )
             #expect(file.parentID == choir.id)
             let folder = try await world.provider.createFolder(
-                NewFolder(parent: parent, name: "Scores"))
+                NewFolder(parent: parent, name: "Scores")
+            )
             #expect(folder.parentID == choir.id)
             let moved = try await world.provider.move(
                 Move(
                     item: world.reference(file, at: choir.fileName, file.fileName),
-                    oldParent: parent, parent: world.reference(folder, at: choir.fileName, "Scores"),
-                    name: "n.txt", modifiedTime: nil))
+                    oldParent: parent,
+                    parent: world.reference(folder, at: choir.fileName, "Scores"),
+                    name: "n.txt",
+                    modifiedTime: nil
+                )
+            )
             #expect(moved.parentID == folder.id)
             let news = try await world.changes(since: cursor)
             #expect(news.changes.contains(.changed(moved)) || news.changes.count >= 2)
 
             let renamed = try await world.provider.move(
                 Move(
-                    item: parent, oldParent: try await world.root, parent: try await world.root,
-                    name: "Singing", modifiedTime: nil))
+                    item: parent,
+                    oldParent: try await world.root,
+                    parent: try await world.root,
+                    name: "Singing",
+                    modifiedTime: nil
+                )
+            )
             #expect(renamed.id == choir.id && renamed.fileName == "Singing")
             try await world.provider.delete(Deletion(item: parent))
             let end = try await world.changes(since: news.cursor)
@@ -76,7 +89,8 @@ struct OneDriveProviderTests {
                 world.service.account.withTree { tree in
                     tree.item(at: ["Choir", "Programme.txt"], from: OneDriveSimulator.otherRoot)
                         != nil
-                })
+                }
+            )
         }
     }
 
@@ -86,7 +100,9 @@ struct OneDriveProviderTests {
             func edit(_ edit: SimulatorEdit) -> String? { edit.apply(to: world.service) }
             _ = edit(.write(path: ["a", "b", "c.txt"], SimulatedContent("one"), modifiedTime: nil))
             let (_, start) = try await world.changes(since: nil)
-            _ = edit(.write(path: ["a", "b", "c.txt"], SimulatedContent("two!"), modifiedTime: nil))
+            _ = edit(
+                .write(path: ["a", "b", "c.txt"], SimulatedContent("two!"), modifiedTime: nil)
+            )
             var (changes, cursor) = try await world.changes(since: start)
             #expect(changes.count == 1)
             guard case .changed(let file) = changes[0] else { return }
@@ -104,7 +120,8 @@ struct OneDriveProviderTests {
 
     @Test(
         "a delta link that is too old is a lost cursor",
-        arguments: ["resyncChangesApplyDifferences", "resyncChangesUploadDifferences"])
+        arguments: ["resyncChangesApplyDifferences", "resyncChangesUploadDifferences"]
+    )
     func lostCursor(code: String) async throws {
         try await OneDriveWorld.with { world in
             _ = try await world.create("a.txt", "a")
@@ -128,13 +145,19 @@ struct OneDriveProviderTests {
             _ = SimulatorEdit.write(path: ["big.bin"], content, modifiedTime: nil)
                 .apply(to: world.service)
             let item = try #require(
-                try await world.provider.items(named: "BIG.bin", in: world.root).first)
+                try await world.provider.items(named: "BIG.bin", in: world.root).first
+            )
             world.simulator.clearCalls()
-            for range in [0..<10, 1_000_000..<1_600_000, 2_999_990..<4_000_000, 3_000_000..<3_000_001]
+            for range in [
+                0..<10, 1_000_000..<1_600_000, 2_999_990..<4_000_000, 3_000_000..<3_000_001,
+            ]
                 as [Range<Int64>]
             {
                 let stream = try await world.provider.read(
-                    world.reference(item), revision: item.rev, range: range)
+                    world.reference(item),
+                    revision: item.rev,
+                    range: range
+                )
                 let bytes = try await stream.collect(atMost: 1 << 22)
                 #expect(bytes == content.bytes(in: range), "\(range)")
             }
@@ -178,10 +201,14 @@ struct OneDriveProviderTests {
             try await world.provider.delete(Deletion(item: world.reference(item)))
             #expect(await kind { _ = try await world.text(item) } == .notFound)
             let folder = try await world.provider.createFolder(
-                NewFolder(parent: world.root, name: "f"))
+                NewFolder(parent: world.root, name: "f")
+            )
             let read = await kind {
                 _ = try await world.provider.read(
-                    world.reference(folder), revision: nil, range: 0..<1)
+                    world.reference(folder),
+                    revision: nil,
+                    range: 0..<1
+                )
             }
             #expect(read == .notAFile)
             let file = try await world.create("b.txt", "b")
@@ -201,18 +228,23 @@ struct OneDriveProviderTests {
     func thumbnails() async throws {
         try await OneDriveWorld.with(.sample()) { world in
             let photos = try #require(
-                try await world.provider.items(named: "Photos", in: world.root).first)
+                try await world.provider.items(named: "Photos", in: world.root).first
+            )
             let album = try #require(
                 try await world.provider.items(
-                    named: "2026 Iceland", in: world.reference(photos)
-                ).first)
+                    named: "2026 Iceland",
+                    in: world.reference(photos)
+                ).first
+            )
             let picture = try #require(
-                try await world.provider.items(named: "map.png", in: world.reference(album)).first)
+                try await world.provider.items(named: "map.png", in: world.reference(album)).first
+            )
             let bytes = try await world.provider.thumbnail(of: world.reference(picture), edge: 128)
                 .collect(atMost: 1 << 20)
             #expect(bytes.starts(with: [0x89, 0x50, 0x4E, 0x47]))
             let text = try #require(
-                try await world.provider.items(named: "Welcome.txt", in: world.root).first)
+                try await world.provider.items(named: "Welcome.txt", in: world.root).first
+            )
             let none = await kind {
                 _ = try await world.provider.thumbnail(of: world.reference(text), edge: 128)
             }
@@ -227,52 +259,73 @@ struct OneDriveProviderTests {
         try await OneDriveWorld.with { world in
             let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 * 7) }
             let item = try await world.upload(
-                bytes, to: .create(parent: world.root, name: "#1 100%+'é'.bin", reservedID: nil),
-                time: time)
+                bytes,
+                to: .create(parent: world.root, name: "#1 100%+'é'.bin", reservedID: nil),
+                time: time
+            )
             #expect(item.size == Int64(size) && item.clientModifiedTime == time)
             #expect(item.fileName == "#1 100%+'é'.bin")
             let kept = world.service.account.withTree { $0.item(at: ["#1 100%+'é'.bin"]) }
             #expect(kept?.head?.content.bytes == bytes)
             if size > 0 { #expect(kept?.revisions.count == 1) }
             #expect(world.service.openUploadSessions == 0)
-            #expect(await kind { _ = try await world.upload(
-                bytes, to: .create(parent: world.root, name: "#1 100%+'É'.bin", reservedID: nil))
-            } == .nameTaken)
+            #expect(
+                await kind {
+                    _ = try await world.upload(
+                        bytes,
+                        to: .create(parent: world.root, name: "#1 100%+'É'.bin", reservedID: nil)
+                    )
+                } == .nameTaken
+            )
             #expect(world.service.openUploadSessions == 0)
         }
     }
 
-    @Test("replacing gives a new revision of the same item, and refuses a stale one",
-        arguments: [0, 3])
+    @Test(
+        "replacing gives a new revision of the same item, and refuses a stale one",
+        arguments: [0, 3]
+    )
     func replace(falsePreconditions: Int) async throws {
         try await OneDriveWorld.with { world in
             let item = try await world.create("a.txt", "one")
             world.service.habits.falsePreconditions = falsePreconditions
             let new = try await world.upload(
-                Array("two".utf8), to: .replace(world.reference(item), revision: item.rev),
-                time: time)
+                Array("two".utf8),
+                to: .replace(world.reference(item), revision: item.rev),
+                time: time
+            )
             #expect(new.id == item.id && new.rev != item.rev && new.clientModifiedTime == time)
             world.service.habits.falsePreconditions = 0
             for bytes in [[UInt8]("three".utf8), []] {
                 let stale = await kind {
                     _ = try await world.upload(
-                        bytes, to: .replace(world.reference(item), revision: item.rev))
+                        bytes,
+                        to: .replace(world.reference(item), revision: item.rev)
+                    )
                 }
                 #expect(stale == .preconditionFailed)
             }
             #expect(try await world.text(new) == "two")
             let emptied = try await world.upload(
-                [], to: .replace(world.reference(item), revision: new.rev))
+                [],
+                to: .replace(world.reference(item), revision: new.rev)
+            )
             #expect(emptied.id == item.id && emptied.size == 0)
             // Only its name changed meanwhile: no conflict.
             _ = SimulatorEdit.move(from: ["a.txt"], to: ["b.txt"]).apply(to: world.service)
             let after = try await world.upload(
-                Array("four".utf8), to: .replace(world.reference(item), revision: emptied.rev))
+                Array("four".utf8),
+                to: .replace(world.reference(item), revision: emptied.rev)
+            )
             #expect(after.fileName == "b.txt")
-            world.service.account.withTree { $0.trash(item.id.rawValue.components(separatedBy: "/")[1]) }
+            world.service.account.withTree {
+                $0.trash(item.id.rawValue.components(separatedBy: "/")[1])
+            }
             let gone = await kind {
                 _ = try await world.upload(
-                    Array("five".utf8), to: .replace(world.reference(item), revision: after.rev))
+                    Array("five".utf8),
+                    to: .replace(world.reference(item), revision: after.rev)
+                )
             }
             #expect(gone == .notFound)
         }
@@ -285,9 +338,13 @@ struct OneDriveProviderTests {
             let observer = SessionRecorder()
             // The third part and everything after it fails.
             world.simulator.add(
-                FaultRule(.noAnswer, at: "upload/*", skipping: 2, times: nil))
+                FaultRule(.noAnswer, at: "upload/*", skipping: 2, times: nil)
+            )
             let target = UploadTarget.create(
-                parent: try await world.root, name: "big", reservedID: nil)
+                parent: try await world.root,
+                name: "big",
+                reservedID: nil
+            )
             let first = Task {
                 try await world.upload(bytes, to: target, time: time, observer: observer)
             }
@@ -298,11 +355,17 @@ struct OneDriveProviderTests {
             world.simulator.clearCalls()
             let session = try #require(observer.last)
             let item = try await world.upload(
-                bytes, to: target, time: time, session: session, observer: observer)
+                bytes,
+                to: target,
+                time: time,
+                session: session,
+                observer: observer
+            )
             #expect(item.size == 1_500_000 && item.clientModifiedTime == time)
             #expect(
                 world.simulator.counts["upload/put"]?.bytesIn
-                    == 1_500_000 - 2 * OneDriveProvider.partMultiple)
+                    == 1_500_000 - 2 * OneDriveProvider.partMultiple
+            )
             #expect(observer.last == nil)
         }
     }
@@ -314,13 +377,18 @@ struct OneDriveProviderTests {
             .status(503, retryAfterSeconds: 0), .doneButNoAnswer, .noAnswer, .doneButStatus(500),
             .cutUpload(afterBytes: 100_000), .truncatedAnswer(bytes: 10), .html(status: 502),
             .status(416, retryAfterSeconds: nil),
-        ], [0, 1, 2])
+        ],
+        [0, 1, 2]
+    )
     func partFaults(fault: Fault, part: Int) async throws {
         try await OneDriveWorld.with { world in
             let bytes = (0..<800_000).map { UInt8(truncatingIfNeeded: $0 / 5) }
             world.simulator.add(FaultRule(fault, at: "upload/put", skipping: part))
             let item = try await world.upload(
-                bytes, to: .create(parent: world.root, name: "f", reservedID: nil), time: time)
+                bytes,
+                to: .create(parent: world.root, name: "f", reservedID: nil),
+                time: time
+            )
             let kept = world.service.account.withTree { tree in
                 (tree.children(of: tree.rootID).count, tree.item(at: ["f"])?.revisions.count)
             }
@@ -335,7 +403,9 @@ struct OneDriveProviderTests {
             let gone = UploadSession(
                 state: "{\"url\":\"\(world.simulator.url(host: "my.microsoftpersonalcontent.com"))"
                     + "/x/uploadSession?tempauth=v1e.999\",\"size\":5}",
-                confirmedBytes: 0, expires: nil)
+                confirmedBytes: 0,
+                expires: nil
+            )
             let root = try await world.root
             let target = UploadTarget.create(parent: root, name: "a.txt", reservedID: nil)
             let item = try await world.upload(Array("hello".utf8), to: target, session: gone)
@@ -354,7 +424,10 @@ struct OneDriveProviderTests {
         try await OneDriveWorld.with(OneDriveSimulator(totalBytes: 1000)) { world in
             #expect(try await world.provider.quota() == Quota(used: 0, total: 1000))
             let target = UploadTarget.create(
-                parent: try await world.root, name: "a", reservedID: nil)
+                parent: try await world.root,
+                name: "a",
+                reservedID: nil
+            )
             let full = await kind {
                 _ = try await world.upload([UInt8](repeating: 1, count: 2000), to: target)
             }
@@ -371,35 +444,58 @@ struct OneDriveProviderTests {
             let file = try await world.create("a.txt", "a", time: time)
             _ = try await world.create("b.txt", "b")
             let folder = try await world.provider.createFolder(
-                NewFolder(parent: root, name: "f", modifiedTime: time))
+                NewFolder(parent: root, name: "f", modifiedTime: time)
+            )
             #expect(folder.clientModifiedTime == time)
             func move(_ item: Item, from: ItemReference, to: ItemReference, _ name: String)
                 async throws -> Item
             {
                 try await world.provider.move(
                     Move(
-                        item: world.reference(item), oldParent: from, parent: to, name: name,
-                        modifiedTime: nil))
+                        item: world.reference(item),
+                        oldParent: from,
+                        parent: to,
+                        name: name,
+                        modifiedTime: nil
+                    )
+                )
             }
-            #expect(await kind { _ = try await move(file, from: root, to: root, "B.TXT") } == .nameTaken)
+            #expect(
+                await kind { _ = try await move(file, from: root, to: root, "B.TXT") } == .nameTaken
+            )
             let upper = try await move(file, from: root, to: root, "A.txt")
             #expect(upper.fileName == "A.txt" && upper.id == file.id)
             let moved = try await move(upper, from: root, to: world.reference(folder), "c.txt")
-            #expect(moved.id == file.id && moved.clientModifiedTime == time && moved.rev == file.rev)
+            #expect(
+                moved.id == file.id && moved.clientModifiedTime == time && moved.rev == file.rev
+            )
             #expect(moved.parentID == folder.id)
             let inner = try await world.provider.createFolder(
-                NewFolder(parent: world.reference(folder), name: "inner"))
+                NewFolder(parent: world.reference(folder), name: "inner")
+            )
             let loop = await kind {
                 _ = try await move(
-                    folder, from: root, to: world.reference(inner, at: "f", "inner"), "f")
+                    folder,
+                    from: root,
+                    to: world.reference(inner, at: "f", "inner"),
+                    "f"
+                )
             }
             #expect(loop == .moveIntoItself)
             try await world.provider.delete(Deletion(item: world.reference(inner)))
             let gone = await kind {
-                _ = try await move(moved, from: world.reference(folder), to: world.reference(inner), "x")
+                _ = try await move(
+                    moved,
+                    from: world.reference(folder),
+                    to: world.reference(inner),
+                    "x"
+                )
             }
             #expect(gone == .parentNotFound)
-            #expect(await kind { _ = try await move(moved, from: root, to: root, "x:y") } == .nameRefused)
+            #expect(
+                await kind { _ = try await move(moved, from: root, to: root, "x:y") }
+                    == .nameRefused
+            )
         }
     }
 
@@ -413,13 +509,22 @@ struct OneDriveProviderTests {
             world.service.habits.paddedIDsHelp = paddedIDsHelp
             let moved = try await world.provider.move(
                 Move(
-                    item: world.reference(file), oldParent: root, parent: world.reference(folder),
-                    name: "b.txt", modifiedTime: nil))
+                    item: world.reference(file),
+                    oldParent: root,
+                    parent: world.reference(folder),
+                    name: "b.txt",
+                    modifiedTime: nil
+                )
+            )
             #expect(moved.fileName == "b.txt" && moved.parentID == folder.id && moved.id == file.id)
             let results = await world.provider.move([
                 Move(
-                    item: world.reference(moved, at: "f", "b.txt"), oldParent: world.reference(folder),
-                    parent: root, name: "c.txt", modifiedTime: time)
+                    item: world.reference(moved, at: "f", "b.txt"),
+                    oldParent: world.reference(folder),
+                    parent: root,
+                    name: "c.txt",
+                    modifiedTime: time
+                )
             ])
             #expect(try results.first?.get().fileName == "c.txt")
             // By a path that leads elsewhere nothing may be changed.
@@ -427,8 +532,13 @@ struct OneDriveProviderTests {
                 let lost = await kind {
                     _ = try await world.provider.move(
                         Move(
-                            item: world.reference(moved, at: "f"), oldParent: root, parent: root,
-                            name: "d.txt", modifiedTime: time))
+                            item: world.reference(moved, at: "f"),
+                            oldParent: root,
+                            parent: root,
+                            name: "d.txt",
+                            modifiedTime: time
+                        )
+                    )
                 }
                 #expect(lost == .malformedAnswer)
                 #expect(world.service.account.withTree { $0.item(at: ["f"]) != nil })
@@ -444,15 +554,21 @@ struct OneDriveProviderTests {
                 .apply(to: world.service)
             let stale = await kind {
                 try await world.provider.delete(
-                    Deletion(item: world.reference(item), revision: item.rev))
+                    Deletion(item: world.reference(item), revision: item.rev)
+                )
             }
             #expect(stale == .preconditionFailed)
             let current = try await world.provider.item(world.reference(item))
             world.service.habits.falsePreconditions = 1
             try await world.provider.delete(
-                Deletion(item: world.reference(item), revision: current.rev))
-            #expect(await kind { _ = try await world.provider.item(world.reference(item)) } == .notFound)
-            try await world.provider.delete(Deletion(item: world.reference(item), revision: item.rev))
+                Deletion(item: world.reference(item), revision: current.rev)
+            )
+            #expect(
+                await kind { _ = try await world.provider.item(world.reference(item)) } == .notFound
+            )
+            try await world.provider.delete(
+                Deletion(item: world.reference(item), revision: item.rev)
+            )
             try await world.provider.delete(Deletion(item: world.reference(item)))
         }
     }
@@ -463,13 +579,15 @@ struct OneDriveProviderTests {
             let root = try await world.root
             let item = try await world.create("a.txt", "one", time: time)
             let copy = try await world.provider.copy(
-                Copy(item: world.reference(item), parent: root, name: "b.txt", modifiedTime: time))
+                Copy(item: world.reference(item), parent: root, name: "b.txt", modifiedTime: time)
+            )
             #expect(copy.id != item.id && copy.clientModifiedTime == time)
             #expect(copy.contentHash == item.contentHash)
             #expect(try await world.text(copy) == "one")
             let taken = await kind {
                 _ = try await world.provider.copy(
-                    Copy(item: world.reference(item), parent: root, name: "B.txt"))
+                    Copy(item: world.reference(item), parent: root, name: "B.txt")
+                )
             }
             #expect(taken == .nameTaken)
         }
@@ -481,11 +599,14 @@ struct OneDriveProviderTests {
             let item = try await world.create("a.txt", "one")
             let changed = try await world.provider.setAttributes(
                 of: world.reference(item),
-                to: AttributeChange(modifiedTime: time, description: "mine"))
+                to: AttributeChange(modifiedTime: time, description: "mine")
+            )
             #expect(changed.clientModifiedTime == time && changed.description == "mine")
             #expect(changed.rev == item.rev)
             let cleared = try await world.provider.setAttributes(
-                of: world.reference(item), to: AttributeChange(description: ""))
+                of: world.reference(item),
+                to: AttributeChange(description: "")
+            )
             #expect(cleared.description == nil)
         }
     }
@@ -496,7 +617,8 @@ struct OneDriveProviderTests {
             let root = try await world.root
             let names = (0..<50).map { "folder \($0)" }
             let made = await world.provider.createFolders(
-                (names + ["folder 7", "a:b"]).map { NewFolder(parent: root, name: $0) })
+                (names + ["folder 7", "a:b"]).map { NewFolder(parent: root, name: $0) }
+            )
             let folders = try made.prefix(50).map { try $0.get() }
             #expect(folders.map(\.fileName) == names)
             #expect(throws: ProviderError.self) { try made[50].get() }
@@ -506,9 +628,14 @@ struct OneDriveProviderTests {
             let moves = await world.provider.move(
                 folders.prefix(20).map {
                     Move(
-                        item: world.reference($0), oldParent: root, parent: root,
-                        name: $0.fileName + "!", modifiedTime: time)
-                })
+                        item: world.reference($0),
+                        oldParent: root,
+                        parent: root,
+                        name: $0.fileName + "!",
+                        modifiedTime: time
+                    )
+                }
+            )
             #expect(moves.count { if case .success = $0 { true } else { false } } == 19)
             guard case .failure(let error) = moves[0] else {
                 Issue.record("not throttled")
@@ -516,10 +643,12 @@ struct OneDriveProviderTests {
             }
             #expect(error.kind == .rateLimited(retryAfter: .seconds(1)))
             let deletions = await world.provider.delete(
-                folders.map { Deletion(item: world.reference($0)) })
+                folders.map { Deletion(item: world.reference($0)) }
+            )
             #expect(deletions.allSatisfy { if case .success = $0 { true } else { false } })
             let again = await world.provider.delete(
-                folders.map { Deletion(item: world.reference($0)) })
+                folders.map { Deletion(item: world.reference($0)) }
+            )
             #expect(again.allSatisfy { if case .success = $0 { true } else { false } })
             #expect(world.service.account.withTree { $0.children(of: $0.rootID).isEmpty })
         }
@@ -529,16 +658,20 @@ struct OneDriveProviderTests {
     func paging() async throws {
         try await OneDriveWorld.with(.sample()) { world in
             let archive = try #require(
-                try await world.provider.items(named: "Archive", in: world.root).first)
+                try await world.provider.items(named: "Archive", in: world.root).first
+            )
             let receipts = try #require(
                 try await world.provider.items(named: "receipts", in: world.reference(archive))
-                    .first)
+                    .first
+            )
             var names: Set<String> = []
             var page: PageToken?
             var pages = 0
             repeat {
                 let listing = try await world.provider.children(
-                    of: world.reference(receipts), page: page)
+                    of: world.reference(receipts),
+                    page: page
+                )
                 names.formUnion(listing.items.map(\.fileName))
                 page = listing.next
                 pages += 1
@@ -552,8 +685,12 @@ struct OneDriveProviderTests {
         // Counted on a smaller file of the same making: the two hashers agree.
         try await OneDriveWorld.with { world in
             let content = SimulatedContent(seed: 300, size: 3_000_001)
-            _ = SimulatorEdit.write(path: ["f"], content, modifiedTime: nil).apply(to: world.service)
-            let item = try #require(try await world.provider.items(named: "f", in: world.root).first)
+            _ = SimulatorEdit.write(path: ["f"], content, modifiedTime: nil).apply(
+                to: world.service
+            )
+            let item = try #require(
+                try await world.provider.items(named: "f", in: world.root).first
+            )
             var hasher = world.provider.makeHasher()
             hasher.update(content.bytes[...])
             #expect(item.contentHash == hasher.finalize())

@@ -13,7 +13,8 @@ struct OneDriveUnitTests {
             ("", "AAAAAAAAAAAAAAAAAAAAAAAAAAA="),
             ("hello", "aCgDG9jwBgAAAAAABQAAAAAAAAA="),
             ("hello\n", "aCgDG9jwBgUAAAAABgAAAAAAAAA="),
-        ])
+        ]
+    )
     func quickXor(text: String, hash: String) {
         var hasher = QuickXorHasher()
         hasher.update(Array(text.utf8)[...])
@@ -48,10 +49,14 @@ struct OneDriveUnitTests {
 
     @Test("an id survives its spelling, a shortcut's too")
     func itemIDs() throws {
-        let plain = OneDriveItemID(DriveAddress(drive: "77aa88bb99cc0011", item: "77AA88BB99CC0011!7"))
+        let plain = OneDriveItemID(
+            DriveAddress(drive: "77aa88bb99cc0011", item: "77AA88BB99CC0011!7")
+        )
         #expect(try OneDriveItemID(plain.itemID) == plain)
         let shortcut = OneDriveItemID(
-            entry: plain.entry, target: DriveAddress(drive: "b!x", item: "01A"))
+            entry: plain.entry,
+            target: DriveAddress(drive: "b!x", item: "01A")
+        )
         #expect(try OneDriveItemID(shortcut.itemID) == shortcut)
         #expect(shortcut.isShortcut && !plain.isShortcut)
         for text in ["", "/", "a/", "a", "a/b>c", "a/b>c/d>e/f"] {
@@ -64,7 +69,8 @@ struct OneDriveUnitTests {
         arguments: [
             "a:b", "a*", "a?", "a<b", "a>b", "a|b", "a\\b", "a\"b", " a", "a ", "a.", "CON", "com1",
             "Lpt9", ".lock", "desktop.ini", "a_vti_b", "~$a.docx", "a\u{1}b", ".", "..",
-        ])
+        ]
+    )
     func refused(name: String) {
         guard case .refused = OneDriveNames.refusal(of: name, kind: .file, depth: 1) else {
             Issue.record("\(name) is taken")
@@ -85,7 +91,9 @@ struct OneDriveUnitTests {
 
     @Test("a path of more than 400 units is too long")
     func longPath() throws {
-        let above = RemotePath([String(repeating: "a", count: 200), String(repeating: "b", count: 190)])
+        let above = RemotePath([
+            String(repeating: "a", count: 200), String(repeating: "b", count: 190),
+        ])
         let parent = ItemReference(id: ItemID("x"), path: above)
         try OneDriveNames.check("12345678", kind: .file, in: parent, isPersonal: true)
         #expect(throws: ProviderError.self) {
@@ -111,13 +119,19 @@ struct OneDriveUnitTests {
             (503, "serviceNotAvailable", nil, .rateLimited(retryAfter: .seconds(7))),
             (507, "quotaLimitReached", nil, .quotaExceeded),
             (501, "notSupported", nil, .unsupported),
-        ] as [(Int, String, String?, ProviderError.Kind)])
+        ] as [(Int, String, String?, ProviderError.Kind)]
+    )
     func errors(status: Int, code: String, inner: String?, kind: ProviderError.Kind) {
-        let deeper = inner.map { ",\"innerError\":{\"code\":\"\($0)\",\"request-id\":\"r1\"}" } ?? ""
+        let deeper =
+            inner.map { ",\"innerError\":{\"code\":\"\($0)\",\"request-id\":\"r1\"}" } ?? ""
         let body = "{\"error\":{\"code\":\"\(code)\",\"message\":\"m\"\(deeper)}}"
         let error = OneDriveErrors.error(
-            status: status, retryAfter: .seconds(7), requestID: nil, body: Array(body.utf8),
-            about: .item)
+            status: status,
+            retryAfter: .seconds(7),
+            requestID: nil,
+            body: Array(body.utf8),
+            about: .item
+        )
         #expect(error.kind == kind)
         #expect(error.detail.contains(code))
     }
@@ -125,12 +139,22 @@ struct OneDriveUnitTests {
     @Test("an error that is not JSON goes by its status")
     func htmlError() {
         let error = OneDriveErrors.error(
-            status: 502, retryAfter: nil, requestID: nil, body: Array("<html>".utf8), about: .item)
+            status: 502,
+            retryAfter: nil,
+            requestID: nil,
+            body: Array("<html>".utf8),
+            about: .item
+        )
         #expect(error.kind == .outcomeUnknown(retryAfter: nil))
         for code in ["resyncRequired", "resyncChangesUploadDifferences"] {
             let body = "{\"error\":{\"code\":\"\(code)\",\"message\":\"\"}}"
             let lost = OneDriveErrors.error(
-                status: 410, retryAfter: nil, requestID: nil, body: Array(body.utf8), about: .feed)
+                status: 410,
+                retryAfter: nil,
+                requestID: nil,
+                body: Array(body.utf8),
+                about: .feed
+            )
             #expect(lost.kind == .cursorLost)
         }
     }
@@ -168,8 +192,10 @@ struct OneDriveUnitTests {
             """
         let revisions = try [feed, listed].map { text in
             OneDriveItems.revision(
-                try OneDriveAPI.decode(DriveItemWire.self, from: Array(text.utf8)), in: "b!x",
-                isShortcut: false)
+                try OneDriveAPI.decode(DriveItemWire.self, from: Array(text.utf8)),
+                in: "b!x",
+                isShortcut: false
+            )
         }
         #expect(revisions[0] == revisions[1] && revisions[0] != nil)
     }
@@ -184,7 +210,8 @@ struct OneDriveUnitTests {
             "parentReference":{"driveId":"a1b2c3d4","id":"A1B2C3D4!s9"},"remoteItem":{"id":"x"},
             "fileSystemInfo":{"lastModifiedDateTime":"2025-10-02T10:00:00Z"}}],
             "@odata.nextLink":"https://graph.microsoft.com/x"}
-            """.utf8)
+            """.utf8
+        )
         for _ in 0..<2000 {
             var bytes = valid
             for _ in 0..<Int.random(in: 1...6, using: &random) {
@@ -195,7 +222,9 @@ struct OneDriveUnitTests {
                 default: bytes.insert(contentsOf: Array("\u{0}\\ud800:{[9e999".utf8), at: place)
                 }
             }
-            guard let page = try? OneDriveAPI.decode(ItemPageWire.self, from: bytes) else { continue }
+            guard let page = try? OneDriveAPI.decode(ItemPageWire.self, from: bytes) else {
+                continue
+            }
             for wire in page.value {
                 _ = OneDriveItems.item(wire, drive: "x", memory: OneDriveMemory())
             }

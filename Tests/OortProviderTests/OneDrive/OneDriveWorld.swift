@@ -10,7 +10,8 @@ extension OneDriveEndpoints {
     static func simulated(by simulator: Simulator) -> OneDriveEndpoints {
         OneDriveEndpoints(
             graph: simulator.url(host: "graph.microsoft.com") + "/v1.0",
-            signIn: simulator.url(host: "login.microsoftonline.com") + "/common/oauth2/v2.0")
+            signIn: simulator.url(host: "login.microsoftonline.com") + "/common/oauth2/v2.0"
+        )
     }
 }
 
@@ -21,7 +22,8 @@ struct OneDriveWorld {
     let provider: OneDriveProvider
     private let client: CurlClient
 
-    init(_ service: OneDriveSimulator, partSize: Int64 = OneDriveProvider.partMultiple) async throws {
+    init(_ service: OneDriveSimulator, partSize: Int64 = OneDriveProvider.partMultiple) async throws
+    {
         self.service = service
         simulator = try await Simulator.start(service)
         client = try CurlClient()
@@ -29,10 +31,15 @@ struct OneDriveWorld {
         policy.firstDelay = .milliseconds(10)
         provider = OneDriveProvider(
             client: AccountClient.make(
-                wire: client, tokens: FixedToken(service.account.tokens.issue().access),
-                requestsInFlight: 8, policy: policy, logger: Logger(label: "test")),
+                wire: client,
+                tokens: FixedToken(service.account.tokens.issue().access),
+                requestsInFlight: 8,
+                policy: policy,
+                logger: Logger(label: "test")
+            ),
             endpoints: .simulated(by: simulator),
-            partSize: partSize)
+            partSize: partSize
+        )
     }
 
     /// Runs a test on a service of its own.
@@ -68,32 +75,51 @@ struct OneDriveWorld {
     }
 
     func upload(
-        _ bytes: [UInt8], to target: UploadTarget, time: Timestamp? = nil,
-        session: UploadSession? = nil, observer: any UploadObserver = SilentUploadObserver()
+        _ bytes: [UInt8],
+        to target: UploadTarget,
+        time: Timestamp? = nil,
+        session: UploadSession? = nil,
+        observer: any UploadObserver = SilentUploadObserver()
     ) async throws -> Item {
         try await provider.upload(
-            upload(of: bytes, to: target, time: time, session: session), observer: observer)
+            upload(of: bytes, to: target, time: time, session: session),
+            observer: observer
+        )
     }
 
     func upload(
-        of bytes: [UInt8], to target: UploadTarget, time: Timestamp? = nil,
+        of bytes: [UInt8],
+        to target: UploadTarget,
+        time: Timestamp? = nil,
         session: UploadSession? = nil
     ) -> Upload {
         var hasher = provider.makeHasher()
         hasher.update(bytes[...])
         return Upload(
-            target: target, size: Int64(bytes.count), hash: hasher.finalize(), modifiedTime: time,
-            mimeType: nil, content: BytesSource(bytes), session: session)
+            target: target,
+            size: Int64(bytes.count),
+            hash: hasher.finalize(),
+            modifiedTime: time,
+            mimeType: nil,
+            content: BytesSource(bytes),
+            session: session
+        )
     }
 
     func create(_ name: String, _ text: String, time: Timestamp? = nil) async throws -> Item {
         try await upload(
-            Array(text.utf8), to: .create(parent: root, name: name, reservedID: nil), time: time)
+            Array(text.utf8),
+            to: .create(parent: root, name: name, reservedID: nil),
+            time: time
+        )
     }
 
     func text(_ item: Item, revision: Revision? = nil) async throws -> String {
         let stream = try await provider.read(
-            reference(item), revision: revision ?? item.rev, range: 0..<(item.size ?? 0))
+            reference(item),
+            revision: revision ?? item.rev,
+            range: 0..<(item.size ?? 0)
+        )
         return String(decoding: try await stream.collect(atMost: 1 << 24), as: UTF8.self)
     }
 
