@@ -10,6 +10,9 @@ public struct PlanningConditions: Sendable {
     public var settle: Int64
     /// Items below this folder need not rest; nil for none.
     public var urgent: Inode?
+    /// Items that an operation is under way for, up to the moment at which its content is kept: no
+    /// plan concerns them.
+    public var busy: Set<Inode> = []
     /// Whether a program has a file open for writing.
     public var isOpen: @Sendable (Inode) -> Bool
     /// The hash of a small content, as of a link's target.
@@ -236,7 +239,7 @@ struct TreesReader {
         )
         if node.parent == nil { state.formerName = node.serviceName }
         state.isOpen = node.kind == .file && conditions.isOpen(node.inode)
-        state.isBusy = motion.intent != nil || isHeld
+        state.isBusy = motion.intent != nil || isHeld || conditions.busy.contains(node.inode)
         state.expected = motion.intent?.expected
         state.isPushable = isPushable(node, state) && motion.nextTry <= conditions.now
         if motion.nextTry > conditions.now { note(moment: motion.nextTry) }

@@ -18,10 +18,14 @@ public struct ProviderContentFetcher: ContentFetcher {
     public var largestRangeRequest: Int64 { provider.traits.largestRangeRequest }
 
     public func fetch(
-        _ key: ContentKey, range: Range<Int64>
+        _ key: ContentKey,
+        range: Range<Int64>
     ) async throws(ProviderError) -> ByteStream {
         try await provider.read(
-            try await reference(key.item), revision: key.revision, range: range)
+            try await reference(key.item),
+            revision: key.revision,
+            range: range
+        )
     }
 
     public func export(_ item: ItemID) async throws(ProviderError) -> ByteStream {

@@ -69,7 +69,9 @@ extension SyncEngine {
             try? catalog.setQuota(quota, of: account)
             if let old, old.used > quota.used || old.total != quota.total {
                 try? await catalog.retryNow(
-                    account, kinds: ["\(ProviderError.Kind.quotaExceeded)"])
+                    account,
+                    kinds: ["\(ProviderError.Kind.quotaExceeded)"]
+                )
                 planSoon()
             }
         }
@@ -78,9 +80,11 @@ extension SyncEngine {
     private func waitForNews() async throws(ProviderError) {
         let interval = settings.pollInterval ?? provider.traits.pollInterval
         while !Task.isCancelled {
-            guard let cursor = try stored({ () throws(CatalogError) in
-                try catalog.account(account)?.cursor
-            }) else { return }
+            guard
+                let cursor = try stored({ () throws(CatalogError) in
+                    try catalog.account(account)?.cursor
+                })
+            else { return }
             switch try await provider.waitForChanges(since: cursor, atMost: interval) {
             case .changed: return
             case .quiet(let backoff):
@@ -198,7 +202,9 @@ extension SyncEngine {
         case .signedOut:
             trouble = .signedOut(error.detail)
             try? catalog.setTrouble(
-                "signed out: sign in again (\(error.detail))", of: account)
+                "signed out: sign in again (\(error.detail))",
+                of: account
+            )
         case .offline:
             trouble = .offline
             offlineTries += 1
@@ -213,7 +219,9 @@ extension SyncEngine {
     func backoff(after tries: Int, _ error: ProviderError) -> Duration {
         if let asked = error.retryAfter { return asked }
         let longest = min(
-            settings.longestBackoff, .seconds(1) * (1 << min(max(tries - 1, 0), 12)))
+            settings.longestBackoff,
+            .seconds(1) * (1 << min(max(tries - 1, 0), 12))
+        )
         return longest * Double.random(in: 0.5...1)
     }
 

@@ -102,54 +102,87 @@ extension SyncEngine {
     }
 
     private func request(
-        _ operation: RemoteOperation, _ index: Int, _ start: OperationStart
+        _ operation: RemoteOperation,
+        _ index: Int,
+        _ start: OperationStart
     ) async throws(ProviderError) -> OperationRequest {
         let node = start.node
         func request(
-            _ call: OperationRequest.Call, frozen: FrozenContent? = nil, modified: Timestamp? = nil
+            _ call: OperationRequest.Call,
+            frozen: FrozenContent? = nil,
+            modified: Timestamp? = nil
         ) -> OperationRequest {
             OperationRequest(
-                inode: node.inode, index: index, start: start, call: call, frozen: frozen,
-                sentModified: modified)
+                inode: node.inode,
+                index: index,
+                start: start,
+                call: call,
+                frozen: frozen,
+                sentModified: modified
+            )
         }
         switch operation.action {
         case .createFolder(let place):
             return request(
                 .createFolder(
                     NewFolder(
-                        parent: try known(start.parent), name: place.name,
-                        reservedID: start.reservedID, modifiedTime: node.modified)))
+                        parent: try known(start.parent),
+                        name: place.name,
+                        reservedID: start.reservedID,
+                        modifiedTime: node.modified
+                    )
+                )
+            )
         case .move(let place, _):
             return request(
                 .move(
                     Move(
-                        item: try known(start.item), oldParent: try known(start.oldParent),
-                        parent: try known(start.parent), name: place.name,
-                        modifiedTime: node.modified)))
+                        item: try known(start.item),
+                        oldParent: try known(start.oldParent),
+                        parent: try known(start.parent),
+                        name: place.name,
+                        modifiedTime: node.modified
+                    )
+                )
+            )
         case .delete:
             return request(
                 .delete(
                     Deletion(
                         item: try known(start.item),
-                        revision: node.kind == .folder ? nil : start.revision)))
+                        revision: node.kind == .folder ? nil : start.revision
+                    )
+                )
+            )
         case .setAttributes(let modified, let description):
             return request(
                 .setAttributes(
                     try known(start.item),
-                    AttributeChange(modifiedTime: modified, description: description)),
-                modified: modified)
+                    AttributeChange(modifiedTime: modified, description: description)
+                ),
+                modified: modified
+            )
         case .duplicate(let place, _):
             if provider.traits.copiesFiles {
                 return request(
                     .copy(
                         Copy(
-                            item: try known(start.item), parent: try known(start.parent),
-                            name: place.name, reservedID: start.reservedID,
-                            modifiedTime: node.modified), node.hash),
-                    modified: node.modified)
+                            item: try known(start.item),
+                            parent: try known(start.parent),
+                            name: place.name,
+                            reservedID: start.reservedID,
+                            modifiedTime: node.modified
+                        ),
+                        node.hash
+                    ),
+                    modified: node.modified
+                )
             }
             let target = UploadTarget.create(
-                parent: try known(start.parent), name: place.name, reservedID: start.reservedID)
+                parent: try known(start.parent),
+                name: place.name,
+                reservedID: start.reservedID
+            )
             let (upload, frozen) = try await self.upload(target, start)
             return request(.upload(upload), frozen: frozen, modified: node.modified)
         case .upload(let place, let content):
@@ -158,7 +191,10 @@ extension SyncEngine {
                 return request(copy, modified: node.modified)
             }
             let target = UploadTarget.create(
-                parent: parent, name: place.name, reservedID: start.reservedID)
+                parent: parent,
+                name: place.name,
+                reservedID: start.reservedID
+            )
             let (upload, frozen) = try await self.upload(target, start)
             return request(.upload(upload), frozen: frozen, modified: node.modified)
         case .replace(let revision, _):
@@ -168,11 +204,15 @@ extension SyncEngine {
                 let current = try await provider.item(item)
                 guard current.rev == revision else {
                     throw ProviderError(
-                        .preconditionFailed, detail: "another revision is current")
+                        .preconditionFailed,
+                        detail: "another revision is current"
+                    )
                 }
             }
             let (upload, frozen) = try await self.upload(
-                .replace(item, revision: revision), start)
+                .replace(item, revision: revision),
+                start
+            )
             return request(.upload(upload), frozen: frozen, modified: node.modified)
         }
     }
@@ -186,7 +226,10 @@ extension SyncEngine {
 
     /// Content that the account has already is copied at the service: no bytes travel.
     private func twin(
-        of content: ContentIdentity, _ start: OperationStart, _ parent: ItemReference, _ name: String
+        of content: ContentIdentity,
+        _ start: OperationStart,
+        _ parent: ItemReference,
+        _ name: String
     ) async throws(ProviderError) -> OperationRequest.Call? {
         guard provider.traits.copiesFiles, content.size > 0, let hash = content.hash else {
             return nil
@@ -197,13 +240,20 @@ extension SyncEngine {
         guard let (item, _) = found else { return nil }
         return .copy(
             Copy(
-                item: item, parent: parent, name: name, reservedID: start.reservedID,
-                modifiedTime: start.node.modified), hash)
+                item: item,
+                parent: parent,
+                name: name,
+                reservedID: start.reservedID,
+                modifiedTime: start.node.modified
+            ),
+            hash
+        )
     }
 
     /// The upload of what the node holds.
     private func upload(
-        _ target: UploadTarget, _ start: OperationStart
+        _ target: UploadTarget,
+        _ start: OperationStart
     ) async throws(ProviderError) -> (Upload, FrozenContent?) {
         let node = start.node
         let source: any ContentSource
@@ -225,13 +275,20 @@ extension SyncEngine {
             hash = try await self.hash(of: source, known: nil)
         }
         let upload = Upload(
-            target: target, size: source.size, hash: hash, modifiedTime: node.modified,
-            mimeType: node.mimeType, content: source, session: start.session)
+            target: target,
+            size: source.size,
+            hash: hash,
+            modifiedTime: node.modified,
+            mimeType: node.mimeType,
+            content: source,
+            session: start.session
+        )
         return (upload, frozen)
     }
 
     private func hash(
-        of source: any ContentSource, known: ContentHash?
+        of source: any ContentSource,
+        known: ContentHash?
     ) async throws(ProviderError) -> ContentHash {
         if let known { return known }
         var hasher = provider.makeHasher()
@@ -252,7 +309,10 @@ extension SyncEngine {
         case .createFolder(let folder): return try await provider.createFolder(folder)
         case .upload(let upload):
             let observer = EngineUploadObserver(
-                engine: self, inode: request.inode, content: request.start.intent.content)
+                engine: self,
+                inode: request.inode,
+                content: request.start.intent.content
+            )
             return try await provider.upload(upload, observer: observer)
         case .move(let move): return try await provider.move(move)
         case .delete(let deletion):
@@ -265,8 +325,12 @@ extension SyncEngine {
                 try await provider.delete(
                     Deletion(
                         item: ItemReference(
-                            id: item.id, path: copy.parent.path.appending(copy.name)),
-                        revision: item.rev))
+                            id: item.id,
+                            path: copy.parent.path.appending(copy.name)
+                        ),
+                        revision: item.rev
+                    )
+                )
                 throw ProviderError(.contentDamaged, detail: "the copied file had changed")
             }
             return item
@@ -277,7 +341,8 @@ extension SyncEngine {
 
     /// Stores the outcome; true when the operation was done.
     func finish(
-        _ request: OperationRequest, _ result: Result<Item?, ProviderError>
+        _ request: OperationRequest,
+        _ result: Result<Item?, ProviderError>
     ) async -> Bool {
         defer { if let frozen = request.frozen, !wasKept(request) { store.release(frozen) } }
         var outcome = result
@@ -286,7 +351,8 @@ extension SyncEngine {
             hash != upload.hash
         {
             outcome = .failure(
-                ProviderError(.contentDamaged, detail: "the service has other bytes"))
+                ProviderError(.contentDamaged, detail: "the service has other bytes")
+            )
         }
         switch outcome {
         case .failure(let error):
@@ -298,13 +364,17 @@ extension SyncEngine {
             failures[request.inode] = nil
             do throws(CatalogError) {
                 let isOpen = try await catalog.succeeded(
-                    request.start.intent, of: request.inode, item: item,
-                    sentModified: request.sentModified)
+                    request.start.intent,
+                    of: request.inode,
+                    item: item,
+                    sentModified: request.sentModified
+                )
                 isReachable()
                 if isOpen, let item {
                     let path = request.start.parent?.path ?? .root
                     try? await look(
-                        at: ItemReference(id: item.id, path: path.appending(item.fileName)))
+                        at: ItemReference(id: item.id, path: path.appending(item.fileName))
+                    )
                 }
                 await keep(request, item)
                 return true
@@ -324,7 +394,9 @@ extension SyncEngine {
         guard let frozen = request.frozen, let item, let revision = item.rev else { return }
         keptContents.insert(request.inode)
         await store.uploaded(
-            frozen, as: ContentKey(account: account, item: item.id, revision: revision))
+            frozen,
+            as: ContentKey(account: account, item: item.id, revision: revision)
+        )
     }
 
     private func wasKept(_ request: OperationRequest) -> Bool {
@@ -335,7 +407,9 @@ extension SyncEngine {
 
     /// Decides what a failure means, and stores it.
     func conclude(
-        _ start: OperationStart, of inode: Inode, _ error: ProviderError
+        _ start: OperationStart,
+        of inode: Inode,
+        _ error: ProviderError
     ) async {
         let tries = (failures[inode] ?? 0) + 1
         failures[inode] = tries
@@ -375,9 +449,15 @@ extension SyncEngine {
         if isUnknown { hasOpenIntents = true }
         logger.info(
             "an operation failed",
-            metadata: ["inode": "\(inode)", "operation": "\(start.intent.kind)", "error": "\(error)"])
+            metadata: [
+                "inode": "\(inode)", "operation": "\(start.intent.kind)", "error": "\(error)",
+            ]
+        )
         let trouble = PushTrouble(
-            kind: "\(error.kind)", detail: error.detail, nextTry: now + wait.inMilliseconds)
+            kind: "\(error.kind)",
+            detail: error.detail,
+            nextTry: now + wait.inMilliseconds
+        )
         try? await catalog.failed(inode, trouble, isUnknown: isUnknown)
         if looksAt { await lookAfter(start) }
         if wait > .zero { wake(at: now + wait.inMilliseconds) }
@@ -433,7 +513,9 @@ extension SyncEngine {
     }
 
     private func resolve(
-        _ intent: Intent, of inode: Inode, _ item: ItemReference?
+        _ intent: Intent,
+        of inode: Inode,
+        _ item: ItemReference?
     ) async throws(ProviderError) {
         let answer: Item?
         if intent.expected != nil {
@@ -449,7 +531,11 @@ extension SyncEngine {
                     touched[item.id] = nextOrdinal()
                     _ = try await storedAsync { () throws(CatalogError) in
                         try await self.catalog.succeeded(
-                            intent, of: inode, item: nil, sentModified: nil)
+                            intent,
+                            of: inode,
+                            item: nil,
+                            sentModified: nil
+                        )
                     }
                     return
                 }
@@ -464,7 +550,11 @@ extension SyncEngine {
         touched[answer.id] = nextOrdinal()
         let isOpen = try await storedAsync { () throws(CatalogError) in
             try await self.catalog.succeeded(
-                intent, of: inode, item: answer, sentModified: answer.clientModifiedTime)
+                intent,
+                of: inode,
+                item: answer,
+                sentModified: answer.clientModifiedTime
+            )
         }
         if isOpen, let item { try await look(at: item) }
     }
@@ -477,7 +567,8 @@ extension SyncEngine {
             do throws(ProviderError) {
                 found = [
                     try await provider.item(
-                        ItemReference(id: ItemID(id), path: folder.path.appending(name)))
+                        ItemReference(id: ItemID(id), path: folder.path.appending(name))
+                    )
                 ]
             } catch { guard error.kind == .notFound else { throw error } }
         } else {

@@ -41,14 +41,16 @@ extension SyncEngine {
         let provider = provider
         let store = store
         var conditions = PlanningConditions(
-            now: now, settle: urgentCallers > 0 ? 0 : settings.settle.inMilliseconds,
+            now: now,
+            settle: urgentCallers > 0 ? 0 : settings.settle.inMilliseconds,
             isOpen: { store.writers.isOpen($0) },
             hash: { bytes in
                 var hasher = provider.makeHasher()
                 hasher.update(bytes[...])
                 return hasher.finalize()
-            })
-        conditions.now = now
+            }
+        )
+        conditions.busy = Set(running.keys)
         do throws(CatalogError) {
             let work = try await catalog.plan(account, with: planner, under: conditions)
             planNumber += 1
@@ -72,7 +74,9 @@ extension SyncEngine {
         var new: [ContentID] = []
         while hashing.count < 4, let content = unhashed.popLast() {
             // What could not be read is listed again by a later plan.
-            guard nextHashes[content] ?? 0 <= now, hashing.insert(content).inserted else { continue }
+            guard nextHashes[content] ?? 0 <= now, hashing.insert(content).inserted else {
+                continue
+            }
             new.append(content)
         }
         return new
@@ -104,7 +108,8 @@ extension SyncEngine {
             guard !Task.isCancelled else { return }
             logger.warning(
                 "a content could not be read",
-                metadata: ["content": "\(content.rawValue)", "error": "\(error)"])
+                metadata: ["content": "\(content.rawValue)", "error": "\(error)"]
+            )
             let moment = now + backoff(after: 3, error).inMilliseconds
             nextHashes[content] = moment
             wake(at: moment)
@@ -144,7 +149,10 @@ extension SyncEngine {
         for member in members {
             isStarted[member.index] = true
             running[member.operation.inode] = SyncStatus.Transfer(
-                inode: member.operation.inode, sent: 0, size: bytes(of: member.operation))
+                inode: member.operation.inode,
+                sent: 0,
+                size: bytes(of: member.operation)
+            )
         }
         inFlight += 1
         return Batch(plan: planNumber, members: members)
@@ -173,7 +181,8 @@ extension SyncEngine {
         let sizes = provider.traits.batchSizes
         switch operation.action {
         case .createFolder: return sizes.createFolder
-        case .upload, .replace: return bytes(of: operation) <= smallUpload ? min(sizes.upload, 64) : 1
+        case .upload, .replace:
+            return bytes(of: operation) <= smallUpload ? min(sizes.upload, 64) : 1
         case .move: return sizes.move
         case .delete: return sizes.delete
         case .setAttributes, .duplicate: return 1
@@ -208,6 +217,8 @@ extension SyncEngine {
                 needsPlan = true
             }
         }
+        // A plan made meanwhile left these items alone.
+        if batch.plan != planNumber { needsPlan = true }
         inFlight -= 1
         waker.yield()
     }
@@ -223,7 +234,8 @@ extension SyncEngine {
         }
         logger.warning(
             "an operation does not fit the catalog",
-            metadata: ["inode": "\(operation.inode)", "operation": "\(operation.action)"])
+            metadata: ["inode": "\(operation.inode)", "operation": "\(operation.action)"]
+        )
         wake(at: now + min(60_000, 100 << Int64(min(rounds, 16))))
     }
 

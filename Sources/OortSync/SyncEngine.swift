@@ -78,9 +78,13 @@ public actor SyncEngine {
 
     /// An engine for an account of the catalog.
     public init(
-        account: AccountID, provider: any Provider, catalog: Catalog, store: ContentStore,
+        account: AccountID,
+        provider: any Provider,
+        catalog: Catalog,
+        store: ContentStore,
         settings: SyncSettings = SyncSettings(),
-        clock: any Clock<Duration> = ContinuousClock(), logger: Logger
+        clock: any Clock<Duration> = ContinuousClock(),
+        logger: Logger
     ) {
         self.account = account
         self.provider = provider

@@ -8,7 +8,8 @@ import Testing
 @Suite("the calls that an act costs", .timeLimit(.minutes(2)))
 struct CallCountTests {
     private func run(
-        _ cloud: MemoryCloud = MemoryCloud(), _ body: (World) async throws -> Void
+        _ cloud: MemoryCloud = MemoryCloud(),
+        _ body: (World) async throws -> Void
     ) async throws {
         let world = try World(cloud)
         world.start()

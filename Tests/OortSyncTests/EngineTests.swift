@@ -6,7 +6,8 @@ import Testing
 @Suite("an account's engine", .timeLimit(.minutes(2)))
 struct EngineTests {
     private func run(
-        _ cloud: MemoryCloud = MemoryCloud(), settings: SyncSettings? = nil,
+        _ cloud: MemoryCloud = MemoryCloud(),
+        settings: SyncSettings? = nil,
         _ body: (World) async throws -> Void
     ) async throws {
         let world = try World(cloud, settings: settings)
@@ -84,7 +85,8 @@ struct EngineTests {
             #expect(world.cloud.tree == ["f": "new"])
             #expect(
                 world.cloud.takeCalls()
-                    == (isUploadedBefore ? ["upload": 2, "delete": 1] : ["upload": 1]))
+                    == (isUploadedBefore ? ["upload": 2, "delete": 1] : ["upload": 1])
+            )
         }
     }
 
@@ -124,7 +126,8 @@ struct EngineTests {
 
     @Test(
         "an edit of a revision that is no longer the newest is a conflict, not a replacement",
-        arguments: [false, true])
+        arguments: [false, true]
+    )
     func lateEdit(empties: Bool) async throws {
         try await run { world in
             try world.write("f.txt", "base")
@@ -136,7 +139,11 @@ struct EngineTests {
             try await world.settle()
             let tree = world.cloud.tree
             #expect(tree["f.txt"] == "theirs")
-            #expect(tree.filter { $0.key.hasPrefix("f (conflicted copy ") }.values.map(\.self) == ["mine"])
+            #expect(
+                tree.filter { $0.key.hasPrefix("f (conflicted copy ") }.values.map(\.self) == [
+                    "mine"
+                ]
+            )
             #expect(tree.count == 2)
         }
     }
@@ -157,7 +164,10 @@ struct EngineTests {
         }
     }
 
-    @Test("a name that both took: the same is one, the other gets a number", arguments: [true, false])
+    @Test(
+        "a name that both took: the same is one, the other gets a number",
+        arguments: [true, false]
+    )
     func bothCreated(isSame: Bool) async throws {
         let world = try World()
         try world.makeFolder("d")
@@ -170,13 +180,15 @@ struct EngineTests {
             world.cloud.tree
                 == (isSame
                     ? ["d/": "", "d/f.txt": "mine"]
-                    : ["d/": "", "d/f.txt": "theirs", "d/f (2).txt": "mine"]))
+                    : ["d/": "", "d/f.txt": "theirs", "d/f (2).txt": "mine"])
+        )
         await world.end()
     }
 
     @Test(
         "an answer that was lost does not make it happen twice",
-        arguments: ["createFolder", "upload", "move", "delete"])
+        arguments: ["createFolder", "upload", "move", "delete"]
+    )
     func lostAnswer(call: String) async throws {
         try await run { world in
             try world.makeFolder("d")

@@ -41,10 +41,16 @@ final class MemoryCloud: Provider {
         var traits = ProviderTraits(
             addressing: .id,
             names: NameRules(
-                comparison: duplicates ? .exact : .caseInsensitive, allowsDuplicates: duplicates,
-                refusal: { _, _, _ in nil }),
-            hashAlgorithm: .sha256, largestSimpleUpload: 1 << 20, largestFile: 1 << 40,
-            uploadPartMultiple: 1, uploadPartSize: 1 << 20)
+                comparison: duplicates ? .exact : .caseInsensitive,
+                allowsDuplicates: duplicates,
+                refusal: { _, _, _ in nil }
+            ),
+            hashAlgorithm: .sha256,
+            largestSimpleUpload: 1 << 20,
+            largestFile: 1 << 40,
+            uploadPartMultiple: 1,
+            uploadPartSize: 1 << 20
+        )
         traits.replaceIsAtomic = true
         traits.setsModifiedTime = true
         traits.timeResolution = .milliseconds
@@ -64,7 +70,9 @@ final class MemoryCloud: Provider {
     func refuse(_ call: String, with kind: ProviderError.Kind, times: Int = 1) {
         state.withLock {
             $0.refusals[call] = Array(
-                repeating: ProviderError(kind, detail: "scripted"), count: times)
+                repeating: ProviderError(kind, detail: "scripted"),
+                count: times
+            )
         }
     }
 
@@ -144,7 +152,12 @@ final class MemoryCloud: Provider {
                 Self.store(entry, newContent: true, &state)
             } else {
                 _ = Self.make(
-                    name, parent, text.map { Array($0.utf8) }, modified: nil, &state)
+                    name,
+                    parent,
+                    text.map { Array($0.utf8) },
+                    modified: nil,
+                    &state
+                )
             }
         }
     }
@@ -202,13 +215,19 @@ final class MemoryCloud: Provider {
     }
 
     private static func make(
-        _ name: String, _ parent: ItemID, _ bytes: [UInt8]?, modified: Timestamp?,
+        _ name: String,
+        _ parent: ItemID,
+        _ bytes: [UInt8]?,
+        modified: Timestamp?,
         _ state: inout State
     ) -> Item {
         state.counter += 1
         var item = Item(
-            id: ItemID("i\(state.counter)"), kind: bytes == nil ? .folder : .file, fileName: name,
-            parentID: parent)
+            id: ItemID("i\(state.counter)"),
+            kind: bytes == nil ? .folder : .file,
+            fileName: name,
+            parentID: parent
+        )
         item.clientModifiedTime =
             bytes == nil ? nil : (modified ?? Timestamp(seconds: 1)).truncated(to: .milliseconds)
         return store(Entry(item: item, bytes: bytes ?? []), newContent: bytes != nil, &state)
@@ -223,7 +242,8 @@ final class MemoryCloud: Provider {
     }
 
     private func call<T: Sendable>(
-        _ name: String, _ body: (inout State) throws(ProviderError) -> T
+        _ name: String,
+        _ body: (inout State) throws(ProviderError) -> T
     ) async throws(ProviderError) -> T {
         let stall: Stall? = state.withLock { state in
             state.written += 1
@@ -246,7 +266,8 @@ final class MemoryCloud: Provider {
     }
 
     private func answer<T>(
-        _ name: String, _ body: (inout State) throws(ProviderError) -> T
+        _ name: String,
+        _ body: (inout State) throws(ProviderError) -> T
     ) throws(ProviderError) -> T {
         let result: Result<T, ProviderError> = state.withLock { state in
             state.calls[name, default: 0] += 1
@@ -258,7 +279,8 @@ final class MemoryCloud: Provider {
             if let lost = state.lostAnswers[name], lost > 0 {
                 state.lostAnswers[name] = lost - 1
                 return .failure(
-                    ProviderError(.outcomeUnknown(retryAfter: nil), detail: "answer lost"))
+                    ProviderError(.outcomeUnknown(retryAfter: nil), detail: "answer lost")
+                )
             }
             return result
         }
@@ -270,7 +292,10 @@ final class MemoryCloud: Provider {
     }
 
     private func free(
-        _ name: String, in parent: ItemID, but id: ItemID? = nil, _ state: State
+        _ name: String,
+        in parent: ItemID,
+        but id: ItemID? = nil,
+        _ state: State
     ) throws(ProviderError) {
         guard parent == Self.rootID || state.entries[parent]?.item.kind == .folder else {
             throw error(.parentNotFound)
@@ -299,8 +324,12 @@ final class MemoryCloud: Provider {
                 let all = state.entries.values.sorted { $0.item.id.rawValue > $1.item.id.rawValue }
                 return .success(
                     ChangePage(
-                        changes: all.map { .changed($0.item) }, cursor: end, hasMore: false,
-                        isEnumeration: true))
+                        changes: all.map { .changed($0.item) },
+                        cursor: end,
+                        hasMore: false,
+                        isEnumeration: true
+                    )
+                )
             }
             let parts = cursor.rawValue.split(separator: ":").compactMap { Int($0) }
             guard parts.count == 2, parts[0] == state.cursorEpoch else {
@@ -312,13 +341,15 @@ final class MemoryCloud: Provider {
                 changes.append(state.entries[id].map { .changed($0.item) } ?? .removed(id))
             }
             return .success(
-                ChangePage(changes: changes, cursor: end, hasMore: false, isEnumeration: false))
+                ChangePage(changes: changes, cursor: end, hasMore: false, isEnumeration: false)
+            )
         }
         return try result.get()
     }
 
     func waitForChanges(
-        since cursor: Cursor, atMost limit: Duration
+        since cursor: Cursor,
+        atMost limit: Duration
     ) async throws(ProviderError) -> FeedNews {
         do { try await Task.sleep(for: .milliseconds(5)) } catch { throw self.error(.cancelled) }
         let end = state.withLock { "\($0.cursorEpoch):\($0.log.count)" }
@@ -326,13 +357,16 @@ final class MemoryCloud: Provider {
     }
 
     func children(
-        of folder: ItemReference, page: PageToken?
+        of folder: ItemReference,
+        page: PageToken?
     ) async throws(ProviderError) -> ListingPage {
         ListingPage(
             items: state.withLock { state in
                 state.calls["list", default: 0] += 1
                 return state.entries.values.map(\.item).filter { $0.parentID == folder.id }
-            }, next: nil)
+            },
+            next: nil
+        )
     }
 
     func item(_ reference: ItemReference) async throws(ProviderError) -> Item {
@@ -343,7 +377,8 @@ final class MemoryCloud: Provider {
     }
 
     func items(
-        named name: String, in folder: ItemReference
+        named name: String,
+        in folder: ItemReference
     ) async throws(ProviderError) -> [Item] {
         let key = traits.names.key(name)
         return state.withLock { state in
@@ -355,13 +390,17 @@ final class MemoryCloud: Provider {
     }
 
     func read(
-        _ item: ItemReference, revision: Revision?, range: Range<Int64>
+        _ item: ItemReference,
+        revision: Revision?,
+        range: Range<Int64>
     ) async throws(ProviderError) -> ByteStream {
         let entry = state.withLock { $0.entries[item.id] }
         guard let entry, revision == nil || entry.item.rev == revision else {
             throw error(.preconditionFailed)
         }
-        let part = Array(entry.bytes[Int(range.lowerBound)..<min(Int(range.upperBound), entry.bytes.count)])
+        let part = Array(
+            entry.bytes[Int(range.lowerBound)..<min(Int(range.upperBound), entry.bytes.count)]
+        )
         let left = Mutex<[UInt8]?>(part.isEmpty ? nil : part)
         return ByteStream { () throws(ProviderError) in
             left.withLock { left in
@@ -372,11 +411,13 @@ final class MemoryCloud: Provider {
     }
 
     func export(
-        _ item: ItemReference, to format: ExportFormat
+        _ item: ItemReference,
+        to format: ExportFormat
     ) async throws(ProviderError) -> ByteStream { throw error(.unsupported) }
 
     func thumbnail(
-        of item: ItemReference, edge: Int
+        of item: ItemReference,
+        edge: Int
     ) async throws(ProviderError) -> ByteStream { throw error(.unsupported) }
 
     func createFolder(_ folder: NewFolder) async throws(ProviderError) -> Item {
@@ -387,7 +428,8 @@ final class MemoryCloud: Provider {
     }
 
     func upload(
-        _ upload: Upload, observer: any UploadObserver
+        _ upload: Upload,
+        observer: any UploadObserver
     ) async throws(ProviderError) -> Item {
         let bytes = try await send(upload, observer)
         return try await call("upload") { state throws(ProviderError) in
@@ -407,7 +449,8 @@ final class MemoryCloud: Provider {
 
     /// The bytes of an upload, sent at once or in the parts of a session, each of them a call.
     private func send(
-        _ upload: Upload, _ observer: any UploadObserver
+        _ upload: Upload,
+        _ observer: any UploadObserver
     ) async throws(ProviderError) -> [UInt8] {
         guard upload.size > traits.largestSimpleUpload else {
             let bytes = try await upload.content.read(at: 0, count: Int(upload.size))
@@ -433,7 +476,8 @@ final class MemoryCloud: Provider {
             let confirmed = Int64(sent.count) + count
             observer.sent(confirmed)
             await observer.sessionChanged(
-                UploadSession(state: name, confirmedBytes: confirmed, expires: nil))
+                UploadSession(state: name, confirmedBytes: confirmed, expires: nil)
+            )
         }
     }
 
@@ -462,12 +506,18 @@ final class MemoryCloud: Provider {
             guard let entry = state.entries[copy.item.id] else { throw error(.notFound) }
             try free(copy.name, in: copy.parent.id, state)
             return Self.make(
-                copy.name, copy.parent.id, entry.bytes, modified: copy.modifiedTime, &state)
+                copy.name,
+                copy.parent.id,
+                entry.bytes,
+                modified: copy.modifiedTime,
+                &state
+            )
         }
     }
 
     func setAttributes(
-        of item: ItemReference, to change: AttributeChange
+        of item: ItemReference,
+        to change: AttributeChange
     ) async throws(ProviderError) -> Item {
         try await call("setAttributes") { state throws(ProviderError) in
             guard var entry = state.entries[item.id] else { throw error(.notFound) }

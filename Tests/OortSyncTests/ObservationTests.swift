@@ -16,20 +16,27 @@ struct ObservationTests {
         world = try World(MemoryCloud(duplicates: duplicates))
         try world.catalog.setIdentity(
             AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: MemoryCloud.rootID),
-            of: world.account.id)
+            of: world.account.id
+        )
     }
 
     /// Whether the service tells where an item lies by id or by path.
     enum Addressing: CaseIterable { case id, path }
 
     private func item(
-        _ path: String, _ id: String, in parent: String = "root", rev: String? = nil,
+        _ path: String,
+        _ id: String,
+        in parent: String = "root",
+        rev: String? = nil,
         _ addressing: Addressing = .id
     ) -> Change {
         let isFolder = path.hasSuffix("/")
         let parts = path.split(separator: "/").map(String.init)
         var item = Item(
-            id: ItemID(id), kind: isFolder ? .folder : .file, fileName: parts.last ?? "")
+            id: ItemID(id),
+            kind: isFolder ? .folder : .file,
+            fileName: parts.last ?? ""
+        )
         switch addressing {
         case .id: item.parentID = ItemID(parent)
         case .path: item.path = RemotePath(parts)
@@ -42,7 +49,10 @@ struct ObservationTests {
     }
 
     private func apply(
-        _ changes: [Change], begins: Bool = false, ends: Bool = false, endsRun: Bool = true
+        _ changes: [Change],
+        begins: Bool = false,
+        ends: Bool = false,
+        endsRun: Bool = true
     ) async throws {
         var observations = Observations(changes: changes)
         observations.beginsEnumeration = begins
@@ -56,14 +66,19 @@ struct ObservationTests {
     private func merge() async throws {
         let planner = Planner(traits: PlannerTraits(world.cloud.traits))
         _ = try await catalog.plan(
-            account, with: planner,
+            account,
+            with: planner,
             under: PlanningConditions(
-                now: Timestamp.now.seconds * 1000, settle: 0, isOpen: { _ in false },
+                now: Timestamp.now.seconds * 1000,
+                settle: 0,
+                isOpen: { _ in false },
                 hash: { bytes in
                     var hasher = MemoryHasher()
                     hasher.update(bytes[...])
                     return hasher.finalize()
-                }))
+                }
+            )
+        )
     }
 
     private func paths(below folder: Inode? = nil, _ prefix: String = "") throws -> Set<String> {
@@ -82,17 +97,22 @@ struct ObservationTests {
 
     @Test(
         "a whole account is there when its enumeration ends, children told before their folders",
-        arguments: Addressing.allCases)
+        arguments: Addressing.allCases
+    )
     func childrenFirst(addressing: Addressing) async throws {
         try await apply(
             [
                 item("a/b/c/f", "f", in: "c", addressing), item("a/b/c/", "c", in: "b", addressing),
                 item("a/b/g", "g", in: "b", addressing),
-            ], begins: true)
+            ],
+            begins: true
+        )
         try await apply([item("a/b/", "b", in: "a", addressing)])
         #expect(try paths().isEmpty)
         try await apply(
-            [item("a/", "a", addressing), item("h", "h", addressing)], ends: true)
+            [item("a/", "a", addressing), item("h", "h", addressing)],
+            ends: true
+        )
         #expect(try paths() == ["a/", "a/b/", "a/b/c/", "a/b/c/f", "a/b/g", "h"])
         #expect(try catalog.account(account)?.isEnumerated == true)
         #expect(try await catalog.pending(account).isEmpty)
@@ -119,11 +139,15 @@ struct ObservationTests {
     func tombstones() async throws {
         try await apply(
             [item("a/", "a", .path), item("a/f", "f", .path), item("b", "b", .path)],
-            begins: true, ends: true)
+            begins: true,
+            ends: true
+        )
         let folder = try #require(try catalog.node(atPath: ["work", "a"])).inode
         let file = try #require(try catalog.node(atPath: ["work", "a", "f"])).inode
         try await apply(
-            [.removedPath(RemotePath(["a"])), .removedPath(RemotePath(["b"]))], endsRun: false)
+            [.removedPath(RemotePath(["a"])), .removedPath(RemotePath(["b"]))],
+            endsRun: false
+        )
         #expect(try paths() == ["a/", "a/f", "b"])
         try await apply([item("new/", "a", .path), item("new/f", "f", .path)])
         try await merge()
@@ -140,7 +164,10 @@ struct ObservationTests {
             [
                 item("gone", "1"), item("stays", "2"), item("d/", "3"), item("d/f", "4", in: "3"),
                 item("e/", "5"), item("e/f", "6", in: "5"),
-            ], begins: true, ends: true)
+            ],
+            begins: true,
+            ends: true
+        )
         try world.write("e/mine", "mine")
         try world.write("d/f", "changed")
         try await apply([item("stays", "2")], begins: true)
@@ -150,7 +177,8 @@ struct ObservationTests {
         #expect(try paths() == ["stays", "d/", "d/f", "e/", "e/mine"])
         #expect(
             try await Set(catalog.pending(account).map { $0.path.joined(separator: "/") })
-                == ["d", "d/f", "e", "e/mine"])
+                == ["d", "d/f", "e", "e/mine"]
+        )
         await world.end()
     }
 
@@ -158,14 +186,20 @@ struct ObservationTests {
     func duplicates() async throws {
         let tests = try ObservationTests(duplicates: true)
         try await tests.apply(
-            [item("f.txt", "1"), item("f.txt", "2"), item("f.txt", "3")], begins: true, ends: true)
+            [item("f.txt", "1"), item("f.txt", "2"), item("f.txt", "3")],
+            begins: true,
+            ends: true
+        )
         func name(_ id: String) throws -> String? {
             try tests.catalog.node(remoteID: ItemID(id), account: tests.account)?.name
         }
         let before = try ["1", "2", "3"].map(name)
         #expect(before == ["f.txt", "f (2).txt", "f (3).txt"])
         try await tests.apply(
-            [item("f.txt", "3"), item("f.txt", "2"), item("f.txt", "1")], begins: true, ends: true)
+            [item("f.txt", "3"), item("f.txt", "2"), item("f.txt", "1")],
+            begins: true,
+            ends: true
+        )
         try await tests.merge()
         #expect(try ["1", "2", "3"].map(name) == before)
         #expect(try await tests.catalog.pending(tests.account).isEmpty)
@@ -177,7 +211,11 @@ struct ObservationTests {
     func normalForms() async throws {
         let tests = try ObservationTests(duplicates: true)
         let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}")
-        try await tests.apply([item(composed, "1"), item(decomposed, "2")], begins: true, ends: true)
+        try await tests.apply(
+            [item(composed, "1"), item(decomposed, "2")],
+            begins: true,
+            ends: true
+        )
         func bytes(_ id: String) throws -> [UInt8]? {
             try tests.catalog.node(remoteID: ItemID(id), account: tests.account)
                 .map { Array($0.name.utf8) }

@@ -35,7 +35,9 @@ struct RestartTests {
 
     @Test(
         "a process that dies at any call leaves nothing undone and nothing done twice",
-        arguments: 0..<10, [false, true])
+        arguments: 0..<10,
+        [false, true]
+    )
     func death(call: Int, isDone: Bool) async throws {
         let world = try World(MemoryCloud { $0.copiesFiles = true })
         world.start()
@@ -65,7 +67,8 @@ struct RestartTests {
             world.cloud.takeCalls() == [
                 "createFolder": 2, "upload": 4, "move": 1, "delete": 1, "copy": 1,
                 "setAttributes": 1,
-            ])
+            ]
+        )
         await world.end()
     }
 
@@ -75,7 +78,8 @@ struct RestartTests {
             MemoryCloud {
                 $0.largestSimpleUpload = 100
                 $0.uploadPartSize = 100
-            })
+            }
+        )
         let text = String((0..<250).map { Character(UnicodeScalar(UInt8(97 + $0 % 26))) })
         try world.write("f", text)
         world.cloud.stall(MemoryCloud.Stall(call: 2, isDone: false))

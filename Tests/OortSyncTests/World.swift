@@ -22,25 +22,40 @@ final class World {
         self.cloud = cloud
         folder = NSTemporaryDirectory() + "oort-sync-\(UUID().uuidString)"
         try FileManager.default.createDirectory(
-            atPath: folder, withIntermediateDirectories: true)
+            atPath: folder,
+            withIntermediateDirectories: true
+        )
         var logger = Logger(label: "test")
-        logger.logLevel = ProcessInfo.processInfo.environment["OORT_LOG"] == nil ? .critical : .trace
+        logger.logLevel =
+            ProcessInfo.processInfo.environment["OORT_LOG"] == nil ? .critical : .trace
         self.logger = logger
         catalog = try Catalog(path: folder + "/catalog.sqlite", logger: logger)
         store = try ContentStore(
-            cacheFolder: folder + "/cache", stateFolder: folder + "/state", catalog: catalog,
-            logger: logger)
+            cacheFolder: folder + "/cache",
+            stateFolder: folder + "/state",
+            catalog: catalog,
+            logger: logger
+        )
         account = try catalog.registerAccount(
-            name: "work", service: "memory", names: cloud.traits.names)
+            name: "work",
+            service: "memory",
+            names: cloud.traits.names
+        )
         store.setFetcher(
             ProviderContentFetcher(account: account.id, provider: cloud, catalog: catalog),
-            for: account.id)
+            for: account.id
+        )
         // Nothing goes out before a test says so (`sync` does not wait for rest).
         self.settings.settle = .seconds(60)
         if let settings { self.settings = settings }
         engine = SyncEngine(
-            account: account.id, provider: cloud, catalog: catalog, store: store,
-            settings: self.settings, logger: logger)
+            account: account.id,
+            provider: cloud,
+            catalog: catalog,
+            store: store,
+            settings: self.settings,
+            logger: logger
+        )
         listen()
     }
 
@@ -59,8 +74,13 @@ final class World {
     func restart() async {
         await stop()
         engine = SyncEngine(
-            account: account.id, provider: cloud, catalog: catalog, store: store,
-            settings: settings, logger: logger)
+            account: account.id,
+            provider: cloud,
+            catalog: catalog,
+            store: store,
+            settings: settings,
+            logger: logger
+        )
         listen()
         start()
     }
@@ -88,14 +108,25 @@ final class World {
         let file =
             try catalog.lookup(name, in: parent)
             ?? catalog.create(
-                NewNode(kind: .file, mode: 0o644, owner: 0, group: 0), named: name,
-                in: parent.inode)
-        let (content, _) = try store.stage(over: nil, of: file.inode, account: account.id, modified: Timestamp.now)
+                NewNode(kind: .file, mode: 0o644, owner: 0, group: 0),
+                named: name,
+                in: parent.inode
+            )
+        let (content, _) = try store.stage(
+            over: nil,
+            of: file.inode,
+            account: account.id,
+            modified: Timestamp.now
+        )
         let bytes = [UInt8](text.utf8)
         _ = unsafe try content.write(bytes.span.bytes, at: 0)
         store.close(content)
         return try catalog.recordStaged(
-            content.id, size: Int64(text.utf8.count), modified: Timestamp.now, isOpen: false)
+            content.id,
+            size: Int64(text.utf8.count),
+            modified: Timestamp.now,
+            isOpen: false
+        )
             ?? file
     }
 
@@ -106,16 +137,22 @@ final class World {
             throw CatalogError.notFound
         }
         return try store.open(
-            ContentKey(account: account.id, item: item, revision: revision), size: node.size,
-            hash: node.hash)
+            ContentKey(account: account.id, item: item, revision: revision),
+            size: node.size,
+            hash: node.hash
+        )
     }
 
     /// Writes through a handle that was opened on a revision, at its beginning.
     func write(_ path: String, over base: CachedContent, empties: Bool, _ text: String) throws {
         let file = try node(path)
         let (content, _) = try store.stage(
-            over: empties ? nil : base, origin: base, of: file.inode, account: account.id,
-            modified: .now)
+            over: empties ? nil : base,
+            origin: base,
+            of: file.inode,
+            account: account.id,
+            modified: .now
+        )
         let bytes = [UInt8](text.utf8)
         _ = unsafe try content.write(bytes.span.bytes, at: 0)
         let size = content.size
@@ -132,8 +169,10 @@ final class World {
 
     func makeLink(_ name: String, to target: String) throws {
         _ = try catalog.create(
-            NewNode(kind: .symlink, mode: 0o777, owner: 0, group: 0, target: target), named: name,
-            in: account.root)
+            NewNode(kind: .symlink, mode: 0o777, owner: 0, group: 0, target: target),
+            named: name,
+            in: account.root
+        )
     }
 
     func makeFolder(_ path: String) throws {
@@ -141,7 +180,8 @@ final class World {
         _ = try catalog.create(
             NewNode(kind: .folder, mode: 0o755, owner: 0, group: 0),
             named: try #require(parts.last),
-            in: try node(parts.dropLast().joined(separator: "/")).inode)
+            in: try node(parts.dropLast().joined(separator: "/")).inode
+        )
     }
 
     func remove(_ path: String) throws {
@@ -160,13 +200,18 @@ final class World {
         let node = try node(path)
         let parts = new.split(separator: "/").map(String.init)
         _ = try catalog.rename(
-            node.name, in: try #require(node.parent), to: try #require(parts.last),
-            in: try self.node(parts.dropLast().joined(separator: "/")).inode, mode: .replace)
+            node.name,
+            in: try #require(node.parent),
+            to: try #require(parts.last),
+            in: try self.node(parts.dropLast().joined(separator: "/")).inode,
+            mode: .replace
+        )
     }
 
     func node(_ path: String) throws -> Node {
         try #require(
-            try catalog.node(atPath: ["work"] + path.split(separator: "/").map(String.init)))
+            try catalog.node(atPath: ["work"] + path.split(separator: "/").map(String.init))
+        )
     }
 
     /// The local tree as paths and contents; folders end with a slash.
@@ -195,8 +240,10 @@ final class World {
             return String(decoding: try await content.bytes(0..<node.size), as: UTF8.self)
         case .revision(let item, let revision):
             let content = try store.open(
-                ContentKey(account: account.id, item: item, revision: revision), size: node.size,
-                hash: node.hash)
+                ContentKey(account: account.id, item: item, revision: revision),
+                size: node.size,
+                hash: node.hash
+            )
             defer { store.close(content) }
             return String(decoding: try await content.bytes(0..<node.size), as: UTF8.self)
         }
