@@ -1,0 +1,212 @@
+import Logging
+import OortCatalog
+import OortModel
+
+/// What failures mean, and what is done about operations whose answer never came.
+extension SyncEngine {
+    /// Decides what a failure means, and stores it.
+    func conclude(
+        _ start: OperationStart,
+        of inode: Inode,
+        _ error: ProviderError
+    ) async {
+        let tries = (failures[inode] ?? 0) + 1
+        failures[inode] = tries
+        var wait = backoff(after: tries, error)
+        var isUnknown = error.isOutcomeUnknown
+        var looksAt = false
+        switch error.kind {
+        case .cancelled where Task.isCancelled:
+            // The engine ends: the next one asks.
+            return
+        case .offline, .signedOut:
+            note(error)
+            wait = .zero
+            failures[inode] = tries - 1
+        case .rateLimited:
+            pausedUntil = now + wait.inMilliseconds
+            wake(at: pausedUntil)
+            failures[inode] = tries - 1
+        case .sessionLost:
+            try? await catalog.setSession(nil, content: nil, of: inode)
+            wait = .zero
+        case .preconditionFailed, .notFound, .parentNotFound, .nameTaken, .notAFolder, .notAFile,
+            .moveIntoItself:
+            looksAt = true
+            wait = tries > 2 ? wait : .zero
+        case .nameRefused, .nameTooLong, .noPermission, .contentBlocked, .quotaExceeded,
+            .limitExceeded, .tooLarge, .unsupported, .badRequest:
+            wait = settings.refusalInterval
+        case .cursorLost, .contentDamaged, .locked, .outcomeUnknown, .malformedAnswer,
+            .localContent, .cancelled:
+            break
+        }
+        if case .contentDamaged = error.kind {
+            isUnknown = false
+            looksAt = true
+        }
+        if isUnknown { hasOpenIntents = true }
+        logger.info(
+            "an operation failed",
+            metadata: [
+                "inode": "\(inode)", "operation": "\(start.intent.kind)", "error": "\(error)",
+            ]
+        )
+        let trouble = PushTrouble(
+            kind: "\(error.kind)",
+            detail: error.detail,
+            nextTry: now + wait.inMilliseconds
+        )
+        try? await catalog.failed(inode, trouble, isUnknown: isUnknown)
+        if looksAt { await lookAfter(start) }
+        if wait > .zero { wake(at: now + wait.inMilliseconds) }
+    }
+
+    /// After a refusal: what the service has where the operation went, and of its item.
+    private func lookAfter(_ start: OperationStart) async {
+        do throws(ProviderError) {
+            if let item = start.item { try await look(at: item) }
+            if let parent = start.parent { try await look(at: parent) }
+            if let parent = start.parent, let name = start.intent.name {
+                let began = nextOrdinal()
+                let found = try await provider.items(named: name, in: parent)
+                var observations = Observations(changes: found.map { .changed($0) })
+                observations.suspects = suspects(since: began)
+                observations.endsRun = false
+                _ = try await storedAsync { [observations] () throws(CatalogError) in
+                    try await self.catalog.apply(observations, to: self.account)
+                }
+            }
+        } catch {
+            logger.info("looking again did not work", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Asks the service about everything that was sent and never answered.
+    func resolveIntents() async {
+        guard hasOpenIntents, pausedUntil <= now else { return }
+        hasOpenIntents = false
+        guard let open = try? await catalog.intents(of: account) else {
+            hasOpenIntents = true
+            return
+        }
+        for (inode, intent, item) in open {
+            guard running[inode] == nil, nextLooks[inode] ?? 0 <= now else {
+                hasOpenIntents = true
+                continue
+            }
+            do throws(ProviderError) {
+                try await resolve(intent, of: inode, item)
+                nextLooks[inode] = nil
+                needsPlan = true
+            } catch {
+                note(error)
+                hasOpenIntents = true
+                let tries = (failures[inode] ?? 0) + 1
+                failures[inode] = tries
+                let wait = backoff(after: tries, error)
+                nextLooks[inode] = now + wait.inMilliseconds
+                wake(at: now + wait.inMilliseconds)
+            }
+        }
+    }
+
+    private func resolve(
+        _ intent: Intent,
+        of inode: Inode,
+        _ item: ItemReference?
+    ) async throws(ProviderError) {
+        let answer: Item?
+        if intent.expected != nil {
+            answer = try await created(by: intent)
+        } else {
+            guard let item else { return try await clear(inode) }
+            do throws(ProviderError) {
+                let now = try await provider.item(item)
+                answer = isDone(intent, now) ? now : nil
+            } catch {
+                guard error.kind == .notFound else { throw error }
+                if intent.kind == .delete {
+                    touched[item.id] = nextOrdinal()
+                    _ = try await storedAsync { () throws(CatalogError) in
+                        try await self.catalog.succeeded(
+                            intent,
+                            of: inode,
+                            item: nil,
+                            sentModified: nil
+                        )
+                    }
+                    return
+                }
+                answer = nil
+            }
+        }
+        guard let answer else {
+            try await clear(inode)
+            if let item { try await look(at: item) }
+            return
+        }
+        touched[answer.id] = nextOrdinal()
+        let isOpen = try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.succeeded(
+                intent,
+                of: inode,
+                item: answer,
+                sentModified: answer.clientModifiedTime
+            )
+        }
+        if isOpen, let item { try await look(at: item) }
+    }
+
+    /// What an operation that created something left at the service, if it was done.
+    private func created(by intent: Intent) async throws(ProviderError) -> Item? {
+        guard let folder = intent.folder, let name = intent.name else { return nil }
+        var found: [Item] = []
+        if let id = intent.reservedID {
+            do throws(ProviderError) {
+                found = [
+                    try await provider.item(
+                        ItemReference(id: ItemID(id), path: folder.path.appending(name))
+                    )
+                ]
+            } catch { guard error.kind == .notFound else { throw error } }
+        } else {
+            do throws(ProviderError) {
+                found = try await provider.items(named: name, in: folder)
+            } catch {
+                guard error.kind == .parentNotFound || error.kind == .notFound else { throw error }
+            }
+        }
+        return found.first { item in
+            if let known = try? catalog.node(remoteID: item.id, account: account),
+                known.parent != nil || known.isAccountRoot
+            {
+                return false
+            }
+            if intent.kind == .createFolder { return item.kind == .folder }
+            if intent.reservedID != nil { return item.kind == .file }
+            guard item.kind == .file else { return false }
+            return intent.hash == nil || item.contentHash?.description == intent.hash
+        }
+    }
+
+    private func isDone(_ intent: Intent, _ item: Item) -> Bool {
+        switch intent.kind {
+        case .replace: return intent.hash != nil && item.contentHash?.description == intent.hash
+        case .move:
+            guard let name = intent.name, item.fileName.isSameText(as: name) else { return false }
+            if let parent = item.parentID { return parent.rawValue == intent.folderID }
+            guard let folder = item.path?.parent?.parts, let meant = intent.folderPath else {
+                return false
+            }
+            return folder.elementsEqual(meant) { $0.isSameText(as: $1) }
+        case .createFolder, .upload, .duplicate, .delete, .setAttributes: return false
+        }
+    }
+
+    private func clear(_ inode: Inode) async throws(ProviderError) {
+        try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.failed(inode, nil, isUnknown: false)
+        }
+    }
+}
