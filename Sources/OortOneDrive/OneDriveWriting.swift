@@ -375,11 +375,12 @@ extension OneDriveProvider {
                     return try await api.item(at: DriveAddress(drive: parent.drive, item: id))
                 case "failed", "cancelled":
                     throw Self.copyError(progress)
-                default:
+                case let status where response.head.status == 202 || Self.isUnderWay(status):
                     try await pause(delay)
                     waited += delay
                     delay = min(delay * 2, .seconds(5))
                     continue
+                default: throw ProviderError(.malformedAnswer, detail: "a copy of unknown state")
                 }
             case 404, 410: break
             default: throw OneDriveErrors.error(response, about: .session)
@@ -392,6 +393,11 @@ extension OneDriveProvider {
             .outcomeUnknown(retryAfter: nil),
             detail: "a copy whose end was not told"
         )
+    }
+
+    /// Whether the monitor says that it goes on; it does so with a status of 200, too.
+    private static func isUnderWay(_ status: String?) -> Bool {
+        status == "inProgress" || status == "notStarted"
     }
 
     private static func copyError(_ progress: CopyMonitorWire) -> ProviderError {
