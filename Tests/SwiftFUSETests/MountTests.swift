@@ -141,15 +141,23 @@ struct MountTests {
             let first = try await ChildProcess.run(script, mount.path)
             #expect(first.output.hasPrefix("5000\n"))
             #expect(fileSystem.journal["lookup"] == 0)
-            let requests = fileSystem.journal["readdirplus"]
-            #expect(requests > 1)
-            let second = try await ChildProcess.run(script, mount.path)
-            #expect(second.output == first.output)
-            #expect(fileSystem.journal["readdirplus"] == requests)
-            let lookups = fileSystem.tree.withLock { tree in
-                tree.nodes.values.count { $0.lookups == 1 }
+            #expect(fileSystem.journal["readdirplus"] > 1)
+            let lookups = {
+                fileSystem.tree.withLock { tree in tree.nodes.values.map(\.lookups).reduce(0, +) }
             }
-            #expect(lookups == 5_000)
+            #expect(lookups() >= 5_000)
+            // The kernel may drop its caches between two listings (a machine short of memory
+            // does), so the next listing gets another chance; without a cache none would pass.
+            var asked = Int.max
+            for _ in 0..<5 where asked > 0 {
+                let before = (fileSystem.journal["readdirplus"], lookups())
+                let again = try await ChildProcess.run(script, mount.path)
+                #expect(again.output == first.output)
+                asked = fileSystem.journal["readdirplus"] - before.0
+                if asked == 0 { #expect(lookups() == before.1) }
+            }
+            #expect(asked == 0)
+            #expect(fileSystem.journal["lookup"] == 0)
         }
     }
 
