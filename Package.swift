@@ -26,6 +26,7 @@ let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let flyingFox = Target.Dependency.product(name: "FlyingFox", package: "FlyingFox")
 let flyingSocks = Target.Dependency.product(name: "FlyingSocks", package: "FlyingFox")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let lifecycle = Target.Dependency.product(
     name: "ServiceLifecycle",
     package: "swift-service-lifecycle"
@@ -76,7 +77,7 @@ let package = Package(
         module("SwiftFUSE", ["CFUSE", logging]),
         module("OortModel"),
         module("OortPlanner", ["OortModel", collections]),
-        module("OortCatalog", ["OortModel", "OortPlanner", grdb, logging]),
+        module("OortCatalog", ["OortModel", "OortPlanner", grdb, sqlite, logging]),
         module("OortContentStore", ["OortModel", "OortCatalog", logging, system]),
         module(
             "OortSync",

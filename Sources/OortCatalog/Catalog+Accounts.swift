@@ -11,19 +11,22 @@ extension Catalog {
     /// All accounts, by name.
     public func accounts() throws(CatalogError) -> [Account] {
         try read { database in
-            try Row.fetchAll(
-                database,
-                sql: "SELECT \(Self.accountColumns) FROM account ORDER BY name"
-            ).map(Self.account)
+            try database.all(
+                "SELECT \(Self.accountColumns) FROM account ORDER BY name",
+                [],
+                Self.account
+            )
         }
     }
 
     /// The account of this number; nil when there is none.
     public func account(_ id: AccountID) throws(CatalogError) -> Account? {
         try read { database in
-            try database.cachedStatement(
-                sql: "SELECT \(Self.accountColumns) FROM account WHERE id = ?"
-            ).row([id.rawValue]).map(Self.account)
+            try database.first(
+                "SELECT \(Self.accountColumns) FROM account WHERE id = ?",
+                [id.rawValue],
+                Self.account
+            )
         }
     }
 
@@ -47,43 +50,42 @@ extension Catalog {
         )
         let account = try mutate { transaction in
             let database = transaction.database
-            if let row = try Row.fetchOne(
-                database,
-                sql: "SELECT \(Self.accountColumns) FROM account WHERE name = ?",
-                arguments: [name]
+            if let account = try database.first(
+                "SELECT \(Self.accountColumns) FROM account WHERE name = ?",
+                [name],
+                Self.account
             ) {
-                let account = Self.account(row)
                 guard account.service == service else { throw CatalogError.exists }
                 return account
             }
-            try database.execute(
-                sql: """
-                    INSERT INTO account
-                        (name, service, root, comparison, allows_duplicates, allows_slash)
-                    VALUES (?, ?, 0, ?, ?, ?)
-                    """,
-                arguments: [
+            try database.run(
+                """
+                INSERT INTO account
+                    (name, service, root, comparison, allows_duplicates, allows_slash)
+                VALUES (?, ?, 0, ?, ?, ?)
+                """,
+                [
                     name, service, rules.comparison.column, rules.allowsDuplicates,
                     rules.allowsSlash,
                 ]
             )
             let id = AccountID(database.lastInsertedRowID)
             let now = Timestamp.now
-            try database.execute(
-                sql: """
-                    INSERT INTO node (account, parent, name, name_key, kind, modified_s,
-                        modified_ns, changed_s, changed_ns)
-                    VALUES (?, 1, ?, ?, 0, ?, ?, ?, ?)
-                    """,
-                arguments: [
+            try database.run(
+                """
+                INSERT INTO node (account, parent, name, name_key, kind, modified_s,
+                    modified_ns, changed_s, changed_ns)
+                VALUES (?, 1, ?, ?, 0, ?, ?, ?, ?)
+                """,
+                [
                     id.rawValue, name, name, now.seconds, now.nanoseconds, now.seconds,
                     now.nanoseconds,
                 ]
             )
             let root = Inode(column: database.lastInsertedRowID)
-            try database.execute(
-                sql: "UPDATE account SET root = ? WHERE id = ?",
-                arguments: [root.column, id.rawValue]
+            try database.run(
+                "UPDATE account SET root = ? WHERE id = ?",
+                [root.column, id.rawValue]
             )
             transaction.effects.news.append(.entryAdded(parent: .root, name: name))
             return Account(
@@ -105,24 +107,20 @@ extension Catalog {
         try mutate { transaction in
             let database = transaction.database
             guard
-                let row = try Row.fetchOne(
-                    database,
-                    sql: "SELECT \(Self.accountColumns) FROM account WHERE id = ?",
-                    arguments: [id.rawValue]
+                let account = try database.first(
+                    "SELECT \(Self.accountColumns) FROM account WHERE id = ?",
+                    [id.rawValue],
+                    Self.account
                 )
             else { throw CatalogError.noAccount }
-            let account = Self.account(row)
-            try database.execute(
-                sql: "DELETE FROM xattr WHERE inode IN (SELECT inode FROM node WHERE account = ?)",
-                arguments: [id.rawValue]
+            try database.run(
+                "DELETE FROM xattr WHERE inode IN (SELECT inode FROM node WHERE account = ?)",
+                [id.rawValue]
             )
             for table in ["motion", "conflict", "node"] {
-                try database.execute(
-                    sql: "DELETE FROM \(table) WHERE account = ?",
-                    arguments: [id.rawValue]
-                )
+                try database.run("DELETE FROM \(table) WHERE account = ?", [id.rawValue])
             }
-            try database.execute(sql: "DELETE FROM account WHERE id = ?", arguments: [id.rawValue])
+            try database.run("DELETE FROM account WHERE id = ?", [id.rawValue])
             transaction.effects.touchesAll = true
             transaction.effects.news.append(
                 .entryRemoved(parent: .root, name: account.name, child: account.root)
@@ -137,22 +135,22 @@ extension Catalog {
         of id: AccountID
     ) throws(CatalogError) {
         try mutate { transaction in
-            try transaction.database.execute(
-                sql: """
-                    UPDATE account SET identity = ?, display_name = ?, email = ?, root_id = ?
-                    WHERE id = ?
-                    """,
-                arguments: [
+            try transaction.database.run(
+                """
+                UPDATE account SET identity = ?, display_name = ?, email = ?, root_id = ?
+                WHERE id = ?
+                """,
+                [
                     identity.id, identity.displayName, identity.email, identity.rootID.rawValue,
                     id.rawValue,
                 ]
             )
-            try transaction.database.execute(
-                sql: """
-                    UPDATE node SET remote_id = ?
-                    WHERE inode = (SELECT root FROM account WHERE id = ?)
-                    """,
-                arguments: [identity.rootID.rawValue, id.rawValue]
+            try transaction.database.run(
+                """
+                UPDATE node SET remote_id = ?
+                WHERE inode = (SELECT root FROM account WHERE id = ?)
+                """,
+                [identity.rootID.rawValue, id.rawValue]
             )
             transaction.effects.touchesAll = true
         }
@@ -161,9 +159,9 @@ extension Catalog {
     /// Keeps the account's room, for `statfs`.
     public func setQuota(_ quota: Quota, of id: AccountID) throws(CatalogError) {
         try mutate { transaction in
-            try transaction.database.execute(
-                sql: "UPDATE account SET quota_used = ?, quota_total = ? WHERE id = ?",
-                arguments: [quota.used, quota.total, id.rawValue]
+            try transaction.database.run(
+                "UPDATE account SET quota_used = ?, quota_total = ? WHERE id = ?",
+                [quota.used, quota.total, id.rawValue]
             )
         }
     }
@@ -171,9 +169,9 @@ extension Catalog {
     /// Keeps what keeps the account from working, in words for people; nil when it works.
     public func setTrouble(_ trouble: String?, of id: AccountID) throws(CatalogError) {
         try mutate { transaction in
-            try transaction.database.execute(
-                sql: "UPDATE account SET trouble = ? WHERE id = ? AND trouble IS NOT ?",
-                arguments: [trouble, id.rawValue, trouble]
+            try transaction.database.run(
+                "UPDATE account SET trouble = ? WHERE id = ? AND trouble IS NOT ?",
+                [trouble, id.rawValue, trouble]
             )
         }
     }
@@ -181,10 +179,10 @@ extension Catalog {
     /// Reads every account's name rules, at start.
     func loadRules() throws(CatalogError) {
         let loaded = try read { database in
-            try Row.fetchAll(
-                database,
-                sql: "SELECT id, comparison, allows_duplicates, allows_slash FROM account"
-            ).map { row in
+            try database.all(
+                "SELECT id, comparison, allows_duplicates, allows_slash FROM account",
+                []
+            ) { row in
                 (
                     AccountID(row[0]),
                     AccountNameRules(
@@ -205,7 +203,7 @@ extension Catalog {
         rules.withLock { $0[account] } ?? .root
     }
 
-    private static func account(_ row: Row) -> Account {
+    private static func account(_ row: Columns) -> Account {
         Account(
             id: AccountID(row[0]),
             name: row[1],
@@ -221,14 +219,5 @@ extension Catalog {
             quota: (row[11] as Int64?).map { Quota(used: $0, total: row[12]) },
             trouble: row[13]
         )
-    }
-}
-
-extension Statement {
-    /// The first row; nil when there is none.
-    ///
-    /// The statement is reset for its next use.
-    func row(_ arguments: StatementArguments) throws -> Row? {
-        try Row.fetchOne(self, arguments: arguments)
     }
 }

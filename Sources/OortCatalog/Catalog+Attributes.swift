@@ -101,18 +101,18 @@ extension Catalog {
             let node = try transaction.node(inode)
             let now = Timestamp.now
             try transaction.setInMotion(node, at: now)
-            try transaction.database.cachedStatement(
-                sql: """
-                    UPDATE node SET staged = NULL, revision = ?, content_item = ?, hash = ?,
-                        size = ?, modified_s = ?, modified_ns = ?, changed_s = ?, changed_ns = ?
-                    WHERE inode = ?
-                    """
-            ).execute(
-                arguments: [
+            try transaction.database.run(
+                """
+                UPDATE node SET staged = NULL, revision = ?, content_item = ?, hash = ?,
+                    size = ?, modified_s = ?, modified_ns = ?, changed_s = ?, changed_ns = ?
+                WHERE inode = ?
+                """,
+                [
                     revision.rawValue, item.rawValue, hash?.description, size, modified.seconds,
                     Int64(modified.nanoseconds), now.seconds, Int64(now.nanoseconds),
                     inode.column,
-                ])
+                ]
+            )
             return try transaction.node(inode)
         }
     }
@@ -128,12 +128,13 @@ extension Catalog {
     ) throws(CatalogError) {
         try mutate { transaction in
             transaction.touch(inode)
-            try transaction.database.cachedStatement(
-                sql: """
-                    UPDATE node SET size = coalesce(?, size), target = coalesce(?, target)
-                    WHERE inode = ?
-                    """
-            ).execute(arguments: [size, target, inode.column])
+            try transaction.database.run(
+                """
+                UPDATE node SET size = coalesce(?, size), target = coalesce(?, target)
+                WHERE inode = ?
+                """,
+                [size, target, inode.column]
+            )
         }
     }
 
@@ -145,20 +146,18 @@ extension Catalog {
         of inode: Inode
     ) throws(CatalogError) -> [UInt8]? {
         try read { database in
-            try database.cachedStatement(
-                sql: "SELECT value FROM xattr WHERE inode = ? AND name = ?"
-            ).row([inode.column, name]).map { [UInt8]($0[0] as Data) }
+            try database.first(
+                "SELECT value FROM xattr WHERE inode = ? AND name = ?",
+                [inode.column, name]
+            ) { $0[0] as [UInt8]? } ?? nil
         }
     }
 
     /// The names of a node's extended attributes.
     public func extendedAttributes(of inode: Inode) throws(CatalogError) -> [String] {
         try read { database in
-            try String.fetchAll(
-                database,
-                sql: "SELECT name FROM xattr WHERE inode = ? ORDER BY name",
-                arguments: [inode.column]
-            )
+            try database.all("SELECT name FROM xattr WHERE inode = ? ORDER BY name", [inode.column])
+            { $0[0] as String }
         }
     }
 
@@ -173,18 +172,19 @@ extension Catalog {
         try mutate { transaction in
             let database = transaction.database
             let had =
-                try database.cachedStatement(
-                    sql: "SELECT 1 FROM xattr WHERE inode = ? AND name = ?"
-                ).row([inode.column, name]) != nil
+                try database.has(
+                    "SELECT 1 FROM xattr WHERE inode = ? AND name = ?",
+                    [inode.column, name]
+                )
             if let value {
-                try database.execute(
-                    sql: "INSERT OR REPLACE INTO xattr (inode, name, value) VALUES (?, ?, ?)",
-                    arguments: [inode.column, name, Data(value)]
+                try database.run(
+                    "INSERT OR REPLACE INTO xattr (inode, name, value) VALUES (?, ?, ?)",
+                    [inode.column, name, Data(value)]
                 )
             } else {
-                try database.execute(
-                    sql: "DELETE FROM xattr WHERE inode = ? AND name = ?",
-                    arguments: [inode.column, name]
+                try database.run(
+                    "DELETE FROM xattr WHERE inode = ? AND name = ?",
+                    [inode.column, name]
                 )
             }
             return had
@@ -195,20 +195,20 @@ extension Catalog {
 extension CatalogTransaction {
     /// Writes mode, owner, group, times and description of a node.
     func writeAttributes(of node: Node) throws {
-        try database.cachedStatement(
-            sql: """
-                UPDATE node SET mode = ?, owner = ?, grp = ?, modified_s = ?, modified_ns = ?,
-                    accessed_s = ?, accessed_ns = ?, changed_s = ?, changed_ns = ?,
-                    description = ?
-                WHERE inode = ?
-                """
-        ).execute(
-            arguments: [
+        try database.run(
+            """
+            UPDATE node SET mode = ?, owner = ?, grp = ?, modified_s = ?, modified_ns = ?,
+                accessed_s = ?, accessed_ns = ?, changed_s = ?, changed_ns = ?,
+                description = ?
+            WHERE inode = ?
+            """,
+            [
                 node.mode.map { Int64($0) }, node.owner.map { Int64($0) },
                 node.group.map { Int64($0) }, node.modified.seconds,
                 Int64(node.modified.nanoseconds), node.accessed?.seconds,
                 (node.accessed?.nanoseconds).map { Int64($0) }, node.changed.seconds,
                 Int64(node.changed.nanoseconds), node.itemDescription, node.inode.column,
-            ])
+            ]
+        )
     }
 }

@@ -14,44 +14,46 @@ extension CatalogTransaction {
         keepsNews: Bool
     ) throws {
         touch(inode)
-        try database.cachedStatement(
-            sql: """
-                UPDATE motion SET synced_parent = ?, synced_name = ?, synced_modified_s = ?,
-                    synced_modified_ns = ?, synced_description = ?
-                WHERE inode = ?
-                """
-        ).execute(
-            arguments: [
+        try database.run(
+            """
+            UPDATE motion SET synced_parent = ?, synced_name = ?, synced_modified_s = ?,
+                synced_modified_ns = ?, synced_description = ?
+            WHERE inode = ?
+            """,
+            [
                 parent.column, item.fileName, item.modifiedTime?.seconds,
                 (item.modifiedTime?.nanoseconds).map { Int64($0) }, item.description, inode.column,
-            ])
+            ]
+        )
         if content {
-            try database.cachedStatement(
-                sql: """
-                    UPDATE motion SET synced_revision = ?, synced_hash = ?, synced_size = ?
-                    WHERE inode = ?
-                    """
-            ).execute(arguments: [item.revision, item.hash, item.size ?? 0, inode.column])
+            try database.run(
+                """
+                UPDATE motion SET synced_revision = ?, synced_hash = ?, synced_size = ?
+                WHERE inode = ?
+                """,
+                [item.revision, item.hash, item.size ?? 0, inode.column]
+            )
         }
         if !keepsNews {
-            try database.cachedStatement(
-                sql: """
-                    UPDATE motion SET remote_state = 0, remote_parent_id = NULL, remote_item = NULL
-                    WHERE inode = ?
-                    """
-            ).execute(arguments: [inode.column])
+            try database.run(
+                """
+                UPDATE motion SET remote_state = 0, remote_parent_id = NULL, remote_item = NULL
+                WHERE inode = ?
+                """,
+                [inode.column]
+            )
         }
         // Staged content lies over this revision now, as far as a push has to name one.
-        try database.cachedStatement(
-            sql: """
-                UPDATE node SET permissions = ?, details = ?,
-                    revision = CASE WHEN staged IS NOT NULL AND ? THEN ? ELSE revision END
-                WHERE inode = ?
-                """
-        ).execute(
-            arguments: [
+        try database.run(
+            """
+            UPDATE node SET permissions = ?, details = ?,
+                revision = CASE WHEN staged IS NOT NULL AND ? THEN ? ELSE revision END
+            WHERE inode = ?
+            """,
+            [
                 Int64(item.permissions), try item.json(), content, item.revision, inode.column,
-            ])
+            ]
+        )
     }
 
     /// A node that only this side knew is the service's item from now on.
@@ -60,13 +62,13 @@ extension CatalogTransaction {
         guard let parentID, let parent = try Catalog.node(parentID, in: node.account, database)
         else { return }
         touch(inode)
-        try database.execute(
-            sql: """
-                UPDATE node SET remote_id = ?, enumeration =
-                    (SELECT enumeration FROM account WHERE id = node.account)
-                WHERE inode = ?
-                """,
-            arguments: [item.id, inode.column]
+        try database.run(
+            """
+            UPDATE node SET remote_id = ?, enumeration =
+                (SELECT enumeration FROM account WHERE id = node.account)
+            WHERE inode = ?
+            """,
+            [item.id, inode.column]
         )
         if try Catalog.motion(inode, database) == nil { try startMotion(try self.node(inode)) }
         try setBase(of: inode, parent: parent.inode, item, content: true, keepsNews: false)
@@ -80,11 +82,7 @@ extension CatalogTransaction {
             return
         }
         let stagedHash = try node.staged.flatMap { staged in
-            try String.fetchOne(
-                database,
-                sql: "SELECT hash FROM content WHERE id = ?",
-                arguments: [staged.rawValue]
-            )
+            try database.text("SELECT hash FROM content WHERE id = ?", [staged.rawValue])
         }
         let hash = node.staged == nil ? node.hash?.description : stagedHash
         let isEmpty = node.staged == nil && node.revision == nil && node.kind == .file
@@ -92,24 +90,24 @@ extension CatalogTransaction {
             (hash != nil && hash == item.hash && node.size == item.size)
             || isEmpty && item.size == 0 || node.kind == .symlink
         guard isSame else { return }
-        try database.execute(
-            sql: """
-                UPDATE node SET staged = NULL, content_item = NULL, revision = ?, hash = ?
-                WHERE inode = ?
-                """,
-            arguments: [revision, item.hash, inode.column]
+        try database.run(
+            """
+            UPDATE node SET staged = NULL, content_item = NULL, revision = ?, hash = ?
+            WHERE inode = ?
+            """,
+            [revision, item.hash, inode.column]
         )
     }
 
     /// Everything that lies in the second folder at the service lies in the first from now on.
     mutating func reparent(_ old: Inode, to new: Inode, in account: AccountID) throws {
-        try database.execute(
-            sql: "UPDATE motion SET synced_parent = ? WHERE synced_parent = ?",
-            arguments: [new.column, old.column]
+        try database.run(
+            "UPDATE motion SET synced_parent = ? WHERE synced_parent = ?",
+            [new.column, old.column]
         )
-        try database.execute(
-            sql: "UPDATE OR IGNORE node SET parent = ? WHERE parent = ?",
-            arguments: [new.column, old.column]
+        try database.run(
+            "UPDATE OR IGNORE node SET parent = ? WHERE parent = ?",
+            [new.column, old.column]
         )
         effects.touchesAll = true
     }
@@ -123,14 +121,14 @@ extension CatalogTransaction {
         touch(other)
         try keepBytes(of: second)
         // Out of the way, since ids are unique.
-        try database.execute(
-            sql: "UPDATE node SET remote_id = NULL WHERE inode IN (?, ?)",
-            arguments: [one.column, other.column]
+        try database.run(
+            "UPDATE node SET remote_id = NULL WHERE inode IN (?, ?)",
+            [one.column, other.column]
         )
         for (inode, id) in [(one, second.remoteID), (other, first.remoteID)] {
-            try database.execute(
-                sql: "UPDATE node SET remote_id = ? WHERE inode = ?",
-                arguments: [id?.rawValue, inode.column]
+            try database.run(
+                "UPDATE node SET remote_id = ? WHERE inode = ?",
+                [id?.rawValue, inode.column]
             )
         }
         let columns = """
@@ -140,35 +138,32 @@ extension CatalogTransaction {
             """
         for source in [one.column, other.column] {
             // Through two rows that no inode has.
-            try database.execute(
-                sql: """
-                    INSERT INTO motion (inode, account, changed_ms, \(columns))
-                    SELECT ?, account, changed_ms, \(columns) FROM motion WHERE inode = ?
-                    """,
-                arguments: [-source, source]
+            try database.run(
+                """
+                INSERT INTO motion (inode, account, changed_ms, \(columns))
+                SELECT ?, account, changed_ms, \(columns) FROM motion WHERE inode = ?
+                """,
+                [-source, source]
             )
         }
         for (inode, source) in [(one, -other.column), (other, -one.column)] {
-            try database.execute(
-                sql: """
-                    UPDATE motion SET (\(columns)) =
-                        (SELECT \(columns) FROM motion WHERE inode = ?)
-                    WHERE inode = ?
-                    """,
-                arguments: [source, inode.column]
+            try database.run(
+                """
+                UPDATE motion SET (\(columns)) =
+                    (SELECT \(columns) FROM motion WHERE inode = ?)
+                WHERE inode = ?
+                """,
+                [source, inode.column]
             )
         }
-        try database.execute(
-            sql: "DELETE FROM motion WHERE inode IN (?, ?)",
-            arguments: [-one.column, -other.column]
-        )
-        try database.execute(
-            sql: """
-                UPDATE node SET revision =
-                    (SELECT synced_revision FROM motion WHERE inode = node.inode)
-                WHERE inode = ? AND staged IS NOT NULL
-                """,
-            arguments: [other.column]
+        try database.run("DELETE FROM motion WHERE inode IN (?, ?)", [-one.column, -other.column])
+        try database.run(
+            """
+            UPDATE node SET revision =
+                (SELECT synced_revision FROM motion WHERE inode = node.inode)
+            WHERE inode = ? AND staged IS NOT NULL
+            """,
+            [other.column]
         )
         if second.remoteID == nil, first.parent == nil { try forget(one) }
     }
@@ -178,9 +173,9 @@ extension CatalogTransaction {
         guard node.staged == nil, node.contentItem == nil, let id = node.remoteID,
             node.revision != nil
         else { return }
-        try database.execute(
-            sql: "UPDATE node SET content_item = ? WHERE inode = ?",
-            arguments: [id.rawValue, node.inode.column]
+        try database.run(
+            "UPDATE node SET content_item = ? WHERE inode = ?",
+            [id.rawValue, node.inode.column]
         )
     }
 
@@ -201,7 +196,6 @@ extension CatalogTransaction {
                     && node.itemDescription ?? "" == motion.syncedDescription ?? ""
         else { return }
         touch(inode)
-        try database.cachedStatement(sql: "DELETE FROM motion WHERE inode = ?")
-            .execute(arguments: [inode.column])
+        try database.run("DELETE FROM motion WHERE inode = ?", [inode.column])
     }
 }

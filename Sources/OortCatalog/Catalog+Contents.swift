@@ -40,7 +40,7 @@ public struct ContentRow: Hashable, Sendable {
         is_open, is_complete, is_pinned, present, bytes_on_disk
         """
 
-    init(row: Row) {
+    init(columns row: Columns) {
         id = ContentID(row[0])
         account = AccountID(row[1])
         item = (row[2] as String?).map { ItemID($0) }
@@ -54,7 +54,7 @@ public struct ContentRow: Hashable, Sendable {
         isOpen = row[10] as Int64 != 0
         isComplete = row[11] as Int64 != 0
         isPinned = row[12] as Int64 != 0
-        present = (row[13] as Data?).map { [UInt8]($0) }
+        present = row[13]
         bytesOnDisk = row[14]
     }
 }
@@ -129,9 +129,11 @@ extension Catalog {
     /// The content of this number; nil when there is none.
     public func content(_ id: ContentID) throws(CatalogError) -> ContentRow? {
         try read { database in
-            try database.cachedStatement(
-                sql: "SELECT \(ContentRow.columns) FROM content WHERE id = ?"
-            ).row([id.rawValue]).map(ContentRow.init(row:))
+            try database.first(
+                "SELECT \(ContentRow.columns) FROM content WHERE id = ?",
+                [id.rawValue],
+                ContentRow.init(columns:)
+            )
         }
     }
 
@@ -142,21 +144,25 @@ extension Catalog {
         revision: Revision
     ) throws(CatalogError) -> ContentRow? {
         try read { database in
-            try database.cachedStatement(
-                sql: """
-                    SELECT \(ContentRow.columns) FROM content
-                    WHERE account = ? AND item = ? AND revision = ?
-                    """
-            ).row([account.rawValue, item.rawValue, revision.rawValue])
-                .map(ContentRow.init(row:))
+            try database.first(
+                """
+                SELECT \(ContentRow.columns) FROM content
+                WHERE account = ? AND item = ? AND revision = ?
+                """,
+                [account.rawValue, item.rawValue, revision.rawValue],
+                ContentRow.init(columns:)
+            )
         }
     }
 
     /// All contents, staged and cached.
     public func contents() throws(CatalogError) -> [ContentRow] {
         try read { database in
-            try Row.fetchAll(database, sql: "SELECT \(ContentRow.columns) FROM content")
-                .map(ContentRow.init(row:))
+            try database.all(
+                "SELECT \(ContentRow.columns) FROM content",
+                [],
+                ContentRow.init(columns:)
+            )
         }
     }
 
@@ -170,23 +176,22 @@ extension Catalog {
     ) async throws(CatalogError) -> ContentID {
         try await mutateAsync { transaction in
             let database = transaction.database
-            try database.execute(
-                sql: """
-                    INSERT INTO content (account, item, revision, size, hash, is_staged, used_ms)
-                    VALUES (?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING
-                    """,
-                arguments: [
+            try database.run(
+                """
+                INSERT INTO content (account, item, revision, size, hash, is_staged, used_ms)
+                VALUES (?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING
+                """,
+                [
                     account.rawValue, item.rawValue, revision.rawValue, size, hash?.description,
                     Timestamp.now.milliseconds,
                 ]
             )
-            let row = try Row.fetchOne(
-                database,
-                sql: "SELECT id FROM content WHERE account = ? AND item = ? AND revision = ?",
-                arguments: [account.rawValue, item.rawValue, revision.rawValue]
+            let id = try database.number(
+                "SELECT id FROM content WHERE account = ? AND item = ? AND revision = ?",
+                [account.rawValue, item.rawValue, revision.rawValue]
             )
-            guard let row else { throw CatalogError.notFound }
-            return ContentID(row[0])
+            guard let id else { throw CatalogError.notFound }
+            return ContentID(id)
         }
     }
 
@@ -215,18 +220,18 @@ extension Catalog {
             let database = transaction.database
             let node = try Self.fetch(inode, database)
             guard node?.kind != .folder else { throw CatalogError.isAFolder }
-            try database.cachedStatement(
-                sql: """
-                    INSERT INTO content (account, base_item, base_revision, base_size, size,
-                        is_staged, is_open, used_ms)
-                    VALUES (?, ?, ?, ?, ?, 1, 1, ?)
-                    """
-            ).execute(
-                arguments: [
+            try database.run(
+                """
+                INSERT INTO content (account, base_item, base_revision, base_size, size,
+                    is_staged, is_open, used_ms)
+                VALUES (?, ?, ?, ?, ?, 1, 1, ?)
+                """,
+                [
                     account.rawValue, content.baseItem?.rawValue,
                     content.baseRevision?.rawValue, content.baseSize, content.size,
                     Timestamp.now.milliseconds,
-                ])
+                ]
+            )
             let id = ContentID(database.lastInsertedRowID)
             try prepare(id)
             let changed = try node.map { node in
@@ -263,13 +268,16 @@ extension Catalog {
     ) throws(CatalogError) -> Node? {
         try mutate { transaction in
             let database = transaction.database
-            try database.cachedStatement(
-                sql: "UPDATE content SET size = ?, is_open = ?, hash = NULL WHERE id = ?"
-            ).execute(arguments: [size, isOpen, id.rawValue])
-            let row = try database.cachedStatement(
-                sql: "SELECT \(Node.columns) FROM node WHERE staged = ? LIMIT 1"
-            ).row([id.rawValue])
-            guard let node = row.map(Node.init(row:)) else { return nil }
+            try database.run(
+                "UPDATE content SET size = ?, is_open = ?, hash = NULL WHERE id = ?",
+                [size, isOpen, id.rawValue]
+            )
+            let node = try database.first(
+                "SELECT \(Node.columns) FROM node WHERE staged = ? LIMIT 1",
+                [id.rawValue],
+                Node.init(columns:)
+            )
+            guard let node else { return nil }
             return try transaction.setStaged(id, size: size, modified: modified, of: node)
         }
     }
@@ -283,9 +291,9 @@ extension Catalog {
         ofStaged id: ContentID
     ) async throws(CatalogError) -> Bool {
         try await mutateAsync { transaction in
-            try transaction.database.execute(
-                sql: "UPDATE content SET hash = ? WHERE id = ? AND is_staged = 1",
-                arguments: [hash.description, id.rawValue]
+            try transaction.database.run(
+                "UPDATE content SET hash = ? WHERE id = ? AND is_staged = 1",
+                [hash.description, id.rawValue]
             )
             return transaction.database.changesCount > 0
         }
@@ -302,14 +310,14 @@ extension Catalog {
         size: Int64
     ) async throws(CatalogError) -> Bool {
         try await mutateAsync { transaction in
-            try transaction.database.execute(
-                sql: """
-                    UPDATE OR IGNORE content SET item = ?, revision = ?, base_item = NULL,
-                        base_revision = NULL, base_size = 0, is_staged = 0, is_open = 0,
-                        is_complete = 1, present = ?, size = ?, bytes_on_disk = ?, used_ms = ?
-                    WHERE id = ? AND is_staged = 1
-                    """,
-                arguments: [
+            try transaction.database.run(
+                """
+                UPDATE OR IGNORE content SET item = ?, revision = ?, base_item = NULL,
+                    base_revision = NULL, base_size = 0, is_staged = 0, is_open = 0,
+                    is_complete = 1, present = ?, size = ?, bytes_on_disk = ?, used_ms = ?
+                WHERE id = ? AND is_staged = 1
+                """,
+                [
                     item.rawValue, revision.rawValue, Data(present), size, size,
                     Timestamp.now.milliseconds, id.rawValue,
                 ]
@@ -323,13 +331,13 @@ extension Catalog {
         try await mutateAsync { transaction in
             let now = Timestamp.now.milliseconds
             for record in records {
-                try transaction.database.execute(
-                    sql: """
-                        UPDATE content SET present = ?, is_complete = ?, bytes_on_disk = ?,
-                            used_ms = ?
-                        WHERE id = ? AND is_staged = 0
-                        """,
-                    arguments: [
+                try transaction.database.run(
+                    """
+                    UPDATE content SET present = ?, is_complete = ?, bytes_on_disk = ?,
+                        used_ms = ?
+                    WHERE id = ? AND is_staged = 0
+                    """,
+                    [
                         Data(record.present), record.isComplete, record.bytesOnDisk, now,
                         record.id.rawValue,
                     ]
@@ -342,10 +350,7 @@ extension Catalog {
     public func removeContents(_ ids: [ContentID]) async throws(CatalogError) {
         try await mutateAsync { transaction in
             for id in ids {
-                try transaction.database.execute(
-                    sql: "DELETE FROM content WHERE id = ?",
-                    arguments: [id.rawValue]
-                )
+                try transaction.database.run("DELETE FROM content WHERE id = ?", [id.rawValue])
             }
         }
     }
@@ -353,54 +358,55 @@ extension Catalog {
     /// The cached contents that may be evicted, the least recently used first.
     public func evictableContents(limit: Int) async throws(CatalogError) -> [ContentRow] {
         try await readAsync { database in
-            try Row.fetchAll(
-                database,
-                sql: """
-                    SELECT \(ContentRow.columns) FROM content
-                    WHERE is_staged = 0 AND is_pinned = 0 ORDER BY used_ms LIMIT ?
-                    """,
-                arguments: [limit]
-            ).map(ContentRow.init(row:))
+            try database.all(
+                """
+                SELECT \(ContentRow.columns) FROM content
+                WHERE is_staged = 0 AND is_pinned = 0 ORDER BY used_ms LIMIT ?
+                """,
+                [limit],
+                ContentRow.init(columns:)
+            )
         }
     }
 
     /// Staged contents that no file has.
     public func orphanedContents() async throws(CatalogError) -> [ContentID] {
         try await readAsync { database in
-            try Int64.fetchAll(
-                database,
-                sql: """
-                    SELECT id FROM content
-                    WHERE is_staged = 1 AND id NOT IN
-                        (SELECT staged FROM node WHERE staged IS NOT NULL)
-                    """
-            ).map { ContentID($0) }
+            try database.all(
+                """
+                SELECT id FROM content
+                WHERE is_staged = 1 AND id NOT IN
+                    (SELECT staged FROM node WHERE staged IS NOT NULL)
+                """,
+                []
+            ) { $0[0] as Int64 }.map { ContentID($0) }
         }
     }
 
     /// The file that has this staged content; nil when none has.
     public func node(staged id: ContentID) throws(CatalogError) -> Node? {
         try read { database in
-            try database.cachedStatement(
-                sql: "SELECT \(Node.columns) FROM node WHERE staged = ? LIMIT 1"
-            ).row([id.rawValue]).map(Node.init(row:))
+            try database.first(
+                "SELECT \(Node.columns) FROM node WHERE staged = ? LIMIT 1",
+                [id.rawValue],
+                Node.init(columns:)
+            )
         }
     }
 
     /// Whether a file has this staged content.
     public func isStaged(_ id: ContentID) throws(CatalogError) -> Bool {
         try read { database in
-            try database.cachedStatement(sql: "SELECT 1 FROM node WHERE staged = ? LIMIT 1")
-                .row([id.rawValue]) != nil
+            try database.has("SELECT 1 FROM node WHERE staged = ? LIMIT 1", [id.rawValue])
         }
     }
 
     /// Says whether a cached content must never be evicted.
     public func setPinned(_ isPinned: Bool, _ id: ContentID) async throws(CatalogError) {
         try await mutateAsync { transaction in
-            try transaction.database.execute(
-                sql: "UPDATE content SET is_pinned = ? WHERE id = ?",
-                arguments: [isPinned, id.rawValue]
+            try transaction.database.run(
+                "UPDATE content SET is_pinned = ? WHERE id = ?",
+                [isPinned, id.rawValue]
             )
         }
     }
@@ -416,39 +422,38 @@ extension CatalogTransaction {
         try setInMotion(node, at: .now)
         guard let motion = try Catalog.motion(node.inode, database) else { return }
         if motion.remoteState == .asSynced {
-            try database.execute(
-                sql: """
-                    UPDATE motion SET remote_state = 1, remote_item = ?, remote_parent_id =
-                        (SELECT remote_id FROM node WHERE inode = motion.synced_parent)
-                    WHERE inode = ?
-                    """,
-                arguments: [try agreedItem(node, motion).json(), node.inode.column]
-            )
-        }
-        try database.execute(
-            sql: """
-                UPDATE motion SET synced_revision = ?, synced_size = ?, synced_hash =
-                    (SELECT hash FROM content WHERE account = motion.account AND item = ?
-                        AND revision = ?)
+            try database.run(
+                """
+                UPDATE motion SET remote_state = 1, remote_item = ?, remote_parent_id =
+                    (SELECT remote_id FROM node WHERE inode = motion.synced_parent)
                 WHERE inode = ?
                 """,
-            arguments: [
+                [try agreedItem(node, motion).json(), node.inode.column]
+            )
+        }
+        try database.run(
+            """
+            UPDATE motion SET synced_revision = ?, synced_size = ?, synced_hash =
+                (SELECT hash FROM content WHERE account = motion.account AND item = ?
+                    AND revision = ?)
+            WHERE inode = ?
+            """,
+            [
                 origin.revision.rawValue, origin.size, origin.item.rawValue,
                 origin.revision.rawValue, node.inode.column,
             ]
         )
-        try database.execute(
-            sql: "UPDATE node SET revision = ? WHERE inode = ?",
-            arguments: [origin.revision.rawValue, node.inode.column]
+        try database.run(
+            "UPDATE node SET revision = ? WHERE inode = ?",
+            [origin.revision.rawValue, node.inode.column]
         )
     }
 
     /// What the service said last of an item of which nothing newer is known than the base.
     private func agreedItem(_ node: Node, _ motion: MotionRow) throws -> StoredItem {
-        let details = try String.fetchOne(
-            database,
-            sql: "SELECT details FROM node WHERE inode = ?",
-            arguments: [node.inode.column]
+        let details = try database.text(
+            "SELECT details FROM node WHERE inode = ?",
+            [node.inode.column]
         )
         var item =
             try details.map { try StoredItem(json: $0) }
@@ -472,20 +477,20 @@ extension CatalogTransaction {
     ) throws -> Node {
         let now = Timestamp.now
         try setInMotion(node, at: now)
-        try database.cachedStatement(
-            sql: """
-                UPDATE node SET staged = ?, size = ?, hash = NULL,
-                    revision = CASE WHEN content_item IS NULL THEN revision ELSE
-                        (SELECT synced_revision FROM motion WHERE inode = node.inode) END,
-                    content_item = NULL, modified_s = ?, modified_ns = ?, changed_s = ?,
-                    changed_ns = ?
-                WHERE inode = ?
-                """
-        ).execute(
-            arguments: [
+        try database.run(
+            """
+            UPDATE node SET staged = ?, size = ?, hash = NULL,
+                revision = CASE WHEN content_item IS NULL THEN revision ELSE
+                    (SELECT synced_revision FROM motion WHERE inode = node.inode) END,
+                content_item = NULL, modified_s = ?, modified_ns = ?, changed_s = ?,
+                changed_ns = ?
+            WHERE inode = ?
+            """,
+            [
                 content.rawValue, size, modified.seconds, Int64(modified.nanoseconds),
                 now.seconds, Int64(now.nanoseconds), node.inode.column,
-            ])
+            ]
+        )
         return try self.node(node.inode)
     }
 }

@@ -105,15 +105,15 @@ extension CatalogTransaction {
             }
             if let mine = item.local?.content, let theirs = item.remote?.content {
                 if mine.revision != theirs.revision {
-                    try database.execute(
-                        sql: """
-                            UPDATE node SET staged = NULL, content_item = NULL,
-                                revision = (SELECT synced_revision FROM motion
-                                    WHERE inode = node.inode),
-                                hash = (SELECT synced_hash FROM motion WHERE inode = node.inode)
-                            WHERE inode = ?
-                            """,
-                        arguments: [item.inode.column]
+                    try database.run(
+                        """
+                        UPDATE node SET staged = NULL, content_item = NULL,
+                            revision = (SELECT synced_revision FROM motion
+                                WHERE inode = node.inode),
+                            hash = (SELECT synced_hash FROM motion WHERE inode = node.inode)
+                        WHERE inode = ?
+                        """,
+                        [item.inode.column]
                     )
                     touch(item.inode)
                 }
@@ -150,35 +150,29 @@ struct TreesReader {
         self.database = database
         self.account = account
         self.conditions = conditions
-        let name = try? String.fetchOne(
-            database,
-            sql: "SELECT comparison FROM account WHERE id = ?",
-            arguments: [account.rawValue]
+        let name = try? database.text(
+            "SELECT comparison FROM account WHERE id = ?",
+            [account.rawValue]
         )
         comparison = NameRules.Comparison(column: name ?? "exact")
     }
 
     mutating func read() throws -> [ItemState] {
-        let rows = try Row.fetchAll(
-            database,
-            sql: """
-                SELECT \(Node.columns.split(separator: ",").map { "node." + $0.drop { $0 == " " } }
-                    .joined(separator: ", ")), \(MotionRow.columns), content.hash, content.is_open
-                FROM motion JOIN node ON node.inode = motion.inode
-                    LEFT JOIN content ON content.id = node.staged
-                WHERE motion.account = ?
-                """,
-            arguments: [account.rawValue]
-        )
         let start = 29
-        var motions: [(Node, MotionRow, ContentHash?)] = []
-        for row in rows {
-            let node = Node(row: row)
-            let motion = try MotionRow(row: row, from: start)
+        let motions = try database.all(
+            """
+            SELECT \(Node.columns.split(separator: ",").map { "node." + $0.drop { $0 == " " } }
+                    .joined(separator: ", ")), \(MotionRow.columns), content.hash, content.is_open
+            FROM motion JOIN node ON node.inode = motion.inode
+                LEFT JOIN content ON content.id = node.staged
+            WHERE motion.account = ?
+            """,
+            [account.rawValue]
+        ) { row in
             let hash = (row[start + 17] as String?).flatMap { ContentHash(description: $0) }
-            nodes[node.inode] = node
-            motions.append((node, motion, hash))
+            return (Node(columns: row), try MotionRow(columns: row, from: start), hash)
         }
+        for (node, _, _) in motions { nodes[node.inode] = node }
         let lastDeletion =
             motions.filter { $0.0.parent == nil && $0.1.changed > 0 }
             .map(\.1.changed).max() ?? 0
@@ -288,14 +282,13 @@ struct TreesReader {
         else { return false }
         if node.staged != nil { return true }
         guard let id = node.remoteID, let revision = node.revision else { return false }
-        return try Row.fetchOne(
-            database,
-            sql: """
-                SELECT 1 FROM content
-                WHERE account = ? AND item = ? AND revision = ? AND is_complete = 1
-                """,
-            arguments: [account.rawValue, id.rawValue, revision.rawValue]
-        ) != nil
+        return try database.has(
+            """
+            SELECT 1 FROM content
+            WHERE account = ? AND item = ? AND revision = ? AND is_complete = 1
+            """,
+            [account.rawValue, id.rawValue, revision.rawValue]
+        )
     }
 
     private func local(_ node: Node, in parent: Inode, stagedHash: ContentHash?) -> Entry {

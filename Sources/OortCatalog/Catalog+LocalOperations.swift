@@ -67,21 +67,21 @@ extension Catalog {
                 exportExtension: nil,
                 rules: rules
             )
-            try transaction.database.cachedStatement(
-                sql: """
-                    INSERT INTO node (account, parent, name, name_key, service_name, kind, size,
-                        modified_s, modified_ns, changed_s, changed_ns, created_s, created_ns,
-                        mode, owner, grp, target, listed, born_s)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)
-                    """
-            ).execute(
-                arguments: [
+            try transaction.database.run(
+                """
+                INSERT INTO node (account, parent, name, name_key, service_name, kind, size,
+                    modified_s, modified_ns, changed_s, changed_ns, created_s, created_ns,
+                    mode, owner, grp, target, listed, born_s)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)
+                """,
+                [
                     folder.account.rawValue, parent.column, name, key,
                     serviceName.isSameText(as: name) ? nil : serviceName, new.kind.rawValue,
                     Int64(new.target?.utf8.count ?? 0), now.seconds, Int64(now.nanoseconds),
                     now.seconds, Int64(now.nanoseconds), now.seconds, Int64(now.nanoseconds),
                     Int64(new.mode), Int64(new.owner), Int64(new.group), new.target, now.seconds,
-                ])
+                ]
+            )
             let inode = Inode(column: transaction.database.lastInsertedRowID)
             let node = try transaction.node(inode)
             try transaction.setInMotion(node, at: now)
@@ -235,17 +235,17 @@ extension CatalogTransaction {
             )
             serviceName = service.isSameText(as: name) ? nil : service
         }
-        try database.cachedStatement(
-            sql: """
-                UPDATE node SET parent = ?, name = ?, name_key = ?, service_name = ?,
-                    changed_s = ?, changed_ns = ?
-                WHERE inode = ?
-                """
-        ).execute(
-            arguments: [
+        try database.run(
+            """
+            UPDATE node SET parent = ?, name = ?, name_key = ?, service_name = ?,
+                changed_s = ?, changed_ns = ?
+            WHERE inode = ?
+            """,
+            [
                 parent.column, name, rules.comparison.key(name), serviceName, now.seconds,
                 Int64(now.nanoseconds), node.inode.column,
-            ])
+            ]
+        )
     }
 
     /// Lets two nodes change places.
@@ -261,8 +261,7 @@ extension CatalogTransaction {
         try setInMotion(one, at: now)
         try setInMotion(other, at: now)
         // Out of the way first, since names are unique.
-        try database.cachedStatement(sql: "UPDATE node SET parent = NULL WHERE inode = ?")
-            .execute(arguments: [one.inode.column])
+        try database.run("UPDATE node SET parent = NULL WHERE inode = ?", [one.inode.column])
         try place(other, as: one.name, in: oneParent, at: now, catalog: catalog)
         try place(one, as: other.name, in: otherParent, at: now, catalog: catalog)
     }

@@ -32,19 +32,14 @@ extension Catalog {
     ) throws(CatalogError) -> [Node] {
         let generation = cache.generation
         let nodes = try read { database in
-            let statement = try database.cachedStatement(
-                sql: """
-                    SELECT \(Node.columns) FROM node
-                    WHERE parent = ? AND inode > ? ORDER BY inode LIMIT ?
-                    """
+            try database.all(
+                """
+                SELECT \(Node.columns) FROM node
+                WHERE parent = ? AND inode > ? ORDER BY inode LIMIT ?
+                """,
+                [parent.column, after?.column ?? 0, limit],
+                Node.init(columns:)
             )
-            let rows = try Row.fetchCursor(
-                statement,
-                arguments: [parent.column, after?.column ?? 0, limit]
-            )
-            var nodes: [Node] = []
-            while let row = try rows.next() { nodes.append(Node(row: row)) }
-            return nodes
         }
         cache.fill(nodes, generation: generation)
         return nodes
@@ -68,9 +63,11 @@ extension Catalog {
         account: AccountID
     ) throws(CatalogError) -> Node? {
         try read { database in
-            try database.cachedStatement(
-                sql: "SELECT \(Node.columns) FROM node WHERE account = ? AND remote_id = ?"
-            ).row([account.rawValue, remoteID.rawValue]).map(Node.init(row:))
+            try database.first(
+                "SELECT \(Node.columns) FROM node WHERE account = ? AND remote_id = ?",
+                [account.rawValue, remoteID.rawValue],
+                Node.init(columns:)
+            )
         }
     }
 
@@ -98,30 +95,30 @@ extension Catalog {
     /// The canonical remainder of an item as JSON, for `user.oort.*`.
     public func details(of inode: Inode) throws(CatalogError) -> String? {
         try read { database in
-            try String.fetchOne(
-                database,
-                sql: "SELECT details FROM node WHERE inode = ?",
-                arguments: [inode.column]
-            )
+            try database.text("SELECT details FROM node WHERE inode = ?", [inode.column])
         }
     }
 
     // MARK: Inside a transaction
 
     static func fetch(_ inode: Inode, _ database: Database) throws -> Node? {
-        try database.cachedStatement(sql: "SELECT \(Node.columns) FROM node WHERE inode = ?")
-            .row([inode.column]).map(Node.init(row:))
+        try database.first(
+            "SELECT \(Node.columns) FROM node WHERE inode = ?",
+            [inode.column],
+            Node.init(columns:)
+        )
     }
 
     static func fetch(key: String, in parent: Inode, _ database: Database) throws -> Node? {
-        try database.cachedStatement(
-            sql: "SELECT \(Node.columns) FROM node WHERE parent = ? AND name_key = ?"
-        ).row([parent.column, key]).map(Node.init(row:))
+        try database.first(
+            "SELECT \(Node.columns) FROM node WHERE parent = ? AND name_key = ?",
+            [parent.column, key],
+            Node.init(columns:)
+        )
     }
 
     static func hasChildren(_ parent: Inode, _ database: Database) throws -> Bool {
-        try database.cachedStatement(sql: "SELECT 1 FROM node WHERE parent = ? LIMIT 1")
-            .row([parent.column]) != nil
+        try database.has("SELECT 1 FROM node WHERE parent = ? LIMIT 1", [parent.column])
     }
 
     /// The nodes from below the account's root down to this one.

@@ -11,26 +11,24 @@ extension CatalogTransaction {
         guard !node.kind.isLocalOnly else { return }
         effects.locallyChanged.insert(node.account)
         let milliseconds = now.milliseconds
-        let update = try database.cachedStatement(
-            sql: """
-                UPDATE motion SET changed_ms = ?, attempts = 0, next_try_ms = 0, error_kind = NULL,
-                    error_detail = NULL
-                WHERE inode = ?
-                """
+        try database.run(
+            """
+            UPDATE motion SET changed_ms = ?, attempts = 0, next_try_ms = 0, error_kind = NULL,
+                error_detail = NULL
+            WHERE inode = ?
+            """,
+            [milliseconds, node.inode.column]
         )
-        try update.execute(arguments: [milliseconds, node.inode.column])
         guard database.changesCount == 0 else { return }
         let isAtService = node.remoteID != nil
-        let insert = try database.cachedStatement(
-            sql: """
-                INSERT INTO motion (inode, account, changed_ms, synced_parent, synced_name,
-                    synced_revision, synced_hash, synced_size, synced_modified_s,
-                    synced_modified_ns, synced_description)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """
-        )
-        try insert.execute(
-            arguments: [
+        try database.run(
+            """
+            INSERT INTO motion (inode, account, changed_ms, synced_parent, synced_name,
+                synced_revision, synced_hash, synced_size, synced_modified_s,
+                synced_modified_ns, synced_description)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
                 node.inode.column, node.account.rawValue, milliseconds,
                 isAtService ? node.parent?.column : nil,
                 isAtService ? node.serviceName : nil,
@@ -40,7 +38,8 @@ extension CatalogTransaction {
                 isAtService ? node.modified.seconds : nil,
                 isAtService ? Int64(node.modified.nanoseconds) : nil,
                 isAtService ? node.itemDescription : nil,
-            ])
+            ]
+        )
     }
 
     /// Takes a node out of the local tree.
@@ -54,9 +53,10 @@ extension CatalogTransaction {
             return
         }
         try setInMotion(node, at: now)
-        try database.cachedStatement(
-            sql: "UPDATE node SET parent = NULL, changed_s = ?, changed_ns = ? WHERE inode = ?"
-        ).execute(arguments: [now.seconds, Int64(now.nanoseconds), node.inode.column])
+        try database.run(
+            "UPDATE node SET parent = NULL, changed_s = ?, changed_ns = ? WHERE inode = ?",
+            [now.seconds, Int64(now.nanoseconds), node.inode.column]
+        )
     }
 
     /// Takes every trace of an item out of the catalog but its contents, which the content store
@@ -64,24 +64,23 @@ extension CatalogTransaction {
     mutating func forget(_ inode: Inode) throws {
         touch(inode)
         for table in ["node", "motion", "xattr", "conflict"] {
-            try database.cachedStatement(sql: "DELETE FROM \(table) WHERE inode = ?")
-                .execute(arguments: [inode.column])
+            try database.run("DELETE FROM \(table) WHERE inode = ?", [inode.column])
         }
     }
 
     /// Marks a folder's content as changed at a moment, as file systems do.
     mutating func touchFolder(_ folder: Node, at now: Timestamp) throws {
         touch(folder.inode)
-        try database.cachedStatement(
-            sql: """
-                UPDATE node SET modified_s = ?, modified_ns = ?, changed_s = ?, changed_ns = ?
-                WHERE inode = ?
-                """
-        ).execute(
-            arguments: [
+        try database.run(
+            """
+            UPDATE node SET modified_s = ?, modified_ns = ?, changed_s = ?, changed_ns = ?
+            WHERE inode = ?
+            """,
+            [
                 now.seconds, Int64(now.nanoseconds), now.seconds, Int64(now.nanoseconds),
                 folder.inode.column,
-            ])
+            ]
+        )
     }
 }
 

@@ -83,23 +83,19 @@ struct Observer {
     mutating func apply(_ observations: Observations) throws -> Set<ItemID> {
         suspects = observations.suspects
         if observations.beginsEnumeration {
-            try database.execute(
-                sql: "UPDATE account SET enumeration = enumeration + 1 WHERE id = ?",
-                arguments: [account.rawValue]
+            try database.run(
+                "UPDATE account SET enumeration = enumeration + 1 WHERE id = ?",
+                [account.rawValue]
             )
         }
         enumeration =
-            try Int64.fetchOne(
-                database,
-                sql: "SELECT enumeration FROM account WHERE id = ?",
-                arguments: [account.rawValue]
-            ) ?? 0
+            try database.number("SELECT enumeration FROM account WHERE id = ?", [account.rawValue])
+            ?? 0
         hasIntents =
-            try Row.fetchOne(
-                database,
-                sql: "SELECT 1 FROM motion WHERE account = ? AND intent IS NOT NULL LIMIT 1",
-                arguments: [account.rawValue]
-            ) != nil
+            try database.has(
+                "SELECT 1 FROM motion WHERE account = ? AND intent IS NOT NULL LIMIT 1",
+                [account.rawValue]
+            )
         for change in observations.changes {
             switch change {
             case .changed(let item):
@@ -112,9 +108,9 @@ struct Observer {
         if observations.endsRun { try endRun() }
         if observations.endsEnumeration { try endEnumeration() }
         if let cursor = observations.cursor {
-            try database.execute(
-                sql: "UPDATE account SET cursor = ? WHERE id = ?",
-                arguments: [cursor.rawValue, account.rawValue]
+            try database.run(
+                "UPDATE account SET cursor = ? WHERE id = ?",
+                [cursor.rawValue, account.rawValue]
             )
         }
         return unsure
@@ -134,8 +130,10 @@ struct Observer {
             }
             return
         }
-        try database.cachedStatement(sql: "UPDATE node SET enumeration = ? WHERE inode = ?")
-            .execute(arguments: [enumeration, known.inode.column])
+        try database.run(
+            "UPDATE node SET enumeration = ? WHERE inode = ?",
+            [enumeration, known.inode.column]
+        )
         if item.kind == .folder { folders = [:] }
         let motion = try Catalog.motion(known.inode, database)
         if suspects.contains(item.id) || motion?.intent != nil {
@@ -181,10 +179,9 @@ struct Observer {
                 try Catalog.remoteChild(name, of: $0, rules.comparison, database)
             }
         } else {
-            let root = try Int64.fetchOne(
-                database,
-                sql: "SELECT root FROM account WHERE id = ?",
-                arguments: [account.rawValue]
+            let root = try database.number(
+                "SELECT root FROM account WHERE id = ?",
+                [account.rawValue]
             )
             node = try root.flatMap { try Catalog.fetch(Inode(column: $0), database) }
         }
@@ -203,16 +200,15 @@ struct Observer {
         let name = place?.name ?? shown
         let modified = stored.modifiedTime ?? Timestamp.now
         let created = stored.createdTime
-        try database.cachedStatement(
-            sql: """
-                INSERT INTO node (account, parent, name, name_key, service_name, kind, size,
-                    modified_s, modified_ns, changed_s, changed_ns, created_s, created_ns,
-                    remote_id, revision, hash, target, permissions, description, mime_type,
-                    details, enumeration)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """
-        ).execute(
-            arguments: [
+        try database.run(
+            """
+            INSERT INTO node (account, parent, name, name_key, service_name, kind, size,
+                modified_s, modified_ns, changed_s, changed_ns, created_s, created_ns,
+                remote_id, revision, hash, target, permissions, description, mime_type,
+                details, enumeration)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
                 account.rawValue, place?.parent.inode.column, name, rules.comparison.key(name),
                 name.isSameText(as: item.fileName) ? nil : item.fileName, kind.rawValue,
                 item.size ?? 0, modified.seconds, Int64(modified.nanoseconds), modified.seconds,
@@ -221,7 +217,8 @@ struct Observer {
                 item.contentHash?.description, item.shortcutTarget?.rawValue,
                 Int64(item.permissions.rawValue), item.description, item.mimeType,
                 try stored.json(), enumeration,
-            ])
+            ]
+        )
         let inode = Inode(column: database.lastInsertedRowID)
         transaction.touch(inode)
         if let place {
@@ -229,17 +226,17 @@ struct Observer {
                 .entryAdded(parent: place.parent.inode, name: place.name)
             )
         } else {
-            try database.cachedStatement(
-                sql: """
-                    INSERT INTO motion (inode, account, changed_ms, remote_state,
-                        remote_parent_id, remote_item)
-                    VALUES (?, ?, 0, 1, ?, ?)
-                    """
-            ).execute(
-                arguments: [
+            try database.run(
+                """
+                INSERT INTO motion (inode, account, changed_ms, remote_state,
+                    remote_parent_id, remote_item)
+                VALUES (?, ?, 0, 1, ?, ?)
+                """,
+                [
                     inode.column, account.rawValue, parentMark(of: item, in: parent),
                     try stored.json(),
-                ])
+                ]
+            )
         }
         if kind == .folder { try placeWaiting(for: item) }
     }
@@ -276,12 +273,13 @@ struct Observer {
     /// A folder is there: what was told before it and waited for it enters the tree with it.
     private mutating func placeWaiting(for item: Item) throws {
         if item.parentID == nil, let path = item.path {
-            try database.cachedStatement(
-                sql: """
-                    UPDATE motion SET remote_parent_id = ?
-                    WHERE account = ? AND remote_parent_id = ? AND remote_state = 1
-                    """
-            ).execute(arguments: [item.id.rawValue, account.rawValue, pathMark(path)])
+            try database.run(
+                """
+                UPDATE motion SET remote_parent_id = ?
+                WHERE account = ? AND remote_parent_id = ? AND remote_state = 1
+                """,
+                [item.id.rawValue, account.rawValue, pathMark(path)]
+            )
         }
         guard let folder = try Catalog.node(item.id.rawValue, in: account, database),
             folder.parent != nil
@@ -300,8 +298,7 @@ struct Observer {
                     serviceName: stored.fileName,
                     rules
                 )
-                try database.cachedStatement(sql: "DELETE FROM motion WHERE inode = ?")
-                    .execute(arguments: [node.inode.column])
+                try database.run("DELETE FROM motion WHERE inode = ?", [node.inode.column])
                 if node.kind == .folder { queue.append(try transaction.node(node.inode)) }
             }
         }
@@ -309,18 +306,16 @@ struct Observer {
 
     /// What only the service knows and that lies in a folder which was not in the tree.
     private func waiting(for folder: Node) throws -> [Node] {
-        let statement = try database.cachedStatement(
-            sql: """
-                SELECT \(Node.columns) FROM node WHERE parent IS NULL AND inode IN
-                    (SELECT inode FROM motion WHERE account = ? AND remote_parent_id = ?
-                        AND remote_state = 1 AND synced_parent IS NULL AND changed_ms = 0)
-                ORDER BY inode
-                """
+        try database.all(
+            """
+            SELECT \(Node.columns) FROM node WHERE parent IS NULL AND inode IN
+                (SELECT inode FROM motion WHERE account = ? AND remote_parent_id = ?
+                    AND remote_state = 1 AND synced_parent IS NULL AND changed_ms = 0)
+            ORDER BY inode
+            """,
+            [account.rawValue, folder.remoteID?.rawValue],
+            Node.init(columns:)
         )
-        return try Row.fetchAll(
-            statement,
-            arguments: [account.rawValue, folder.remoteID?.rawValue]
-        ).map(Node.init(row:))
     }
 
     /// News of a clean item, applied at once; false when its new name is somebody else's.
@@ -355,15 +350,15 @@ struct Observer {
         _ parent: Node?
     ) throws {
         try transaction.startMotion(node)
-        try database.cachedStatement(
-            sql: """
-                UPDATE motion SET remote_state = 1, remote_parent_id = ?, remote_item = ?
-                WHERE inode = ?
-                """
-        ).execute(
-            arguments: [
+        try database.run(
+            """
+            UPDATE motion SET remote_state = 1, remote_parent_id = ?, remote_item = ?
+            WHERE inode = ?
+            """,
+            [
                 parentMark(of: item, in: parent), try StoredItem(item).json(), node.inode.column,
-            ])
+            ]
+        )
     }
 
     // MARK: Something is gone
@@ -390,9 +385,7 @@ struct Observer {
             return
         }
         try transaction.startMotion(node)
-        try database.cachedStatement(
-            sql: "UPDATE motion SET remote_state = 3 WHERE inode = ?"
-        ).execute(arguments: [node.inode.column])
+        try database.run("UPDATE motion SET remote_state = 3 WHERE inode = ?", [node.inode.column])
     }
 
     /// The item of a name in the folder at a path, be that folder known or not.
@@ -401,43 +394,43 @@ struct Observer {
             return try Catalog.remoteChild(name, of: folder, rules.comparison, database)
         }
         let key = Array(rules.comparison.key(name).utf8)
-        return try Row.fetchAll(
-            database,
-            sql: """
-                SELECT \(Node.columns) FROM node WHERE inode IN
-                    (SELECT inode FROM motion WHERE account = ? AND remote_parent_id = ?
-                        AND remote_state = 1)
-                """,
-            arguments: [account.rawValue, pathMark(path)]
-        ).map(Node.init(row:)).first { node in
+        return try database.all(
+            """
+            SELECT \(Node.columns) FROM node WHERE inode IN
+                (SELECT inode FROM motion WHERE account = ? AND remote_parent_id = ?
+                    AND remote_state = 1)
+            """,
+            [account.rawValue, pathMark(path)],
+            Node.init(columns:)
+        ).first { node in
             let item = try Catalog.motion(node.inode, database)?.remoteItem
             return item.map { Array(rules.comparison.key($0.fileName).utf8) == key } ?? false
         }
     }
 
     private mutating func endRun() throws {
-        let rows = try Row.fetchAll(
-            database,
-            sql: """
-                SELECT \(Node.columns) FROM node WHERE inode IN
-                    (SELECT inode FROM motion WHERE account = ? AND remote_state = 3)
-                """,
-            arguments: [account.rawValue]
+        let nodes = try database.all(
+            """
+            SELECT \(Node.columns) FROM node WHERE inode IN
+                (SELECT inode FROM motion WHERE account = ? AND remote_state = 3)
+            """,
+            [account.rawValue],
+            Node.init(columns:)
         )
-        for node in rows.map(Node.init(row:)) { try gone(node) }
+        for node in nodes { try gone(node) }
     }
 
     /// What an enumeration did not name is gone; what was made here meanwhile is not.
     private mutating func endEnumeration() throws {
-        let rows = try Row.fetchAll(
-            database,
-            sql: """
-                SELECT \(Node.columns) FROM node
-                WHERE account = ? AND remote_id IS NOT NULL AND enumeration < ? AND parent IS NOT 1
-                """,
-            arguments: [account.rawValue, enumeration]
+        let nodes = try database.all(
+            """
+            SELECT \(Node.columns) FROM node
+            WHERE account = ? AND remote_id IS NOT NULL AND enumeration < ? AND parent IS NOT 1
+            """,
+            [account.rawValue, enumeration],
+            Node.init(columns:)
         )
-        for node in rows.map(Node.init(row:)) {
+        for node in nodes {
             guard let still = try Catalog.fetch(node.inode, database), let id = still.remoteID
             else { continue }
             let motion = try Catalog.motion(still.inode, database)
@@ -448,10 +441,7 @@ struct Observer {
                 try gone(still)
             }
         }
-        try database.execute(
-            sql: "UPDATE account SET enumerated = 1 WHERE id = ?",
-            arguments: [account.rawValue]
-        )
+        try database.run("UPDATE account SET enumerated = 1 WHERE id = ?", [account.rawValue])
     }
 
     /// What a complete listing of a folder did not name is gone from it.
@@ -464,8 +454,7 @@ struct Observer {
             // It may have moved elsewhere: only asking tells.
             unsure.insert(id)
         }
-        try database.cachedStatement(sql: "UPDATE node SET listed = 1 WHERE inode = ?")
-            .execute(arguments: [folder.column])
+        try database.run("UPDATE node SET listed = 1 WHERE inode = ?", [folder.column])
         transaction.touch(folder)
     }
 
@@ -508,22 +497,24 @@ struct Observer {
         }
         for item in subtree {
             try transaction.startMotion(item)
-            try database.cachedStatement(
-                sql: """
-                    UPDATE motion SET remote_state = 2, remote_item = NULL, remote_parent_id = NULL
-                    WHERE inode = ?
-                    """
-            ).execute(arguments: [item.inode.column])
+            try database.run(
+                """
+                UPDATE motion SET remote_state = 2, remote_item = NULL, remote_parent_id = NULL
+                WHERE inode = ?
+                """,
+                [item.inode.column]
+            )
         }
     }
 
     private func hasLocalOnlyChildren(_ folder: Inode) throws -> Bool {
-        try database.cachedStatement(
-            sql: """
-                SELECT 1 FROM node WHERE parent = ? AND
-                    (remote_id IS NULL OR inode IN (SELECT inode FROM motion)) LIMIT 1
-                """
-        ).row([folder.column]) != nil
+        try database.has(
+            """
+            SELECT 1 FROM node WHERE parent = ? AND
+                (remote_id IS NULL OR inode IN (SELECT inode FROM motion)) LIMIT 1
+            """,
+            [folder.column]
+        )
     }
 }
 

@@ -89,30 +89,33 @@ extension Catalog {
                 intent.folderID = parent.id.rawValue
                 intent.folderPath = parent.path.parts
             }
-            let row = try Row.fetchOne(
-                database,
-                sql: """
-                    SELECT session_state, session_bytes, session_expires_s, session_content,
-                        reserved_id
-                    FROM motion WHERE inode = ?
-                    """,
-                arguments: [node.inode.column]
-            )
-            if let row, let state = row[0] as String?, row[3] as Int64? == intent.content {
-                start.session = UploadSession(
-                    state: state,
-                    confirmedBytes: row[1] ?? 0,
-                    expires: (row[2] as Int64?).map { Timestamp(seconds: $0) }
-                )
+            let kept = try database.first(
+                """
+                SELECT session_state, session_bytes, session_expires_s, session_content,
+                    reserved_id
+                FROM motion WHERE inode = ?
+                """,
+                [node.inode.column]
+            ) { row in
+                let session = (row[0] as String?).map { state in
+                    UploadSession(
+                        state: state,
+                        confirmedBytes: row[1],
+                        expires: (row[2] as Int64?).map { Timestamp(seconds: $0) }
+                    )
+                }
+                let isOfContent = row[3] as Int64? == intent.content
+                return (isOfContent ? session : nil, (row[4] as String?).map { ItemID($0) })
             }
+            start.session = kept?.0
             if intent.expected != nil {
-                start.reservedID = (row?[4] as String?).map { ItemID($0) } ?? reservedID
+                start.reservedID = kept?.1 ?? reservedID
                 intent.reservedID = start.reservedID?.rawValue
             }
             start.intent = intent
-            try database.execute(
-                sql: "UPDATE motion SET intent = ?, reserved_id = ? WHERE inode = ?",
-                arguments: [
+            try database.run(
+                "UPDATE motion SET intent = ?, reserved_id = ? WHERE inode = ?",
+                [
                     try intent.json(), start.reservedID?.rawValue, node.inode.column,
                 ]
             )
@@ -134,13 +137,13 @@ extension Catalog {
         of inode: Inode
     ) async throws(CatalogError) {
         try await mutateAsync { transaction in
-            try transaction.database.execute(
-                sql: """
-                    UPDATE motion SET session_state = ?, session_bytes = ?, session_expires_s = ?,
-                        session_content = ?
-                    WHERE inode = ?
-                    """,
-                arguments: [
+            try transaction.database.run(
+                """
+                UPDATE motion SET session_state = ?, session_bytes = ?, session_expires_s = ?,
+                    session_content = ?
+                WHERE inode = ?
+                """,
+                [
                     session?.state, session?.confirmedBytes, session?.expires?.seconds,
                     session == nil ? nil : content, inode.column,
                 ]
@@ -158,23 +161,23 @@ extension Catalog {
         sentModified: Timestamp?
     ) async throws(CatalogError) -> Bool {
         try await mutateAsync { transaction in
-            try transaction.database.execute(
-                sql: """
-                    UPDATE motion SET intent = NULL, attempts = 0, error_kind = NULL,
-                        error_detail = NULL, next_try_ms = 0, session_state = NULL,
-                        session_content = NULL, reserved_id = NULL
-                    WHERE inode = ?
-                    """,
-                arguments: [inode.column]
+            try transaction.database.run(
+                """
+                UPDATE motion SET intent = NULL, attempts = 0, error_kind = NULL,
+                    error_detail = NULL, next_try_ms = 0, session_state = NULL,
+                    session_content = NULL, reserved_id = NULL
+                WHERE inode = ?
+                """,
+                [inode.column]
             )
             // Nothing is sent while there are news, and what is told meanwhile is asked for again:
             // what is noted here is older than the answer.
-            try transaction.database.execute(
-                sql: """
-                    UPDATE motion SET remote_state = 0, remote_parent_id = NULL, remote_item = NULL
-                    WHERE inode = ? AND remote_state = 1
-                    """,
-                arguments: [inode.column]
+            try transaction.database.run(
+                """
+                UPDATE motion SET remote_state = 0, remote_parent_id = NULL, remote_item = NULL
+                WHERE inode = ? AND remote_state = 1
+                """,
+                [inode.column]
             )
             guard let item else {
                 try transaction.deleted(inode)
@@ -199,19 +202,19 @@ extension Catalog {
         try await mutateAsync { transaction in
             transaction.touch(inode)
             if !isUnknown {
-                try transaction.database.execute(
-                    sql: "UPDATE motion SET intent = NULL WHERE inode = ?",
-                    arguments: [inode.column]
+                try transaction.database.run(
+                    "UPDATE motion SET intent = NULL WHERE inode = ?",
+                    [inode.column]
                 )
             }
             guard let trouble else { return }
-            try transaction.database.execute(
-                sql: """
-                    UPDATE motion SET attempts = attempts + 1, error_kind = ?, error_detail = ?,
-                        next_try_ms = ?
-                    WHERE inode = ?
-                    """,
-                arguments: [trouble.kind, trouble.detail, trouble.nextTry, inode.column]
+            try transaction.database.run(
+                """
+                UPDATE motion SET attempts = attempts + 1, error_kind = ?, error_detail = ?,
+                    next_try_ms = ?
+                WHERE inode = ?
+                """,
+                [trouble.kind, trouble.detail, trouble.nextTry, inode.column]
             )
         }
     }
@@ -221,11 +224,10 @@ extension Catalog {
         of account: AccountID
     ) async throws(CatalogError) -> [(inode: Inode, intent: Intent, item: ItemReference?)] {
         try await readAsync { database in
-            try Row.fetchAll(
-                database,
-                sql: "SELECT inode, intent FROM motion WHERE account = ? AND intent IS NOT NULL",
-                arguments: [account.rawValue]
-            ).map { row in
+            try database.all(
+                "SELECT inode, intent FROM motion WHERE account = ? AND intent IS NOT NULL",
+                [account.rawValue]
+            ) { row in
                 let inode = Inode(column: row[0])
                 return (inode, try Intent(json: row[1]), try Self.reference(inode, database))
             }
@@ -255,16 +257,15 @@ extension Catalog {
         in account: AccountID
     ) async throws(CatalogError) -> (ItemReference, Revision?)? {
         try await readAsync { database in
-            let row = try Row.fetchOne(
-                database,
-                sql: """
-                    SELECT inode FROM node WHERE account = ? AND hash = ? AND size = ? AND kind = 1
-                        AND remote_id IS NOT NULL AND parent IS NOT NULL AND staged IS NULL
-                        AND inode NOT IN (SELECT inode FROM motion) LIMIT 1
-                    """,
-                arguments: [account.rawValue, hash.description, size]
+            let inode = try database.number(
+                """
+                SELECT inode FROM node WHERE account = ? AND hash = ? AND size = ? AND kind = 1
+                    AND remote_id IS NOT NULL AND parent IS NOT NULL AND staged IS NULL
+                    AND inode NOT IN (SELECT inode FROM motion) LIMIT 1
+                """,
+                [account.rawValue, hash.description, size]
             )
-            guard let row, let node = try Self.fetch(Inode(column: row[0]), database),
+            guard let inode, let node = try Self.fetch(Inode(column: inode), database),
                 let reference = try Self.reference(node.inode, database)
             else { return nil }
             return (reference, node.revision)
@@ -280,12 +281,12 @@ extension Catalog {
             let marks = kinds.map {
                 " AND error_kind IN (\($0.map { _ in "?" }.joined(separator: ",")))"
             }
-            try transaction.database.execute(
-                sql: """
-                    UPDATE motion SET next_try_ms = 0 WHERE account = ? AND next_try_ms > 0\
-                    \(marks ?? "")
-                    """,
-                arguments: StatementArguments([account.rawValue]) + StatementArguments(kinds ?? [])
+            try transaction.database.run(
+                """
+                UPDATE motion SET next_try_ms = 0 WHERE account = ? AND next_try_ms > 0\
+                \(marks ?? "")
+                """,
+                StatementArguments([account.rawValue]) + StatementArguments(kinds ?? [])
             )
         }
     }
@@ -300,10 +301,7 @@ extension CatalogTransaction {
             try forget(inode)
         } else {
             try startMotion(node)
-            try database.execute(
-                sql: "UPDATE motion SET remote_state = 2 WHERE inode = ?",
-                arguments: [inode.column]
-            )
+            try database.run("UPDATE motion SET remote_state = 2 WHERE inode = ?", [inode.column])
         }
     }
 
@@ -342,45 +340,45 @@ extension CatalogTransaction {
         case .move:
             guard let folder, let parent = try Catalog.node(folder, in: node.account, database)
             else { return true }
-            try database.execute(
-                sql: "UPDATE motion SET synced_parent = ?, synced_name = ? WHERE inode = ?",
-                arguments: [parent.inode.column, item.fileName, inode.column]
+            try database.run(
+                "UPDATE motion SET synced_parent = ?, synced_name = ? WHERE inode = ?",
+                [parent.inode.column, item.fileName, inode.column]
             )
             try keepRevision(inode, item, replacing: node.revision)
         case .replace:
-            try database.execute(
-                sql: """
-                    UPDATE motion SET synced_revision = ?, synced_hash = ?, synced_size = ?
-                    WHERE inode = ?
-                    """,
-                arguments: [item.revision, item.hash, item.size ?? 0, inode.column]
+            try database.run(
+                """
+                UPDATE motion SET synced_revision = ?, synced_hash = ?, synced_size = ?
+                WHERE inode = ?
+                """,
+                [item.revision, item.hash, item.size ?? 0, inode.column]
             )
             if node.staged != nil {
-                try database.execute(
-                    sql: "UPDATE node SET revision = ? WHERE inode = ?",
-                    arguments: [item.revision, inode.column]
+                try database.run(
+                    "UPDATE node SET revision = ? WHERE inode = ?",
+                    [item.revision, inode.column]
                 )
             }
             try takeRevision(inode, item)
         case .setAttributes:
-            try database.execute(
-                sql: "UPDATE motion SET synced_description = ? WHERE inode = ?",
-                arguments: [item.description, inode.column]
+            try database.run(
+                "UPDATE motion SET synced_description = ? WHERE inode = ?",
+                [item.description, inode.column]
             )
             try keepRevision(inode, item, replacing: node.revision)
         case .delete: break
         }
         if let sentModified {
-            try database.execute(
-                sql: """
-                    UPDATE motion SET synced_modified_s = ?, synced_modified_ns = ? WHERE inode = ?
-                    """,
-                arguments: [sentModified.seconds, sentModified.nanoseconds, inode.column]
+            try database.run(
+                """
+                UPDATE motion SET synced_modified_s = ?, synced_modified_ns = ? WHERE inode = ?
+                """,
+                [sentModified.seconds, sentModified.nanoseconds, inode.column]
             )
         }
-        try database.execute(
-            sql: "UPDATE node SET details = ? WHERE inode = ?",
-            arguments: [try item.json(), inode.column]
+        try database.run(
+            "UPDATE node SET details = ? WHERE inode = ?",
+            [try item.json(), inode.column]
         )
         touch(inode)
         try restIfClean(inode)
@@ -396,13 +394,13 @@ extension CatalogTransaction {
         guard let motion = try Catalog.motion(inode, database), item.revision != nil,
             item.hash != nil, motion.syncedHash?.description == item.hash
         else { return }
-        try database.execute(
-            sql: "UPDATE motion SET synced_revision = ? WHERE inode = ?",
-            arguments: [item.revision, inode.column]
+        try database.run(
+            "UPDATE motion SET synced_revision = ? WHERE inode = ?",
+            [item.revision, inode.column]
         )
-        try database.execute(
-            sql: "UPDATE node SET revision = ? WHERE inode = ? AND revision IS ?",
-            arguments: [item.revision, inode.column, motion.syncedRevision?.rawValue]
+        try database.run(
+            "UPDATE node SET revision = ? WHERE inode = ? AND revision IS ?",
+            [item.revision, inode.column, motion.syncedRevision?.rawValue]
         )
     }
 
@@ -426,32 +424,29 @@ extension CatalogTransaction {
     }
 
     private mutating func leaveIdentity(of node: Node) throws {
-        try database.execute(
-            sql: "UPDATE node SET remote_id = NULL WHERE inode = ?",
-            arguments: [node.inode.column]
-        )
-        try database.execute(
-            sql: """
-                INSERT INTO node (account, name, name_key, service_name, kind, size, modified_s,
-                    modified_ns, changed_s, changed_ns, remote_id, revision, hash, permissions)
-                SELECT account, name, name_key, service_name, kind, size, modified_s, modified_ns,
-                    changed_s, changed_ns, ?, revision, hash, permissions
-                FROM node WHERE inode = ?
-                """,
-            arguments: [node.remoteID?.rawValue, node.inode.column]
+        try database.run("UPDATE node SET remote_id = NULL WHERE inode = ?", [node.inode.column])
+        try database.run(
+            """
+            INSERT INTO node (account, name, name_key, service_name, kind, size, modified_s,
+                modified_ns, changed_s, changed_ns, remote_id, revision, hash, permissions)
+            SELECT account, name, name_key, service_name, kind, size, modified_s, modified_ns,
+                changed_s, changed_ns, ?, revision, hash, permissions
+            FROM node WHERE inode = ?
+            """,
+            [node.remoteID?.rawValue, node.inode.column]
         )
         let orphan = Inode(column: database.lastInsertedRowID)
-        try database.execute(
-            sql: """
-                INSERT INTO motion (inode, account, changed_ms, synced_parent, synced_name,
-                    synced_revision, synced_hash, synced_size, synced_modified_s,
-                    synced_modified_ns, synced_description)
-                SELECT ?, account, changed_ms, synced_parent, synced_name, synced_revision,
-                    synced_hash, synced_size, synced_modified_s, synced_modified_ns,
-                    synced_description
-                FROM motion WHERE inode = ?
-                """,
-            arguments: [orphan.column, node.inode.column]
+        try database.run(
+            """
+            INSERT INTO motion (inode, account, changed_ms, synced_parent, synced_name,
+                synced_revision, synced_hash, synced_size, synced_modified_s,
+                synced_modified_ns, synced_description)
+            SELECT ?, account, changed_ms, synced_parent, synced_name, synced_revision,
+                synced_hash, synced_size, synced_modified_s, synced_modified_ns,
+                synced_description
+            FROM motion WHERE inode = ?
+            """,
+            [orphan.column, node.inode.column]
         )
     }
 }

@@ -93,41 +93,37 @@ extension Catalog {
     /// How many items are in motion.
     public func pendingCount(_ account: AccountID) async throws(CatalogError) -> Int {
         try await readAsync { database in
-            try Int.fetchOne(
-                database,
-                sql: """
-                    SELECT count(*) FROM motion JOIN node ON node.inode = motion.inode
-                    WHERE motion.account = ? AND NOT
-                        (motion.changed_ms = 0 AND node.parent IS NULL AND motion.synced_parent IS NULL)
-                    """,
-                arguments: [account.rawValue]
-            ) ?? 0
+            let count = try database.number(
+                """
+                SELECT count(*) FROM motion JOIN node ON node.inode = motion.inode
+                WHERE motion.account = ? AND NOT
+                    (motion.changed_ms = 0 AND node.parent IS NULL AND motion.synced_parent IS NULL)
+                """,
+                [account.rawValue]
+            )
+            return Int(count ?? 0)
         }
     }
 
     /// How many items of an account are known; read through an index, yet every entry of it.
     public func itemCount(_ account: AccountID) async throws(CatalogError) -> Int64 {
         try await readAsync { database in
-            try Int64.fetchOne(
-                database,
-                sql: "SELECT count(*) FROM node WHERE account = ?",
-                arguments: [account.rawValue]
-            ) ?? 0
+            try database.number("SELECT count(*) FROM node WHERE account = ?", [account.rawValue])
+                ?? 0
         }
     }
 
     /// The conflict copies that are still there.
     public func conflicts(_ account: AccountID) async throws(CatalogError) -> [Conflict] {
         try await readAsync { database in
-            try Row.fetchAll(
-                database,
-                sql: "SELECT inode, made_ms FROM conflict WHERE account = ? ORDER BY made_ms",
-                arguments: [account.rawValue]
-            ).compactMap { row in
+            try database.all(
+                "SELECT inode, made_ms FROM conflict WHERE account = ? ORDER BY made_ms",
+                [account.rawValue]
+            ) { row in
                 let inode = Inode(column: row[0])
-                guard let path = try Self.path(of: inode, database)?.map(\.name) else { return nil }
-                return Conflict(inode: inode, path: path, made: row[1])
-            }
+                let path = try Self.path(of: inode, database)?.map(\.name)
+                return path.map { Conflict(inode: inode, path: $0, made: row[1]) }
+            }.compactMap(\.self)
         }
     }
 }

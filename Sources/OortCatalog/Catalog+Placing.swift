@@ -8,19 +8,19 @@ extension CatalogTransaction {
     mutating func startMotion(_ node: Node) throws {
         touch(node.inode)
         guard try Catalog.motion(node.inode, database) == nil else { return }
-        try database.cachedStatement(
-            sql: """
-                INSERT INTO motion (inode, account, changed_ms, synced_parent, synced_name,
-                    synced_revision, synced_hash, synced_size, synced_modified_s,
-                    synced_modified_ns, synced_description)
-                VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?)
-                """
-        ).execute(
-            arguments: [
+        try database.run(
+            """
+            INSERT INTO motion (inode, account, changed_ms, synced_parent, synced_name,
+                synced_revision, synced_hash, synced_size, synced_modified_s,
+                synced_modified_ns, synced_description)
+            VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
                 node.inode.column, node.account.rawValue, node.parent?.column, node.serviceName,
                 node.revision?.rawValue, node.hash?.description, node.size, node.modified.seconds,
                 Int64(node.modified.nanoseconds), node.itemDescription,
-            ])
+            ]
+        )
     }
 
     /// A name that nothing has in a folder: the name itself, or with the first free number.
@@ -42,22 +42,20 @@ extension CatalogTransaction {
         guard let folder = try Catalog.fetch(parent, database), folder.remoteID != nil else {
             return false
         }
-        let names = try String.fetchAll(
-            database,
-            sql: """
-                SELECT synced_name FROM motion WHERE synced_parent = ? AND remote_state IN (0, 3)
-                """,
-            arguments: [parent.column]
-        )
+        let names = try database.all(
+            """
+            SELECT synced_name FROM motion WHERE synced_parent = ? AND remote_state IN (0, 3)
+            """,
+            [parent.column]
+        ) { $0[0] as String }
         if names.contains(where: { rules.comparison.key($0).isSameText(as: key) }) { return true }
-        let items = try String.fetchAll(
-            database,
-            sql: """
-                SELECT remote_item FROM motion
-                WHERE account = ? AND remote_parent_id = ? AND remote_state = 1
-                """,
-            arguments: [folder.account.rawValue, folder.remoteID?.rawValue]
-        )
+        let items = try database.all(
+            """
+            SELECT remote_item FROM motion
+            WHERE account = ? AND remote_parent_id = ? AND remote_state = 1
+            """,
+            [folder.account.rawValue, folder.remoteID?.rawValue]
+        ) { $0[0] as String }
         return try items.contains {
             rules.comparison.key(try StoredItem(json: $0).shownName).isSameText(as: key)
         }
@@ -76,16 +74,16 @@ extension CatalogTransaction {
             effects.news.append(.entryRemoved(parent: old, name: node.name, child: node.inode))
         }
         effects.news.append(.entryAdded(parent: parent, name: name))
-        try database.cachedStatement(
-            sql: """
-                UPDATE node SET parent = ?, name = ?, name_key = ?, service_name = ?
-                WHERE inode = ?
-                """
-        ).execute(
-            arguments: [
+        try database.run(
+            """
+            UPDATE node SET parent = ?, name = ?, name_key = ?, service_name = ?
+            WHERE inode = ?
+            """,
+            [
                 parent.column, name, rules.comparison.key(name),
                 serviceName.isSameText(as: name) ? nil : serviceName, node.inode.column,
-            ])
+            ]
+        )
     }
 
     /// Gives a node the content and attributes that the service has.
@@ -100,21 +98,21 @@ extension CatalogTransaction {
             modified = node.modified
         }
         let size = item.size ?? (node.kind == .nativeDocument ? node.size : 0)
-        try database.cachedStatement(
-            sql: """
-                UPDATE node SET kind = ?, size = ?, modified_s = ?, modified_ns = ?, revision = ?,
-                    content_item = NULL, hash = ?, staged = NULL,
-                    target = CASE WHEN kind = 2 AND revision IS ? THEN target ELSE ? END,
-                    permissions = ?, description = ?, mime_type = ?, details = ?
-                WHERE inode = ?
-                """
-        ).execute(
-            arguments: [
+        try database.run(
+            """
+            UPDATE node SET kind = ?, size = ?, modified_s = ?, modified_ns = ?, revision = ?,
+                content_item = NULL, hash = ?, staged = NULL,
+                target = CASE WHEN kind = 2 AND revision IS ? THEN target ELSE ? END,
+                permissions = ?, description = ?, mime_type = ?, details = ?
+            WHERE inode = ?
+            """,
+            [
                 item.kind, size,
                 modified.seconds, Int64(modified.nanoseconds), item.revision, item.hash,
                 item.revision, item.target, Int64(item.permissions), item.description,
                 item.mimeType, try item.json(), node.inode.column,
-            ])
+            ]
+        )
         if isNewContent || node.staged != nil {
             effects.news.append(.content(node.inode))
         } else {

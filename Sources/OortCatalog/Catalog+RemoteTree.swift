@@ -38,7 +38,7 @@ struct MotionRow {
     var errorDetail: String?
 
     /// Reads a row of `columns` that begin at `start`.
-    init(row: Row, from start: Int) throws {
+    init(columns row: Columns, from start: Int) throws {
         changed = row[start]
         syncedParent = (row[start + 1] as Int64?).map { Inode(column: $0) }
         syncedName = row[start + 2] ?? ""
@@ -68,9 +68,10 @@ struct MotionRow {
 /// The remote tree, which is the local one but for what is in motion.
 extension Catalog {
     static func motion(_ inode: Inode, _ database: Database) throws -> MotionRow? {
-        try database.cachedStatement(
-            sql: "SELECT \(MotionRow.columns) FROM motion WHERE inode = ?"
-        ).row([inode.column]).map { try MotionRow(row: $0, from: 0) }
+        try database.first(
+            "SELECT \(MotionRow.columns) FROM motion WHERE inode = ?",
+            [inode.column]
+        ) { try MotionRow(columns: $0, from: 0) }
     }
 
     static func node(
@@ -78,9 +79,11 @@ extension Catalog {
         in account: AccountID,
         _ database: Database
     ) throws -> Node? {
-        try database.cachedStatement(
-            sql: "SELECT \(Node.columns) FROM node WHERE account = ? AND remote_id = ?"
-        ).row([account.rawValue, id]).map(Node.init(row:))
+        try database.first(
+            "SELECT \(Node.columns) FROM node WHERE account = ? AND remote_id = ?",
+            [account.rawValue, id],
+            Node.init(columns:)
+        )
     }
 
     /// Where the service has an item, as last heard; nil when it does not have it.
@@ -118,32 +121,32 @@ extension Catalog {
     /// The items that lie in a folder at the service, as last heard.
     static func remoteChildren(of folder: Node, _ database: Database) throws -> [Node] {
         var found: [Node] = []
-        let clean = try database.cachedStatement(
-            sql: """
-                SELECT \(Node.columns) FROM node WHERE parent = ?
-                    AND remote_id IS NOT NULL AND inode NOT IN (SELECT inode FROM motion)
-                """
+        found += try database.all(
+            """
+            SELECT \(Node.columns) FROM node WHERE parent = ?
+                AND remote_id IS NOT NULL AND inode NOT IN (SELECT inode FROM motion)
+            """,
+            [folder.inode.column],
+            Node.init(columns:)
         )
-        found += try Row.fetchAll(clean, arguments: [folder.inode.column]).map(Node.init(row:))
-        let asSynced = try database.cachedStatement(
-            sql: """
-                SELECT \(Node.columns) FROM node WHERE inode IN
-                    (SELECT inode FROM motion WHERE synced_parent = ? AND remote_state IN (0, 3))
-                """
+        found += try database.all(
+            """
+            SELECT \(Node.columns) FROM node WHERE inode IN
+                (SELECT inode FROM motion WHERE synced_parent = ? AND remote_state IN (0, 3))
+            """,
+            [folder.inode.column],
+            Node.init(columns:)
         )
-        found += try Row.fetchAll(asSynced, arguments: [folder.inode.column]).map(Node.init(row:))
         if let id = folder.remoteID {
-            let moved = try database.cachedStatement(
-                sql: """
-                    SELECT \(Node.columns) FROM node WHERE inode IN
-                        (SELECT inode FROM motion WHERE account = ? AND remote_parent_id = ?
-                            AND remote_state = 1)
-                    """
+            found += try database.all(
+                """
+                SELECT \(Node.columns) FROM node WHERE inode IN
+                    (SELECT inode FROM motion WHERE account = ? AND remote_parent_id = ?
+                        AND remote_state = 1)
+                """,
+                [folder.account.rawValue, id.rawValue],
+                Node.init(columns:)
             )
-            found += try Row.fetchAll(
-                moved,
-                arguments: [folder.account.rawValue, id.rawValue]
-            ).map(Node.init(row:))
         }
         return found
     }

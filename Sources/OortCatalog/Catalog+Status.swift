@@ -15,12 +15,13 @@ extension Catalog {
     /// How far an item's way to the service is.
     public func status(of inode: Inode) throws(CatalogError) -> ItemStatus {
         try read { database in
-            let row = try database.cachedStatement(
-                sql: "SELECT error_kind, error_detail FROM motion WHERE inode = ?"
-            ).row([inode.column])
-            guard let row else { return .synced }
-            guard let kind = row[0] as String? else { return .pending }
-            return .failing(detail: "\(kind): \(row[1] as String? ?? "")")
+            try database.first(
+                "SELECT error_kind, error_detail FROM motion WHERE inode = ?",
+                [inode.column]
+            ) { row in
+                guard let kind = row[0] as String? else { return .pending }
+                return .failing(detail: "\(kind): \(row[1] as String)")
+            } ?? .synced
         }
     }
 }

@@ -60,8 +60,10 @@ struct Merger {
     private var waiting: [Inode: Inode] = [:]
 
     private func setParent(_ parent: Inode?, of inode: Inode) throws {
-        try database.cachedStatement(sql: "UPDATE node SET parent = ? WHERE inode = ?")
-            .execute(arguments: [parent?.column, inode.column])
+        try database.run(
+            "UPDATE node SET parent = ? WHERE inode = ?",
+            [parent?.column, inode.column]
+        )
     }
 
     private mutating func forget(_ inode: Inode) throws {
@@ -75,23 +77,23 @@ struct Merger {
 
     private mutating func detach(_ inode: Inode) throws {
         transaction.touch(inode)
-        try database.execute(
-            sql: """
-                UPDATE motion SET synced_parent = NULL, synced_name = NULL, synced_revision = NULL,
-                    synced_hash = NULL, synced_size = NULL, remote_state = 0,
-                    remote_parent_id = NULL, remote_item = NULL, reserved_id = NULL
-                WHERE inode = ?
-                """,
-            arguments: [inode.column]
+        try database.run(
+            """
+            UPDATE motion SET synced_parent = NULL, synced_name = NULL, synced_revision = NULL,
+                synced_hash = NULL, synced_size = NULL, remote_state = 0,
+                remote_parent_id = NULL, remote_item = NULL, reserved_id = NULL
+            WHERE inode = ?
+            """,
+            [inode.column]
         )
-        try database.execute(
-            sql: """
-                UPDATE node SET remote_id = NULL,
-                    revision = CASE WHEN staged IS NULL THEN revision ELSE NULL END,
-                    permissions = 15
-                WHERE inode = ?
-                """,
-            arguments: [inode.column]
+        try database.run(
+            """
+            UPDATE node SET remote_id = NULL,
+                revision = CASE WHEN staged IS NULL THEN revision ELSE NULL END,
+                permissions = 15
+            WHERE inode = ?
+            """,
+            [inode.column]
         )
     }
 
@@ -137,16 +139,16 @@ struct Merger {
 
     /// A deleted item comes back as it was when both sides last agreed.
     private mutating func restoreBase(_ node: Node) throws {
-        try database.execute(
-            sql: """
-                UPDATE node SET staged = NULL, content_item = NULL,
-                    revision = (SELECT synced_revision FROM motion WHERE inode = node.inode),
-                    hash = (SELECT synced_hash FROM motion WHERE inode = node.inode),
-                    size = coalesce(
-                        (SELECT synced_size FROM motion WHERE inode = node.inode), size)
-                WHERE inode = ?
-                """,
-            arguments: [node.inode.column]
+        try database.run(
+            """
+            UPDATE node SET staged = NULL, content_item = NULL,
+                revision = (SELECT synced_revision FROM motion WHERE inode = node.inode),
+                hash = (SELECT synced_hash FROM motion WHERE inode = node.inode),
+                size = coalesce(
+                    (SELECT synced_size FROM motion WHERE inode = node.inode), size)
+            WHERE inode = ?
+            """,
+            [node.inode.column]
         )
     }
 
@@ -211,17 +213,17 @@ struct Merger {
             exportExtension: nil,
             rules: rules
         )
-        try database.execute(
-            sql: """
-                INSERT INTO node (account, parent, name, name_key, service_name, kind, size,
-                    modified_s, modified_ns, changed_s, changed_ns, created_s, created_ns, mode,
-                    owner, grp, staged, revision, content_item, hash, target, listed, born_s)
-                SELECT account, ?, ?, ?, ?, kind, size, modified_s, modified_ns, ?, ?, ?, ?, mode,
-                    owner, grp, staged, CASE WHEN staged IS NULL THEN revision END, content_item,
-                    hash, target, 1, ?
-                FROM node WHERE inode = ?
-                """,
-            arguments: [
+        try database.run(
+            """
+            INSERT INTO node (account, parent, name, name_key, service_name, kind, size,
+                modified_s, modified_ns, changed_s, changed_ns, created_s, created_ns, mode,
+                owner, grp, staged, revision, content_item, hash, target, listed, born_s)
+            SELECT account, ?, ?, ?, ?, kind, size, modified_s, modified_ns, ?, ?, ?, ?, mode,
+                owner, grp, staged, CASE WHEN staged IS NULL THEN revision END, content_item,
+                hash, target, 1, ?
+            FROM node WHERE inode = ?
+            """,
+            [
                 parent.column, name, rules.comparison.key(name),
                 service.isSameText(as: name) ? nil : service, now.seconds, now.nanoseconds,
                 now.seconds, now.nanoseconds, now.seconds, inode.column,
@@ -229,18 +231,15 @@ struct Merger {
         )
         let copy = Inode(column: database.lastInsertedRowID)
         try transaction.setInMotion(try transaction.node(copy), at: now)
-        try database.execute(
-            sql: """
-                INSERT OR REPLACE INTO conflict (inode, account, original, made_ms)
-                VALUES (?, ?, ?, ?)
-                """,
-            arguments: [copy.column, node.account.rawValue, inode.column, now.milliseconds]
+        try database.run(
+            """
+            INSERT OR REPLACE INTO conflict (inode, account, original, made_ms)
+            VALUES (?, ?, ?, ?)
+            """,
+            [copy.column, node.account.rawValue, inode.column, now.milliseconds]
         )
         transaction.effects.news.append(.entryAdded(parent: parent, name: name))
-        try database.execute(
-            sql: "UPDATE node SET staged = NULL WHERE inode = ?",
-            arguments: [inode.column]
-        )
+        try database.run("UPDATE node SET staged = NULL WHERE inode = ?", [inode.column])
         try transaction.takeOver(item, of: node)
     }
 

@@ -13,7 +13,7 @@ extension Node {
     /// Reads a row of `columns`.
     ///
     /// The table is STRICT, so that no value is of another type.
-    init(row: Row) {
+    init(columns row: Columns) {
         inode = Inode(UInt64(bitPattern: row[0] as Int64))
         account = AccountID(row[1])
         parent = (row[2] as Int64?).map { Inode(UInt64(bitPattern: $0)) }
