@@ -281,6 +281,8 @@ struct TreesReader {
             born.milliseconds + 600_000 > conditions.now
         else { return false }
         if node.staged != nil { return true }
+        // Its content is being taken over by the store; whoever waits for it waits for that, too.
+        if conditions.busy.contains(node.inode) { return true }
         guard let id = node.remoteID, let revision = node.revision else { return false }
         return try database.has(
             """
