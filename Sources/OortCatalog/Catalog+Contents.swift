@@ -220,19 +220,7 @@ extension Catalog {
             let database = transaction.database
             let node = try Self.fetch(inode, database)
             guard node?.kind != .folder else { throw CatalogError.isAFolder }
-            try database.run(
-                """
-                INSERT INTO content (account, base_item, base_revision, base_size, size,
-                    is_staged, is_open, used_ms)
-                VALUES (?, ?, ?, ?, ?, 1, 1, ?)
-                """,
-                [
-                    account.rawValue, content.baseItem?.rawValue,
-                    content.baseRevision?.rawValue, content.baseSize, content.size,
-                    Timestamp.now.milliseconds,
-                ]
-            )
-            let id = ContentID(database.lastInsertedRowID)
+            let id = try transaction.insert(content, in: account)
             try prepare(id)
             let changed = try node.map { node in
                 if let origin = content.origin { try transaction.setOrigin(origin, of: node) }
@@ -278,7 +266,20 @@ extension Catalog {
                 Node.init(columns:)
             )
             guard let node else { return nil }
-            return try transaction.setStaged(id, size: size, modified: modified, of: node)
+            let now = Timestamp.now
+            try transaction.setInMotion(node, at: now)
+            try database.run(
+                """
+                UPDATE node SET size = ?, modified_s = ?, modified_ns = ?, changed_s = ?,
+                    changed_ns = ?
+                WHERE inode = ?
+                """,
+                [
+                    size, modified.seconds, Int64(modified.nanoseconds), now.seconds,
+                    Int64(now.nanoseconds), node.inode.column,
+                ]
+            )
+            return try transaction.node(node.inode)
         }
     }
 
@@ -413,6 +414,25 @@ extension Catalog {
 }
 
 extension CatalogTransaction {
+    /// A row for staged content that is open for writing; its number.
+    mutating func insert(
+        _ content: NewStagedContent,
+        in account: AccountID
+    ) throws -> ContentID {
+        try database.run(
+            """
+            INSERT INTO content (account, base_item, base_revision, base_size, size,
+                is_staged, is_open, used_ms)
+            VALUES (?, ?, ?, ?, ?, 1, 1, ?)
+            """,
+            [
+                account.rawValue, content.baseItem?.rawValue, content.baseRevision?.rawValue,
+                content.baseSize, content.size, Timestamp.now.milliseconds,
+            ]
+        )
+        return ContentID(database.lastInsertedRowID)
+    }
+
     /// A file is about to be changed by somebody who had this revision: what both sides last agreed
     /// on is that one, and a newer one that the file has taken over is news again.
     mutating func setOrigin(_ origin: ContentOrigin, of node: Node) throws {

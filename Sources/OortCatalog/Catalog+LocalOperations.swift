@@ -47,11 +47,19 @@ public struct RenameOutcome: Hashable, Sendable {
 extension Catalog {
     /// Makes a file, folder, link, pipe or socket.
     ///
-    /// - Throws: `.exists`, `.notAFolder`, `.notFound` (the parent is gone).
+    /// - Parameters:
+    ///   - new: what is made.
+    ///   - name: its name, as the user sees it.
+    ///   - parent: the folder.
+    ///   - prepare: for a file that is to have empty staged content at once, open for writing: makes
+    ///     the content's file before the transaction ends.
+    /// - Throws: `.exists`, `.notAFolder`, `.notFound` (the parent is gone), and what `prepare`
+    ///   throws, which ends the transaction.
     public func create(
         _ new: NewNode,
         named name: String,
-        in parent: Inode
+        in parent: Inode,
+        staging prepare: ((ContentID, Inode) throws(CatalogError) -> Void)? = nil
     ) throws(CatalogError) -> Node {
         try mutate { transaction in
             let now = Timestamp.now
@@ -67,12 +75,15 @@ extension Catalog {
                 exportExtension: nil,
                 rules: rules
             )
+            let content = try prepare.map { _ in
+                try transaction.insert(NewStagedContent(size: 0), in: folder.account)
+            }
             try transaction.database.run(
                 """
                 INSERT INTO node (account, parent, name, name_key, service_name, kind, size,
                     modified_s, modified_ns, changed_s, changed_ns, created_s, created_ns,
-                    mode, owner, grp, target, listed, born_s)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)
+                    mode, owner, grp, target, listed, born_s, staged)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)
                 """,
                 [
                     folder.account.rawValue, parent.column, name, key,
@@ -80,9 +91,11 @@ extension Catalog {
                     Int64(new.target?.utf8.count ?? 0), now.seconds, Int64(now.nanoseconds),
                     now.seconds, Int64(now.nanoseconds), now.seconds, Int64(now.nanoseconds),
                     Int64(new.mode), Int64(new.owner), Int64(new.group), new.target, now.seconds,
+                    content?.rawValue,
                 ]
             )
             let inode = Inode(column: transaction.database.lastInsertedRowID)
+            if let content { try prepare?(content, inode) }
             let node = try transaction.node(inode)
             try transaction.setInMotion(node, at: now)
             try transaction.touchFolder(folder, at: now)

@@ -44,6 +44,8 @@ public final class Catalog: Sendable {
             // machine (`persist`).
             try database.execute(sql: "PRAGMA synchronous = NORMAL")
             try database.execute(sql: "PRAGMA cache_size = -16384")
+            // Each checkpoint waits for the disk; a tree that is written makes some ten pages a file.
+            try database.execute(sql: "PRAGMA wal_autocheckpoint = 8000")
         }
         pool = try Self.translating {
             let pool = try DatabasePool(path: path, configuration: configuration)
@@ -82,13 +84,9 @@ public final class Catalog: Sendable {
         _ body: (inout CatalogTransaction) throws -> T
     ) throws(CatalogError) -> T {
         let (result, effects) = try Self.translating {
-            try pool.write { database in
-                var transaction = CatalogTransaction(database: database)
-                let result = try body(&transaction)
-                return (result, transaction.effects)
-            }
+            try pool.writeWithoutTransaction { try transact($0, body) }
         }
-        transactionEnded(effects)
+        tell(effects)
         return result
     }
 
@@ -98,14 +96,32 @@ public final class Catalog: Sendable {
     ) async throws(CatalogError) -> T {
         let outcome: (T, CatalogTransaction.Effects)
         do {
-            outcome = try await pool.write { database in
-                var transaction = CatalogTransaction(database: database)
-                let result = try body(&transaction)
-                return (result, transaction.effects)
-            }
+            outcome = try await pool.writeWithoutTransaction { try self.transact($0, body) }
         } catch { throw Self.translate(error) }
-        transactionEnded(outcome.1)
+        tell(outcome.1)
         return outcome.0
+    }
+
+    /// Runs a transaction and tells the cache what it touched, before the next one can begin.
+    private func transact<T>(
+        _ database: Database,
+        _ body: (inout CatalogTransaction) throws -> T
+    ) throws -> (T, CatalogTransaction.Effects) {
+        var transaction = CatalogTransaction(database: database)
+        var result: T?
+        var fresh: [Node] = []
+        try database.inTransaction {
+            result = try body(&transaction)
+            fresh = try transaction.freshNodes()
+            return .commit
+        }
+        let effects = transaction.effects
+        cache.transactionEnded(
+            touching: effects.touchesAll ? nil : effects.touched,
+            now: fresh
+        )
+        guard let result else { throw CatalogError.storage(detail: "a transaction without end") }
+        return (result, effects)
     }
 
     /// Runs a consistent read from a task, of as many statements as it likes.
@@ -115,8 +131,7 @@ public final class Catalog: Sendable {
         do { return try await pool.read(body) } catch { throw Self.translate(error) }
     }
 
-    private func transactionEnded(_ effects: CatalogTransaction.Effects) {
-        cache.transactionEnded(touching: effects.touchesAll ? nil : effects.touched)
+    private func tell(_ effects: CatalogTransaction.Effects) {
         let listeners = listeners.withLock { $0 }
         if !effects.news.isEmpty { listeners.news(effects.news) }
         for account in effects.locallyChanged { listeners.localChange(account) }
@@ -159,4 +174,11 @@ struct CatalogTransaction {
 
     /// Says that a node's row changed.
     mutating func touch(_ inode: Inode) { effects.touched.insert(inode) }
+
+    /// The nodes that were touched as they are now, when they are few: what a program just changed
+    /// it asks for next.
+    func freshNodes() throws -> [Node] {
+        guard !effects.touchesAll, effects.touched.count <= 8 else { return [] }
+        return try effects.touched.compactMap { try Catalog.fetch($0, database) }
+    }
 }

@@ -42,10 +42,14 @@ final class NodeCache: Sendable {
         }
     }
 
-    /// Forgets what a transaction touched; nil forgets all.
-    func transactionEnded(touching inodes: Set<Inode>?) {
+    /// Forgets what a transaction touched, nil forgets all, and keeps the nodes of which it is known
+    /// how they are `now`.
+    ///
+    /// To be called in the order of the transactions.
+    func transactionEnded(touching inodes: Set<Inode>?, now nodes: [Node]) {
         state.withLock { state in
             state.generation &+= 1
+            defer { for node in nodes { insert(node, &state) } }
             guard let inodes else {
                 state.young = [:]
                 state.old = [:]

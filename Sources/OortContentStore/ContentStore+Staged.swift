@@ -4,6 +4,47 @@ import Synchronization
 
 /// Making, finding and letting go of staged contents.
 extension ContentStore {
+    /// Makes a file with empty staged content, in one transaction of the catalog.
+    ///
+    /// The caller is the content's user, and a writer of the file (`writers`).
+    ///
+    /// - Throws: what `Catalog.create` throws, `.diskFull` or `.storage` when the content's file
+    ///   cannot be made; then nothing is made.
+    public func create(
+        _ new: NewNode,
+        named name: String,
+        in folder: Inode
+    ) throws(CatalogError) -> (node: Node, content: StagedContent) {
+        var made: (content: ContentID, inode: Inode)?
+        do throws(CatalogError) {
+            let node = try catalog.create(new, named: name, in: folder) {
+                id,
+                inode throws(CatalogError) in
+                do throws(ContentError) {
+                    _ = try self.pool.create(self.paths.staged(id))
+                } catch {
+                    throw CatalogError(error)
+                }
+                // Before anybody can plan to upload it.
+                self.writers.opened(inode)
+                made = (id, inode)
+            }
+            guard let made else { throw .storage(detail: "a file without content was made") }
+            let content = StagedContent(
+                id: made.content,
+                account: node.account,
+                base: nil,
+                state: StagedContent.State(size: 0, baseEnd: 0, own: RangeSet()),
+                store: self
+            )
+            register(content)
+            return (node, content)
+        } catch {
+            if let made { writers.closed(made.inode) }
+            throw error
+        }
+    }
+
     /// Staged content for a file that is about to be changed: over its present revision (`base`),
     /// or empty.
     ///
@@ -272,5 +313,15 @@ extension ContentStore {
         room.giveStaged(content.state.withLock { $0.charged })
         // Owned by the store; a row that stays behind is taken away at the next start.
         Task { try? await catalog.removeContents([id]) }
+    }
+}
+
+extension CatalogError {
+    /// What kept a content's file from being made inside a transaction, in the catalog's words.
+    init(_ error: ContentError) {
+        switch error {
+        case .noSpace: self = .diskFull
+        default: self = .storage(detail: "\(error)")
+        }
     }
 }

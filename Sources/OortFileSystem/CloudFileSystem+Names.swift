@@ -10,6 +10,7 @@ extension CloudFileSystem {
             if let node = try child(name, of: parent) {
                 return .now(.success(entry(node, foundAs: name)))
             }
+            if try isKnown(parent) { return .failure(.notFound) }
             return whenKnown([parent]) { () throws(FileSystemError) in
                 guard let node = try self.child(name, of: parent) else { throw .notFound }
                 return self.entry(node, foundAs: name)

@@ -24,8 +24,13 @@ extension CloudFileSystem {
             )
             return whenKnown([parent]) { () throws(FileSystemError) in
                 let node: Node
+                var content: StagedContent?
                 do throws(CatalogError) {
-                    node = try self.catalog.create(new, named: name, in: folder)
+                    if mode.writes {
+                        (node, content) = try self.store.create(new, named: name, in: folder)
+                    } else {
+                        node = try self.catalog.create(new, named: name, in: folder)
+                    }
                 } catch {
                     guard error == .exists, !isExclusive,
                         let there = try self.child(name, of: parent)
@@ -33,8 +38,10 @@ extension CloudFileSystem {
                     let opened = try self.openLocal(there, mode: mode)
                     return (self.entry(try self.node(there.inode)), opened)
                 }
-                let opened = try self.openLocal(node, mode: mode)
-                return (self.entry(node), opened)
+                guard let content else {
+                    return (self.entry(node), try self.openLocal(node, mode: mode))
+                }
+                return (self.entry(node), self.openNew(node, content, mode: mode))
             }
         } catch { return .failure(error) }
     }
@@ -50,6 +57,21 @@ extension CloudFileSystem {
                 try await self.openDocument(node)
             }
         } catch { return .failure(error) }
+    }
+
+    /// The handle of a file that was made for it.
+    private func openNew(_ node: Node, _ content: StagedContent, mode: OpenMode) -> Opened {
+        let file = table.file(node)
+        let handle = OpenHandle(file: file, mode: mode, content: .staged(content))
+        file.state.withLock { state in
+            state.node = node
+            state.handles.append(handle)
+            // Recorded as closed with the handle, even if nothing is written.
+            state.written = content
+            state.modified = node.modified
+            state.writeCount += 1
+        }
+        return Opened(handle: table.add(handle), keepsCache: false, isDirect: false)
     }
 
     /// Opens a file whose bytes need not be here.
@@ -150,7 +172,11 @@ extension CloudFileSystem {
         close(last)
         table.leave(file)
         if handle.mode.writes { store.writers.closed(file.inode) }
-        if case .staged(let content) = last, (try? catalog.isStaged(content.id)) == false {
+        // A file that has it by its row has it; else another may (a conflict copy), or none.
+        if case .staged(let content) = last,
+            (try? catalog.node(file.inode))?.staged != content.id,
+            (try? catalog.isStaged(content.id)) == false
+        {
             // The file is gone, and with its last user its bytes; owned by the store.
             Task { await store.discard(content.id) }
         }

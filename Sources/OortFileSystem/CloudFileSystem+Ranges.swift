@@ -58,13 +58,14 @@ extension CloudFileSystem {
         _ to: OpenHandle,
         count: Int64
     ) throws(FileSystemError) -> Int64? {
-        guard case .cached(let content) = from.content, case .empty = to.content,
+        guard case .cached(let content) = from.content, to.size == 0,
             !from.isReadOnlyDocument, count >= content.size, from.file !== to.file,
             traits(of: content.key.account)?.copiesFiles == true
         else { return nil }
         return try locked(to.file) { state throws(FileSystemError) in
             let node = try self.node(to.file.inode)
-            guard node.content == .none, node.size == 0, node.parent != nil else { return nil }
+            // Only what the service never had can become a copy.
+            guard to.size == 0, node.remoteID == nil, node.parent != nil else { return nil }
             let changed = try FileSystemError.translating { () throws(CatalogError) in
                 try self.catalog.setCopiedContent(
                     item: content.key.item,
@@ -76,6 +77,11 @@ extension CloudFileSystem {
                 )
             }
             state.node = changed
+            state.written = nil
+            defer {
+                // Owned by the store: the empty content that the file was made with.
+                if let empty = node.staged { Task { await self.store.discard(empty) } }
+            }
             for handle in state.handles {
                 let used = try FileSystemError.translatingContent { () throws(ContentError) in
                     try self.store.open(

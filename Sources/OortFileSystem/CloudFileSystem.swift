@@ -167,19 +167,27 @@ public final class CloudFileSystem: FileSystem {
             throw .invalid
         }
         guard !kind.isLocalOnly, let traits = traits(of: folder.account) else { return }
-        let path = try FileSystemError.translating { () throws(CatalogError) in
-            try catalog.servicePath(of: folder.inode)
-        }
         let refusal = traits.names.refusal(
             kind == .symlink ? name + ShownName.linkEnding : name,
             kind == .folder ? .folder : .file,
-            path?.parts.count ?? 0
+            try depth(of: folder)
         )
         switch refusal {
         case .refused(let reason): throw .nameRefused(reason: reason)
         case .tooLong: throw .nameTooLong
         case nil: return
         }
+    }
+
+    /// How many folders lie from an account's root down to this one, which counts.
+    private func depth(of folder: Node) throws(FileSystemError) -> Int {
+        var depth = 0
+        var next = folder
+        while !next.isAccountRoot, let parent = next.parent, parent != .root, depth < 10_000 {
+            depth += 1
+            next = try node(parent)
+        }
+        return depth
     }
 
     // MARK: Attributes

@@ -3,6 +3,7 @@ public import OortCatalog
 public import OortContentStore
 public import OortModel
 import OortPlanner
+import Synchronization
 
 /// Makes one account's service and the local tree agree: reads the change feed, and carries out
 /// what the planner says.
@@ -21,6 +22,8 @@ public actor SyncEngine {
     nonisolated let planner: Planner
     nonisolated let wakeups: AsyncStream<Void>
     nonisolated let waker: AsyncStream<Void>.Continuation
+    /// Whether a local change was told that `planAtRest` has not seen.
+    private nonisolated let hasChanged = Atomic(false)
 
     // MARK: The feed
 
@@ -102,12 +105,15 @@ public actor SyncEngine {
     ///
     /// Returns at once, from any thread.
     public nonisolated func localChange() {
+        // One task for all changes until it runs.
+        guard !hasChanged.exchange(true, ordering: .acquiringAndReleasing) else { return }
         Task { await self.planAtRest() }
     }
 
     /// Plans when what just changed has rested; a tree that is being written is not planned for
     /// again and again.
     private func planAtRest() {
+        hasChanged.store(false, ordering: .releasing)
         let settle = settings.settle.inMilliseconds
         guard urgentCallers == 0, settle > 0 else { return planSoon() }
         // The plan at an earlier moment says when this change will have rested.
