@@ -53,6 +53,7 @@ extension Catalog {
     ///   - parent: the folder.
     ///   - prepare: for a file that is to have empty staged content at once, open for writing: makes
     ///     the content's file before the transaction ends.
+    /// - Returns: the new node.
     /// - Throws: `.exists`, `.notAFolder`, `.notFound` (the parent is gone), and what `prepare`
     ///   throws, which ends the transaction.
     public func create(
