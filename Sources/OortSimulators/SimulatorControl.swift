@@ -11,9 +11,12 @@ import Synchronization
 /// | `DELETE /_oort/calls` | empties both |
 /// | `GET /_oort/tree?hash=sha256` | every item: path, id, kind, size, hash, times |
 /// | `GET /_oort/content?path=/a/b` | the bytes of a file |
+/// | `GET /_oort/contents` | every revision of every item, the trash's too: id, path, trashed, hashes |
 /// | `POST /_oort/edit` | an edit by somebody else (`SimulatorEdit`) |
 /// | `PUT /_oort/weather` | latency, bandwidth, rate limit |
 /// | `POST /_oort/faults`, `DELETE /_oort/faults` | places a fault; takes all away |
+/// | `GET /_oort/faults` | how often each kind of fault happened |
+/// | `PUT /_oort/faults/seed` | repeats the faults that have a probability: `{"seed"}` |
 /// | `POST /_oort/cursors/lose` | the change feed's cursors are no longer known |
 /// | `POST /_oort/sessions/lose` | open upload sessions are no longer known |
 /// | `GET /_oort/tokens` | a fresh pair of tokens |
@@ -26,6 +29,7 @@ extension Core {
         case ("DELETE", "calls"):
             log.withLock { $0.clear() }
         case ("GET", "tree"): return .json(tree(hash: request.query("hash") ?? "sha256"))
+        case ("GET", "contents"): return .json(contents)
         case ("GET", "content"):
             let parts = service.parts(ofEditPath: request.query("path") ?? "")
             let content = service.account.withTree { $0.item(at: parts)?.head?.content }
@@ -51,6 +55,15 @@ extension Core {
             climate.withLock { $0.add(rule) }
         case ("DELETE", "faults"):
             climate.withLock { $0.clearFaults() }
+        case ("GET", "faults"):
+            return .json(
+                .object(climate.withLock { $0.hits }.mapValues { .integer(Int64($0)) })
+            )
+        case ("PUT", "faults/seed"):
+            guard let seed = request.json?["seed"]?.integer else {
+                return .text("no seed", status: 400)
+            }
+            climate.withLock { $0.seed(UInt64(bitPattern: seed)) }
         case ("POST", "cursors/lose"): service.loseCursors()
         case ("POST", "sessions/lose"): service.loseUploadSessions()
         case ("GET", "tokens"):
@@ -85,6 +98,36 @@ extension Core {
                     "number": .integer(Int64($0.number)), "route": .string($0.route),
                     "method": .string($0.method), "status": .integer(Int64($0.status)),
                     "bytes_in": .integer($0.bytesIn), "bytes_out": .integer($0.bytesOut),
+                ]
+            }
+        )
+    }
+
+    /// All that the account ever held and has not deleted for good: whoever looks for a content
+    /// finds it here, as a file, as an older revision or in the trash.
+    private var contents: JSON {
+        let entries = service.account.withTree { tree in
+            tree.allItems.filter { !$0.revisions.isEmpty }.map { item in
+                (item, parts: tree.path(of: item.id) ?? [], isTrashed: tree.isTrashed(item.id))
+            }
+        }
+        return .array(
+            entries.map { item, parts, isTrashed in
+                [
+                    "id": .string(item.id),
+                    "path": .string(parts.map { "/" + $0 }.joined()),
+                    "trashed": .bool(isTrashed),
+                    // Oldest first, the last one is current; a new revision of the same content
+                    // by the service's own doing is none.
+                    "hashes": .array(
+                        item.revisions.indices
+                            .filter { index in
+                                index == 0
+                                    || item.revisions[index].content
+                                        !== item.revisions[index - 1].content
+                            }
+                            .map { .string(item.revisions[$0].content.sha256) }
+                    ),
                 ]
             }
         )

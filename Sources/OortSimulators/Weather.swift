@@ -62,6 +62,22 @@ public enum Fault: Sendable, Hashable {
     case html(status: Int)
     /// The access token is said to have expired.
     case expiredToken
+
+    /// What the control calls it.
+    public var name: String {
+        switch self {
+        case .status(let status, _): "status \(status)"
+        case .doneButStatus: "done_but_status"
+        case .doneButNoAnswer: "done_but_no_answer"
+        case .noAnswer: "no_answer"
+        case .cutUpload: "cut_upload"
+        case .cutDownload: "cut_download"
+        case .truncatedAnswer: "truncated"
+        case .stall: "stall"
+        case .html: "html"
+        case .expiredToken: "expired_token"
+        }
+    }
 }
 
 /// Where and how often a fault happens.
@@ -101,6 +117,8 @@ public struct FaultRule: Sendable, Hashable {
 struct Climate: Sendable {
     var weather = Weather()
     private(set) var rules: [FaultRule] = []
+    /// How often each kind of fault happened, by its name; the rate limit as `limit`.
+    private(set) var hits: [String: Int] = [:]
     private var random = RandomSource(seed: 7)
     private var recent: [ContinuousClock.Instant] = []
 
@@ -124,6 +142,7 @@ struct Climate: Sendable {
                 rules[index].times = times - 1
                 if times <= 1 { rules.remove(at: index) }
             }
+            hits[fault.name, default: 0] += 1
             return fault
         }
         return nil
@@ -134,7 +153,10 @@ struct Climate: Sendable {
         guard let limit = weather.rateLimit else { return nil }
         let window = Duration.seconds(limit.seconds)
         recent.removeAll { now - $0 > window }
-        guard recent.count < limit.requests else { return limit }
+        guard recent.count < limit.requests else {
+            hits["limit", default: 0] += 1
+            return limit
+        }
         recent.append(now)
         return nil
     }
