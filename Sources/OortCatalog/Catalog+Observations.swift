@@ -69,6 +69,7 @@ struct Observer {
     private var unsure: Set<ItemID> = []
     private var enumeration: Int64 = 0
     private var hasIntents = false
+    private var isFeed = false
     /// Folders by path, within one application.
     private var folders: [RemotePath: Node] = [:]
 
@@ -82,6 +83,7 @@ struct Observer {
 
     mutating func apply(_ observations: Observations) throws -> Set<ItemID> {
         suspects = observations.suspects
+        isFeed = observations.cursor != nil
         if observations.beginsEnumeration {
             try database.run(
                 "UPDATE account SET enumeration = enumeration + 1 WHERE id = ?",
@@ -126,6 +128,7 @@ struct Observer {
             if suspects.contains(item.id) {
                 unsure.insert(item.id)
             } else {
+                try displace(for: item, in: parent)
                 try appeared(item, in: parent)
             }
             return
@@ -140,6 +143,7 @@ struct Observer {
             if try !isKnown(item, of: known, motion, parent) { unsure.insert(item.id) }
             return
         }
+        try displace(for: item, in: parent)
         let isApplied =
             try motion == nil && parent.map { try updateClean(known, item, $0) } ?? false
         if !isApplied { try observe(item, of: known, parent) }
@@ -379,6 +383,29 @@ struct Observer {
         guard let name = path.name, let above = path.parent,
             let node = try self.node(name, at: above), let id = node.remoteID
         else { return }
+        try perhapsGone(node, id)
+    }
+
+    /// Where places are told by path, an item at a path is told in place of what was there: a
+    /// removal and a new item at one path are one entry, the newest.
+    ///
+    /// Dropbox's documentation of `list_folder/continue` says so: "If there's already something
+    /// else at the given path, replace it".
+    private mutating func displace(for item: Item, in parent: Node?) throws {
+        guard item.parentID == nil, !rules.allowsDuplicates, let parent,
+            let other = try Catalog.remoteChild(
+                item.fileName,
+                of: parent,
+                rules.comparison,
+                database
+            ),
+            let id = other.remoteID, id != item.id
+        else { return }
+        // Only the feed will also tell where the other one is, if it is anywhere.
+        if isFeed { try perhapsGone(other, id) } else { unsure.insert(id) }
+    }
+
+    private mutating func perhapsGone(_ node: Node, _ id: ItemID) throws {
         folders = [:]
         if try suspects.contains(id) || Catalog.motion(node.inode, database)?.intent != nil {
             unsure.insert(id)

@@ -151,7 +151,8 @@ extension Catalog {
         return found
     }
 
-    /// The item that has a name in a folder at the service, as last heard.
+    /// The item that has a name in a folder at the service, as last heard; what was told to be
+    /// gone from there only when there is no other.
     static func remoteChild(
         _ name: String,
         of folder: Node,
@@ -159,20 +160,24 @@ extension Catalog {
         _ database: Database
     ) throws -> Node? {
         let key = comparison.key(name)
+        func isHere(_ node: Node) throws -> Bool {
+            guard let place = try remotePlace(of: node, database) else { return false }
+            return place.parent == folder.inode && comparison.key(place.name).isSameText(as: key)
+        }
+        func isPerhapsGone(_ node: Node) throws -> Bool {
+            try motion(node.inode, database)?.remoteState == .perhapsGone
+        }
         // Nearly always it is clean and shown under the same name.
         if let node = try fetch(
             key: comparison.key(ShownName.escaped(name)),
             in: folder.inode,
             database
         ),
-            node.remoteID != nil, let place = try remotePlace(of: node, database),
-            place.parent == folder.inode, comparison.key(place.name).isSameText(as: key)
+            node.remoteID != nil, try isHere(node), try !isPerhapsGone(node)
         {
             return node
         }
-        return try remoteChildren(of: folder, database).first { node in
-            guard let place = try remotePlace(of: node, database) else { return false }
-            return comparison.key(place.name).isSameText(as: key)
-        }
+        let found = try remoteChildren(of: folder, database).filter(isHere)
+        return try found.first { try !isPerhapsGone($0) } ?? found.first
     }
 }

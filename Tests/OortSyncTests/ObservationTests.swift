@@ -158,6 +158,50 @@ struct ObservationTests {
         await world.end()
     }
 
+    @Test("what is told at a path replaces what was there, and has its own children")
+    func replacedByPath() async throws {
+        try await apply(
+            [
+                item("a/", "1", .path), item("a/f", "2", .path), item("b", "3", .path),
+                item("c", "4", .path),
+            ],
+            begins: true,
+            ends: true
+        )
+        // A removal and a new item at one path are one entry; c moved over b before b's news.
+        try await apply(
+            [
+                item("a/", "5", .path), item("a/f", "6", .path), item("a/g", "7", .path),
+                item("b", "4", .path), item("c", "8", .path),
+            ])
+        try await merge()
+        #expect(try paths() == ["a/", "a/f", "a/g", "b", "c"])
+        func id(_ names: String...) throws -> ItemID? {
+            try catalog.node(atPath: ["work"] + names)?.remoteID
+        }
+        #expect(try id("a") == ItemID("5"))
+        #expect(try id("a", "f") == ItemID("6"))
+        #expect(try id("b") == ItemID("4"))
+        #expect(try id("c") == ItemID("8"))
+        #expect(try await catalog.pending(account).isEmpty)
+        await world.end()
+    }
+
+    @Test("what was at a path that another item is told to have may be told elsewhere")
+    func displacedByPath() async throws {
+        try await apply([item("a", "1", .path), item("b", "2", .path)], begins: true, ends: true)
+        let first = try #require(try catalog.node(atPath: ["work", "a"])).inode
+        try await apply([item("a", "3", .path)], endsRun: false)
+        try await apply([item("c", "1", .path)])
+        try await merge()
+        #expect(try paths() == ["a", "b", "c"])
+        #expect(try catalog.node(atPath: ["work", "c"])?.inode == first)
+        // One that is asked for by itself proves nothing of where the other one is.
+        let looked = Observations(changes: [item("b", "4", .path)])
+        #expect(try await catalog.apply(looked, to: account) == [ItemID("2")])
+        await world.end()
+    }
+
     @Test("what an enumeration did not name is gone, and what was made or changed here is not")
     func enumerationEnd() async throws {
         try await apply(
