@@ -86,6 +86,12 @@ extension CatalogTransaction {
         )
     }
 
+    /// When the service said last that an item was modified; nil when it never did.
+    func modifiedTimeAsTold(of inode: Inode) throws -> Timestamp? {
+        try database.text("SELECT details FROM node WHERE inode = ?", [inode.column])
+            .flatMap { try StoredItem(json: $0).modifiedTime }
+    }
+
     /// Gives a node the content and attributes that the service has.
     mutating func takeOver(_ item: StoredItem, of node: Node) throws {
         touch(node.inode)
@@ -94,6 +100,13 @@ extension CatalogTransaction {
         var modified = item.modifiedTime ?? node.modified
         if modified == node.modified.truncated(to: .seconds)
             || modified == node.modified.truncated(to: .milliseconds)
+        {
+            modified = node.modified
+        }
+        // Nor is what was told before news: a copy may have its original's time at a service that
+        // takes none for it.
+        if !isNewContent || node.hash != nil && node.hash?.description == item.hash,
+            try item.modifiedTime == modifiedTimeAsTold(of: node.inode)
         {
             modified = node.modified
         }

@@ -182,7 +182,11 @@ struct Merger {
             let motion = try Catalog.motion(inode, database)
         else { return }
         // Each by itself: what only this side changed is still to be sent.
-        if !motion.isModified(asIn: item) { node.modified = item.modifiedTime ?? node.modified }
+        if !motion.isModified(asIn: item),
+            try item.modifiedTime != transaction.modifiedTimeAsTold(of: inode)
+        {
+            node.modified = item.modifiedTime ?? node.modified
+        }
         if item.description ?? "" != motion.syncedDescription ?? "" {
             node.itemDescription = item.description
         }

@@ -164,6 +164,24 @@ struct EngineTests {
         }
     }
 
+    @Test("a copy keeps its own time where the service gives it the original's")
+    func copiedTime() async throws {
+        try await run(MemoryCloud { ($0.copiesFiles, $0.setsModifiedTime) = (true, false) }) {
+            world in
+            try world.write("f", "bytes")
+            try world.setModified("f", Timestamp(seconds: 5))
+            try await world.settle()
+            let copied = try world.write("g", "bytes").modified
+            try await world.settle()
+            #expect(world.cloud.modified("g") == Timestamp(seconds: 5))
+            #expect(try world.node("g").modified == copied)
+            // Not when it is told again, in another place, either.
+            world.cloud.rename("g", to: "h")
+            try await world.agree()
+            #expect(try world.node("h").modified == copied)
+        }
+    }
+
     @Test(
         "a name that both took: the same is one, the other gets a number",
         arguments: [true, false]

@@ -509,7 +509,8 @@ final class MemoryCloud: Provider {
                 copy.name,
                 copy.parent.id,
                 entry.bytes,
-                modified: copy.modifiedTime,
+                modified: traits.setsModifiedTime
+                    ? copy.modifiedTime : entry.item.clientModifiedTime,
                 &state
             )
         }
