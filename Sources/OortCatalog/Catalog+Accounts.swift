@@ -117,7 +117,7 @@ extension Catalog {
                 "DELETE FROM xattr WHERE inode IN (SELECT inode FROM node WHERE account = ?)",
                 [id.rawValue]
             )
-            for table in ["motion", "conflict", "node"] {
+            for table in ["motion", "conflict", "node", "unsure"] {
                 try database.run("DELETE FROM \(table) WHERE account = ?", [id.rawValue])
             }
             try database.run("DELETE FROM account WHERE id = ?", [id.rawValue])

@@ -31,7 +31,8 @@ extension Catalog {
     ///
     /// The cursor is stored with it.
     ///
-    /// - Returns: items whose state must be asked for by themselves.
+    /// - Returns: items whose state must be asked for by themselves; they are among `unsureItems`
+    ///   until they were.
     public func apply(
         _ observations: Observations,
         to account: AccountID
@@ -66,7 +67,7 @@ struct Observer {
     let account: AccountID
     let rules: AccountNameRules
     private var suspects: Set<ItemID> = []
-    private var unsure: Set<ItemID> = []
+    private(set) var unsure: Set<ItemID> = []
     private var enumeration: Int64 = 0
     private var hasIntents = false
     private var isFeed = false
@@ -109,6 +110,8 @@ struct Observer {
         if let folder = observations.folder { try listed(folder, observations.changes) }
         if observations.endsRun { try endRun() }
         if observations.endsEnumeration { try endEnumeration() }
+        try transaction.giveBackNames(rules)
+        try rememberUnsure(observations.changes)
         if let cursor = observations.cursor {
             try database.run(
                 "UPDATE account SET cursor = ? WHERE id = ?",

@@ -153,7 +153,8 @@ extension Catalog {
 
     /// The service did what was asked; `item` is its answer, nil after a deletion.
     ///
-    /// - Returns: whether the answer leaves open how the item is now.
+    /// - Returns: whether the answer leaves open how the item is now; it is among `unsureItems`
+    ///   then.
     public func succeeded(
         _ intent: Intent,
         of inode: Inode,
@@ -179,17 +180,29 @@ extension Catalog {
                 """,
                 [inode.column]
             )
-            guard let item else {
+            let left = try Catalog.motion(inode, transaction.database)
+            let account = try transaction.node(inode).account
+            var isOpen = false
+            if let item {
+                isOpen = try transaction.recordAnswer(
+                    intent,
+                    of: inode,
+                    StoredItem(item),
+                    item.parentID,
+                    sentModified
+                )
+                if isOpen { try transaction.beUnsure(of: item.id, in: account) }
+            } else {
                 try transaction.deleted(inode)
-                return false
             }
-            return try transaction.recordAnswer(
-                intent,
-                of: inode,
-                StoredItem(item),
-                item.parentID,
-                sentModified
-            )
+            if let left, let parent = left.syncedParent {
+                try transaction.giveBack(
+                    left.syncedName,
+                    in: parent,
+                    self.nameRules(of: account)
+                )
+            }
+            return isOpen
         }
     }
 

@@ -34,6 +34,50 @@ extension CatalogTransaction {
         return candidate
     }
 
+    /// Gives names that news freed to those that have them at the service.
+    mutating func giveBackNames(_ rules: AccountNameRules) throws {
+        for case .entryRemoved(let parent, let name, _) in effects.news {
+            try giveBack(name, in: parent, rules)
+        }
+    }
+
+    /// Gives a name that may be free now to what has it at the service and was shown with a number
+    /// meanwhile, where a folder of the service holds a name once.
+    mutating func giveBack(_ name: String, in parent: Inode, _ rules: AccountNameRules) throws {
+        guard !rules.allowsDuplicates,
+            try Catalog.fetch(key: rules.comparison.key(name), in: parent, database) == nil
+        else { return }
+        var number = 2
+        while let node = try Catalog.fetch(
+            key: rules.comparison.key(ShownName.numbered(name, number)),
+            in: parent,
+            database
+        ) {
+            if try isNumbered(node, name) {
+                return try put(
+                    node,
+                    at: parent,
+                    name: name,
+                    serviceName: node.serviceName,
+                    rules
+                )
+            }
+            number += 1
+        }
+    }
+
+    /// Whether an item is called `name` at the service and shown with a number.
+    private func isNumbered(_ node: Node, _ name: String) throws -> Bool {
+        guard node.remoteID != nil, !node.serviceName.isSameText(as: node.name) else {
+            return false
+        }
+        let details = try database.text(
+            "SELECT details FROM node WHERE inode = ?",
+            [node.inode.column]
+        )
+        return try details.map { try StoredItem(json: $0) }?.shownName.isSameText(as: name) ?? false
+    }
+
     /// Whether something has or had the name, here or at the service.
     private func isTaken(_ name: String, in parent: Inode, _ rules: AccountNameRules) throws -> Bool
     {

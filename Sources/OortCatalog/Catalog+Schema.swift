@@ -9,8 +9,22 @@ extension Catalog {
         migrator.registerMigration("three trees") { database in
             try database.execute(sql: schema)
         }
+        migrator.registerMigration("items to ask for") { database in
+            try database.execute(sql: itemsToAskFor)
+        }
         return migrator
     }
+
+    /// Items of which something was told that may be older than what we did to them: what the
+    /// service has is known only when it was asked for by itself, and must be asked for after a
+    /// restart, too.
+    private static let itemsToAskFor = """
+        CREATE TABLE unsure (
+            account INTEGER NOT NULL,
+            remote_id TEXT NOT NULL,
+            PRIMARY KEY (account, remote_id)
+        ) STRICT, WITHOUT ROWID;
+        """
 
     /// `node` is the local tree.
     ///

@@ -32,6 +32,7 @@ struct Merger {
         }
         // Last, since a number is given among all that the others brought.
         for case .renumber(let inode) in steps { try renumber(inode) }
+        try transaction.giveBackNames(rules)
         for step in steps { try settle(step) }
     }
 

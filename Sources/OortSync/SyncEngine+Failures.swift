@@ -109,6 +109,7 @@ extension SyncEngine {
                 wake(at: now + wait.inMilliseconds)
             }
         }
+        if !owedLooks.isEmpty { try? await lookAtUnsure() }
     }
 
     private func resolve(
@@ -142,9 +143,13 @@ extension SyncEngine {
             }
         }
         guard let answer else {
+            if let item {
+                try await storedAsync { () throws(CatalogError) in
+                    try await self.catalog.beUnsure(of: item.id, in: self.account)
+                }
+            }
             try await clear(inode)
-            if let item { try await look(at: item) }
-            return
+            return try await lookAtUnsure()
         }
         touched[answer.id] = nextOrdinal()
         let isOpen = try await storedAsync { () throws(CatalogError) in
@@ -155,7 +160,7 @@ extension SyncEngine {
                 sentModified: answer.clientModifiedTime
             )
         }
-        if isOpen, let item { try await look(at: item) }
+        if isOpen { try await lookAtUnsure() }
     }
 
     /// What an operation that created something left at the service, if it was done.

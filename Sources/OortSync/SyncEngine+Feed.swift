@@ -54,13 +54,13 @@ extension SyncEngine {
             observations.endsEnumeration = page.isEnumeration && !page.hasMore
             observations.endsRun = !page.hasMore
             observations.suspects = suspects(since: began)
-            let unsure = try await storedAsync { [observations] () throws(CatalogError) in
+            _ = try await storedAsync { [observations] () throws(CatalogError) in
                 try await self.catalog.apply(observations, to: self.account)
             }
             lostCursor = false
             isMidRun = page.hasMore && !page.isEnumeration
             isReachable()
-            try await look(at: unsure)
+            try await lookAtUnsure()
             guard page.hasMore else { break }
         }
         planSoon()
@@ -103,14 +103,25 @@ extension SyncEngine {
         return found
     }
 
-    /// Asks for items by themselves, and applies what the service says.
-    func look(at items: Set<ItemID>) async throws(ProviderError) {
+    /// Asks by themselves for the items of which something was told that may be old; where that
+    /// fails they stay to be asked for, over restarts, too.
+    func lookAtUnsure() async throws(ProviderError) {
+        owedLooks = []
+        let items = try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.unsureItems(of: self.account)
+        }
         for id in items.sorted(by: { $0.rawValue < $1.rawValue }) {
             let known = try await storedAsync { () throws(CatalogError) in
                 try await self.catalog.reference(to: id, in: self.account)
             }
-            guard let known else { continue }
-            try await look(at: known)
+            if let known {
+                try await look(at: known)
+            } else if inFlight == 0, !hasOpenIntents {
+                // Not even an operation of ours, whose answer would tell the id, can bring it.
+                try await storedAsync { () throws(CatalogError) in
+                    try await self.catalog.forgetUnsure(of: id, in: self.account)
+                }
+            }
         }
     }
 
@@ -131,13 +142,14 @@ extension SyncEngine {
                 try await self.catalog.apply(observations, to: self.account)
             }
             if unsure.isEmpty { return }
-            // An operation of ours is under way on it: its answer tells.
+            // An operation of ours is under way on it: it is asked for afterwards.
             if let inode = try? catalog.node(remoteID: reference.id, account: account)?.inode,
                 running[inode] != nil
             {
-                return
+                break
             }
         }
+        owedLooks.insert(reference.id)
     }
 
     /// Lists a folder that is opened before the enumeration got there; callers for one folder share
@@ -177,11 +189,11 @@ extension SyncEngine {
         observations.folder = folder
         observations.endsRun = false
         observations.suspects = suspects(since: began)
-        let unsure = try await storedAsync { [observations] () throws(CatalogError) in
+        _ = try await storedAsync { [observations] () throws(CatalogError) in
             try await self.catalog.apply(observations, to: self.account)
         }
         isReachable()
-        try await look(at: unsure)
+        try await lookAtUnsure()
         planSoon()
     }
 

@@ -370,12 +370,7 @@ extension SyncEngine {
                     sentModified: request.sentModified
                 )
                 isReachable()
-                if isOpen, let item {
-                    let path = request.start.parent?.path ?? .root
-                    try? await look(
-                        at: ItemReference(id: item.id, path: path.appending(item.fileName))
-                    )
-                }
+                if isOpen { try? await lookAtUnsure() }
                 await keep(request, item)
                 return true
             } catch {

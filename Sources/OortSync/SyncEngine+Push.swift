@@ -219,6 +219,8 @@ extension SyncEngine {
         }
         // A plan made meanwhile left these items alone.
         if batch.plan != planNumber { needsPlan = true }
+        // What was told meanwhile; who could not be asked now is asked with the next news.
+        if !owedLooks.isEmpty { try? await lookAtUnsure() }
         inFlight -= 1
         waker.yield()
     }

@@ -31,6 +31,8 @@ public actor SyncEngine {
     var ordinal: UInt64 = 0
     /// When we last changed an item at the service.
     var touched: [ItemID: UInt64] = [:]
+    /// Items that could not be asked for while an operation of ours was under way on them.
+    var owedLooks: Set<ItemID> = []
     /// Whether a run of the feed is applied in part only.
     var isMidRun = false
     /// Whether the feed has to be read from its beginning.

@@ -58,7 +58,7 @@ public struct RetryingClient: HTTPClient {
         var failures = 0
         while true {
             let outcome = await attempt(request)
-            guard let retryAfter = outcome.retryAfter(by: request.repetition) else {
+            guard let retryAfter = outcome.retryAfter(of: request) else {
                 return try outcome.answer.get()
             }
             failures += 1
@@ -74,11 +74,14 @@ public struct RetryingClient: HTTPClient {
         var meaning: AnswerRules.Meaning
 
         /// The least wait before the request may be sent again; nil when it may not.
-        func retryAfter(by repetition: HTTPRequest.Repetition) -> Duration? {
+        func retryAfter(of request: HTTPRequest) -> Duration? {
             switch meaning {
             case .notDone(let after): after ?? .zero
-            case .unknown(let after): repetition == .harmless ? after ?? .zero : nil
-            case .final, .tokenRejected: nil
+            case .unknown(let after): request.repetition == .harmless ? after ?? .zero : nil
+            // A token as new as can be was refused: a passing fault of the service's, since who is
+            // signed out gets none.
+            case .tokenRejected: request.isAuthorized ? .zero : nil
+            case .final: nil
             }
         }
     }

@@ -202,6 +202,36 @@ struct ObservationTests {
         await world.end()
     }
 
+    @Test("a number that was given in passing is taken back when the name is free")
+    func givenBack() async throws {
+        try await apply([item("a", "1"), item("b/", "2")], begins: true, ends: true)
+        // Two items change places by way of a name that is not seen here.
+        try await apply([item("a/", "2")])
+        try await merge()
+        #expect(try paths() == ["a", "a (2)/"])
+        try await apply([item("b", "1")])
+        try await merge()
+        #expect(try paths() == ["a/", "b"])
+        #expect(try await catalog.pending(account).isEmpty)
+        await world.end()
+    }
+
+    @Test("what was not said for certain is to be asked for until it is")
+    func unsure() async throws {
+        try await apply([item("a", "1"), item("b", "2")], begins: true, ends: true)
+        var observations = Observations(changes: [item("c", "1"), item("d", "2")])
+        observations.suspects = [ItemID("1"), ItemID("2")]
+        observations.cursor = Cursor("later")
+        _ = try await catalog.apply(observations, to: account)
+        #expect(try paths() == ["a", "b"])
+        #expect(try await Set(catalog.unsureItems(of: account)) == observations.suspects)
+        try await apply([item("c", "1")])
+        #expect(try await catalog.unsureItems(of: account) == [ItemID("2")])
+        try await apply([.removed(ItemID("2"))])
+        #expect(try await catalog.unsureItems(of: account).isEmpty)
+        await world.end()
+    }
+
     @Test("what an enumeration did not name is gone, and what was made or changed here is not")
     func enumerationEnd() async throws {
         try await apply(

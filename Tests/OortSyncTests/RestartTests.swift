@@ -33,6 +33,28 @@ struct RestartTests {
         "backed~": "old backed", "backed": "backed anew",
     ]
 
+    @Test("news that were to be asked for when the process died are asked for by the next")
+    func unsure() async throws {
+        let world = try World()
+        world.start()
+        try world.write("f", "bytes")
+        try await world.settle()
+        await world.stop()
+        world.cloud.rename("f", to: "g")
+        let known = try world.catalog.account(world.account.id)
+        let page = try await world.cloud.changes(since: known?.cursor)
+        var observations = Observations(changes: page.changes)
+        observations.cursor = page.cursor
+        // An operation of ours touched the item while the page was on its way.
+        observations.suspects = Set([world.cloud.id("g")].compactMap(\.self))
+        _ = try await world.catalog.apply(observations, to: world.account.id)
+        #expect(try await world.tree() == ["f": "bytes"])
+        await world.restart()
+        try await world.agree()
+        #expect(try await world.tree() == ["g": "bytes"])
+        await world.end()
+    }
+
     @Test(
         "a process that dies at any call leaves nothing undone and nothing done twice",
         arguments: 0..<10,

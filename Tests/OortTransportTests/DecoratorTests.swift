@@ -62,7 +62,8 @@ struct RetryingClientTests {
             (500, .harmless, true),
             (500, .onlyIfNotDone, false),
             (404, .harmless, false),
-            (401, .harmless, false),
+            // A new token was tried before.
+            (401, .onlyIfNotDone, true),
         ]
     )
     func repetition(status: Int, repetition: HTTPRequest.Repetition, isRepeated: Bool) async throws
@@ -79,6 +80,16 @@ struct RetryingClientTests {
         )
         #expect(got.head.status == (isRepeated ? 200 : status))
         #expect(calls.load(ordering: .relaxed) == (isRepeated ? 2 : 1))
+    }
+
+    @Test("a 401 to a request that carries no token is an answer")
+    func unauthorized() async throws {
+        let client = RetryingClient(
+            ScriptedClient { _ in answer(401) },
+            time: Timekeeper(SleptTime())
+        )
+        let request = HTTPRequest(method: "GET", url: "http://x/", isAuthorized: false)
+        #expect(try await client.send(request).head.status == 401)
     }
 
     @Test("a broken connection is retried only where repeating is harmless")
