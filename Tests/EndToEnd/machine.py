@@ -56,8 +56,12 @@ class Gate:
         self.listener = listener
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
+    @property
+    def is_shut(self):
+        return self.listener.fileno() < 0
+
     def shut(self):
-        if self.listener.fileno() < 0:
+        if self.is_shut:
             return
         # A listener that is only closed stays alive inside accept(2) of its thread.
         self.listener.shutdown(socket.SHUT_RDWR)
@@ -143,8 +147,15 @@ class Clouds:
 
     def tree(self, cloud):
         """Every item of the account by path."""
-        items = json.loads(self.control(cloud, "GET", "tree?hash=sha256"))
-        return {item["path"]: item for item in items}
+        return {item["path"]: item for item in self.items(cloud)}
+
+    def items(self, cloud):
+        """Every item of the account; some services hold a path twice."""
+        return json.loads(self.control(cloud, "GET", "tree?hash=sha256"))
+
+    def contents(self, cloud):
+        """Every revision of every file, the trash's too: path, trashed, hashes."""
+        return json.loads(self.control(cloud, "GET", "contents"))
 
     def content(self, cloud, path):
         return self.control(cloud, "GET", "content?path=" + urllib.parse.quote(path))
@@ -157,8 +168,12 @@ class Clouds:
     def tokens(self, cloud):
         return json.loads(self.control(cloud, "GET", "tokens"))
 
+    def traffic(self, cloud):
+        """Of each route: calls, bytes_in and bytes_out."""
+        return json.loads(self.control(cloud, "GET", "counts"))
+
     def counts(self, cloud):
-        return {k: v["calls"] for k, v in json.loads(self.control(cloud, "GET", "counts")).items()}
+        return {route: count["calls"] for route, count in self.traffic(cloud).items()}
 
     def calls(self, cloud):
         """The requests in order: route, method, bytes_in."""
@@ -169,6 +184,10 @@ class Clouds:
 
     def fault(self, cloud, **rule):
         self.control(cloud, "POST", "faults", rule)
+
+    def fault_counts(self, cloud):
+        """How often each kind of fault happened."""
+        return json.loads(self.control(cloud, "GET", "faults"))
 
     def no_faults(self, cloud):
         self.control(cloud, "DELETE", "faults")

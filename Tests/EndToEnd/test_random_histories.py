@@ -1,0 +1,22 @@
+"""Random histories on real mounts, bounded by count; scripts/torture runs them for long."""
+
+import os
+import random
+
+import pytest
+
+from torture.history import history
+
+SEED = os.environ.get("OORT_SEED") or str(random.SystemRandom().randrange(1 << 32))
+
+
+@pytest.mark.parametrize("mode", ["faults", "kills"])
+def test_random_history(folder, cloud, mode):
+    operations = int(os.environ.get("OORT_OPERATIONS", "150"))
+    try:
+        history(mode, folder, cloud, SEED, operations).run()
+    except Exception as error:
+        error.add_note(
+            f"repeat: scripts/torture --service {cloud} --mode {mode} --seed {SEED} "
+            f"--operations {operations}   or OORT_SEED={SEED}")
+        raise

@@ -1,0 +1,146 @@
+"""What must be true: of a mount and its reference, of a mount and its service, of every content."""
+
+import collections
+import os
+import re
+import stat
+
+from torture.authors import CONFLICT
+from torture.contents import EMPTY, digest
+
+LINK_ENDING = ".rclonelink"
+CONFLICT_NAME = re.compile(
+    r"(?P<stem>.*) \(conflicted copy \d{4}-\d\d-\d\d [^()/]+\)( \(\d+\))?(?P<ending>\.[^./]{0,15})?")
+NUMBERED = re.compile(r" \(\d+\)(?=(\.[^./]{1,15})?(/|$))")
+# Explicit times lie before this moment, the clock's after it.
+FIRST_NOW = 1_750_000_000
+
+
+class Discrepancy(AssertionError):
+    """Something that must be true is not; `kind` is lost, doubled or unequal."""
+
+    def __init__(self, kind, words):
+        super().__init__(f"{kind}: {words}")
+        self.kind = kind
+
+
+def listing(root):
+    """Every path below a folder: (kind, digest of content or target, whole seconds of mtime)."""
+    found = {}
+    for folder, folders, files in os.walk(root, onerror=_raise):
+        for name in folders + files:
+            path = os.path.join(folder, name)
+            attributes = os.lstat(path)
+            place = os.path.relpath(path, root)
+            if stat.S_ISLNK(attributes.st_mode):
+                found[place] = ("link", digest(os.fsencode(os.readlink(path))), None)
+            elif stat.S_ISDIR(attributes.st_mode):
+                found[place] = ("folder", None, None)
+            else:
+                with open(path, "rb") as file:
+                    data = file.read()
+                if len(data) != attributes.st_size:
+                    raise Discrepancy(
+                        "unequal", f"{place} has {len(data)} bytes, stat says "
+                        f"{attributes.st_size}")
+                found[place] = ("file", digest(data), int(attributes.st_mtime))
+    return found
+
+
+def service_listing(clouds, cloud):
+    """Every item of the service as a mount shows it, as a list of (path, kind, digest)."""
+    found = []
+    for item in clouds.items(cloud):
+        path = item["path"].lstrip("/")
+        if item["kind"] == "folder":
+            found.append((path, "folder", None))
+        elif path.endswith(LINK_ENDING):
+            found.append((path.removesuffix(LINK_ENDING), "link", item["hash"]))
+        else:
+            found.append((path, "file", item["hash"]))
+    return found
+
+
+def same_trees(shown, wanted, words, times=True):
+    """Whether a mount shows what the reference has; times only where both set them."""
+    differences = []
+    for path in sorted(shown.keys() | wanted.keys()):
+        here, there = shown.get(path), wanted.get(path)
+        if here is None or there is None or here[:2] != there[:2]:
+            differences.append(f"{path}: {brief(here)} in place of {brief(there)}")
+        elif times and here[2] != there[2] and min(here[2], there[2]) < FIRST_NOW:
+            differences.append(f"{path}: modified {here[2]} in place of {there[2]}")
+    _report("unequal", words, differences)
+
+
+def same_as_service(shown, items, words):
+    """Whether a mount shows the service's items, names taken twice with numbers."""
+    paths = collections.Counter(path for path, _, _ in items)
+    wanted = collections.Counter(items)
+    here = collections.Counter((path, *entry[:2]) for path, entry in shown.items())
+    if max(paths.values(), default=1) > 1:
+        strip = lambda counter: collections.Counter(
+            {}) + sum((collections.Counter({(NUMBERED.sub("", path), *rest): count})
+                       for (path, *rest), count in counter.items()), collections.Counter())
+        wanted, here = strip(wanted), strip(here)
+    differences = [f"the mount alone: {brief(item)}" for item in sorted((here - wanted), key=str)]
+    differences += [f"the service alone: {brief(i)}" for i in sorted((wanted - here), key=str)]
+    _report("unequal", words, differences)
+
+
+def nothing_lost(contents, ledger):
+    """Whether every claimed content is at the service, in any revision, even in the trash."""
+    kept = {content for item in contents for content in item["hashes"]}
+    lost = ledger.claimed() - kept
+    _report("lost", "contents that nobody has any more", [ledger.describe(c) for c in sorted(lost)])
+
+
+def nothing_doubled(contents, ledger):
+    """Whether no content came to the service more often than it was made or copied."""
+    count = collections.Counter(c for item in contents for c in item["hashes"])
+    places = collections.defaultdict(list)
+    for item in contents:
+        for number, content in enumerate(item["hashes"]):
+            trash = " in the trash" if item["trashed"] else ""
+            places[content].append(
+                f"{item['path']} revision {number + 1} of {len(item['hashes'])}{trash}")
+    doubled = [
+        f"{ledger.describe(content)} {number} times, at most {ledger.allowed[content]}: {places[content]}"
+        for content, number in count.items()
+        if content in ledger.allowed and number > ledger.allowed[content] and content != EMPTY]
+    _report("doubled", "contents at the service", doubled)
+
+
+def names_once(items):
+    """Whether no folder of the service holds a name twice."""
+    count = collections.Counter(path for path, _, _ in items)
+    _report("doubled", "names at the service", [path for path, n in count.items() if n > 1])
+
+
+def conflicts_told(shown, conflicts):
+    """Whether conflict copies are named as documented, and each is in somebody's status."""
+    problems = []
+    for path in shown:
+        name = os.path.basename(path)
+        if CONFLICT.search(path) and not CONFLICT_NAME.fullmatch(name):
+            problems.append(f"{path} is no conflict copy's name")
+        if CONFLICT_NAME.fullmatch(name) and path not in conflicts:
+            problems.append(f"{path} is in no status")
+    problems += [f"{path} is told and not there" for path in conflicts if path not in shown]
+    _report("unequal", "conflict copies", problems)
+
+
+def brief(entry):
+    if entry is None:
+        return "nothing"
+    return " ".join(str(part)[:60] if part is not None else "" for part in entry).strip()
+
+
+def _report(kind, words, problems):
+    if problems:
+        more = f" and {len(problems) - 12} more" if len(problems) > 12 else ""
+        raise Discrepancy(kind, f"{words}: " + "; ".join(problems[:12]) + more)
+
+
+def _raise(error):
+    raise error

@@ -1,0 +1,137 @@
+"""Who wrote which content, and which contents somebody may still claim."""
+
+import collections
+import os
+import stat
+
+from torture.contents import EMPTY, digest
+from torture.steps import Refused
+
+
+class Ledger:
+    """Follows every content from the close that made it to the step of its author that ended it.
+
+    A content is a digest of a whole file. What an author closed must be found at the service
+    until the same author overwrites it, truncates it or removes it: what cancels out before it
+    is sent need not ever arrive.
+    """
+
+    def __init__(self):
+        # (author, content) -> how many files the author closed with it that are not ended.
+        self.claims = collections.Counter()
+        self.last = {}
+        # How often a content may have been created at the service.
+        self.allowed = collections.Counter()
+        # Whatever a file may be seen to hold.
+        self.known = {EMPTY}
+        # Where a content was last closed, for people.
+        self.origins = {}
+        self.bytes = 0
+
+    def closed(self, author, inode, data, path):
+        """A file holds this content, and its author has closed it."""
+        content = digest(data)
+        self.origins[content] = f"{author}'s {path}"
+        self.known.add(content)
+        if content == EMPTY or self.last.get((author, inode)) == content:
+            return
+        self.last[author, inode] = content
+        self.claims[author, content] += 1
+        self.allowed[content] += 1
+        self.bytes += len(data)
+
+    def ended(self, author, inode, content):
+        """The author destroys what a file holds."""
+        if self.claims[author, content] > 0:
+            self.claims[author, content] -= 1
+        self.last.pop((author, inode), None)
+
+    def moved(self, content):
+        """A file was renamed: what takes its place may be its successor, and itself a copy."""
+        self.allowed[content] += 1
+
+    def describe(self, content):
+        return f"{content[:12]} ({self.origins.get(content, 'unknown')})"
+
+    def claimed(self):
+        """The contents that must be at the service."""
+        return {content for (_, content), count in self.claims.items() if count > 0}
+
+
+class Witness:
+    """Tells a ledger what one author's steps do to contents, by looking at a side of theirs."""
+
+    def __init__(self, ledger, author, side):
+        self.ledger, self.author, self.side = ledger, author, side
+
+    def before(self, step):
+        """Notes what the step is about to destroy or to rename; raises what looking raises."""
+        ledger = self.ledger
+        match step.call, step.arguments:
+            case ("write" | "resize" | "copy"), arguments:
+                number = arguments[1] if step.call == "copy" else arguments[0]
+                handle = self.side.handles.get(number)
+                if handle and not self._is_removed(handle):
+                    content = digest(self.side.whole(number))
+                    self._ended(os.fstat(handle.descriptor).st_ino, content)
+            case "open", (_, path, "replace"):
+                self._ended_at(path, follows=True)
+            case "truncate", (path, _):
+                self._ended_at(path, follows=True)
+            case "unlink", (path,):
+                self._ended_at(path)
+            case "rename", (path, to, how):
+                self._moved_at(path)
+                if how == "exchange":
+                    self._moved_at(to)
+                elif how == "over" and path != to:
+                    self._moved_at(to)
+                    self._ended_at(to)
+
+    def after(self, step, result):
+        """Notes what the step closed."""
+        if isinstance(result, Refused):
+            return
+        if step.call == "truncate":
+            path = step.arguments[0]
+            with open(self.side.at(path), "rb") as file:
+                self.ledger.closed(
+                    self.author, os.fstat(file.fileno()).st_ino, file.read(), path)
+
+    def closing(self, number):
+        """To be called before a handle is closed; what it holds is its author's."""
+        handle = self.side.handles.get(number)
+        if not handle or not handle.is_dirty or self._is_removed(handle):
+            return
+        inode = os.fstat(handle.descriptor).st_ino
+        self.ledger.closed(self.author, inode, self.side.whole(number), handle.path)
+
+    @staticmethod
+    def _is_removed(handle):
+        return os.readlink(f"/proc/self/fd/{handle.descriptor}").endswith(" (deleted)")
+
+    def _content(self, path, follows=False):
+        path = self.side.at(path)
+        try:
+            found = os.stat(path) if follows else os.lstat(path)
+            if not stat.S_ISREG(found.st_mode):
+                return None
+            with open(path, "rb") as file:
+                return found.st_ino, digest(file.read())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            if error.errno in (36, 40):  # ENAMETOOLONG, ELOOP
+                return None
+            raise
+
+    def _ended_at(self, path, follows=False):
+        if found := self._content(path, follows):
+            self._ended(*found)
+
+    def _ended(self, inode, content):
+        self.ledger.ended(self.author, inode, content)
+
+    def _moved_at(self, path):
+        if found := self._content(path):
+            self.ledger.moved(found[1])

@@ -1,0 +1,98 @@
+"""A machine with a mount in which steps are done, and which may die at any moment."""
+
+import errno
+import os
+import shutil
+import threading
+import time
+
+from machine import Machine, eventually
+from torture.steps import Side
+
+# What a read may say while the service cannot be reached.
+NETWORK = {"EIO", "EHOSTUNREACH", "ETIMEDOUT"}
+
+
+class Station:
+    def __init__(self, folder, clouds, cloud, name, seed):
+        self.name, self.cloud = name, cloud
+        self.machine = Machine(folder, clouds, name)
+        self.machine.login(cloud)
+        self.machine.mount()
+        self.side = Side(self.machine.ready(cloud), seed)
+        self.killer = None
+        self.kills = self.remounts = 0
+
+    @property
+    def root(self):
+        return self.side.root
+
+    def kill_within(self, seconds):
+        """Ends the mount's process by kill -9 so much later, whatever goes on then."""
+
+        def kill():
+            time.sleep(seconds)
+            self.machine.kill()
+
+        self.killer = threading.Thread(target=kill)
+        self.killer.start()
+
+    @property
+    def is_dead(self):
+        """Whether the mount was killed: it answers nothing, or its folder is empty already."""
+        if self.killer is None:
+            return False
+        try:
+            os.statvfs(self.machine.mount_point)
+        except OSError as error:
+            return error.errno in (errno.ENOTCONN, errno.ECONNABORTED)
+        return not self.killer.is_alive() or not os.path.ismount(self.machine.mount_point)
+
+    def revive(self):
+        """Mounts again after a kill; all handles are gone."""
+        self.killer.join()
+        self.killer = None
+        self.kills += 1
+        self.side.close_all()
+        self.machine.mount()
+
+    def spare(self):
+        """Waits for a kill that was ordered, and mounts again."""
+        if self.killer is not None:
+            self.revive()
+            return True
+        return False
+
+    def remount(self, without_cache):
+        """An ordinary unmount and mount; the cache may be deleted between."""
+        self.remounts += 1
+        self.side.close_all()
+        self.machine.unmount()
+        if without_cache:
+            shutil.rmtree(self.machine.cache, ignore_errors=True)
+        self.machine.mount()
+
+    def settle(self):
+        """Waits until the service has everything, and says so."""
+        self.machine.sync()
+        eventually(lambda: self.account["pending_count"] == 0, "nothing is pending")
+
+    @property
+    def account(self):
+        return self.machine.account(self.cloud)
+
+    @property
+    def conflicts(self):
+        """The conflict copies that the status tells, below the account's folder."""
+        return {path.removeprefix(f"{self.root}/") for path in self.account["conflicts"]}
+
+    def check_log(self):
+        log = self.machine.log()
+        for word in ("Fatal error", "Illegal instruction", "Segmentation fault"):
+            assert word not in log, log[-3000:]
+
+    def leave(self):
+        if self.killer is not None:
+            self.killer.join()
+        self.side.close_all()
+        self.machine.clean()
