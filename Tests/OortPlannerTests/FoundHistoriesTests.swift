@@ -1,3 +1,4 @@
+import OortPlanner
 import Testing
 
 /// Histories that once failed, shrunk; each keeps the name of what it taught.
@@ -67,5 +68,26 @@ struct FoundHistoriesTests {
             ]
         )
         #expect(history.failure() == nil)
+    }
+
+    @Test("a conflict copy lies where the service moved the file, not in a folder that is gone")
+    func conflictCopyOfMovedFile() {
+        let history = History(
+            service: .uniqueNames,
+            steps: [
+                .init(.localFolder), .init(.localCreate, 0, 1, 1), .init(.goOn, 1, 0, 1),
+                .init(.localWrite, 1), .init(.remoteWrite, 1), .init(.remoteMove, 1, 0, 2),
+                .init(.remoteDelete),
+            ]
+        )
+        #expect(history.failure() == nil)
+        // With the copy made before the file is placed, it was lost with the folder.
+        let copyFirst: Planning = { planner, items in
+            var plan = planner.plan(items)
+            let copies = plan.local.filter { if case .keepBoth = $0 { true } else { false } }
+            plan.local = copies + plan.local.filter { !copies.contains($0) }
+            return plan
+        }
+        #expect(history.failure(planning: copyFirst) != nil)
     }
 }

@@ -59,6 +59,18 @@ struct MergeRuleTests {
         #expect(planner.plan([same]).local == [.takeContent(item), .agree(item, content: true)])
     }
 
+    @Test("moved at the service and changed on both sides: the copy is made where it moved to")
+    func conflictAfterMove() {
+        let moved = file("b", 3, in: Inode(3))
+        let both = state(item, local: file("a", 2), synced: file("a", 1), remote: moved)
+        #expect(
+            planner.plan([both]).local == [
+                .place(item, Place(parent: Inode(3), name: "b")), .keepBoth(item),
+                .agree(item, content: true),
+            ]
+        )
+    }
+
     @Test("what a program has open keeps its content until it is closed")
     func openFile() {
         var open = state(item, local: file("a", 2), synced: file("a", 1), remote: file("b", 3))

@@ -120,6 +120,13 @@ struct SimulatedService {
         log.append(id)
     }
 
+    /// The contents of all files in a folder, or of the file itself.
+    func contents(below id: Int) -> [Int] {
+        guard let item = items[id] else { return [] }
+        guard item.isFolder else { return [item.content] }
+        return children(of: id).flatMap { contents(below: $0.id) }
+    }
+
     private mutating func remove(_ id: Int) {
         for child in children(of: id) { remove(child.id) }
         items[id] = nil

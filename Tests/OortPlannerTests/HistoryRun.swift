@@ -1,119 +1,14 @@
 import OortModel
 import OortPlanner
 
-/// SplitMix64: the same numbers from the same seed on every machine.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
-}
-
-/// One thing that happens in a history.
-///
-/// The numbers choose among what there is at that moment, so that a history stays one when steps
-/// are taken out of it.
-struct HistoryStep: Hashable, CustomStringConvertible {
-    enum Kind: Int, CaseIterable {
-        case localCreate, localFolder, localWrite, localRename, localDelete, localExchange,
-            saveDance
-        case backupDance
-        case remoteCreate, remoteFolder, remoteWrite, remoteMove, remoteDelete
-        case settle, feed, staleFeed, lostCursor, look, plan, start, perform, performFailing
-        case answer, answerLost, restart, retry, goOn
-
-        var isSomebodyElse: Bool { rawValue >= 8 && rawValue <= 12 }
-    }
-
-    var kind: Kind
-    var one: Int
-    var two: Int
-    var three: Int
-
-    var description: String { ".init(.\(kind), \(one), \(two), \(three))" }
-
-    init(_ kind: Kind, _ one: Int = 0, _ two: Int = 0, _ three: Int = 0) {
-        self.kind = kind
-        self.one = one
-        self.two = two
-        self.three = three
-    }
-}
-
-/// A history: what happened to one account from its empty beginning to quiescence.
-struct History {
-    var service: SimulatedService.Kind
-    var steps: [HistoryStep]
-
-    static let names = ["a", "b", "c", "B", "a~"]
-
-    /// A history from a seed: half of them without anybody else, where the local tree must end
-    /// exactly as the user left it.
-    static func random(seed: UInt64) -> History {
-        var generator = SeededGenerator(seed: seed)
-        let kind = SimulatedService.Kind.allCases[generator.below(3)]
-        let isAlone = generator.below(2) == 0
-        var steps: [HistoryStep] = []
-        for _ in 0..<(4 + generator.below(22)) {
-            var step = HistoryStep.Kind.allCases[
-                generator.below(HistoryStep.Kind.allCases.count)
-            ]
-            if step.isSomebodyElse, isAlone { step = .goOn }
-            steps.append(
-                HistoryStep(
-                    step,
-                    generator.below(64),
-                    generator.below(64),
-                    generator.below(64)
-                )
-            )
-        }
-        return History(service: kind, steps: steps)
-    }
-
-    /// Runs the history and lets everything settle; what is wrong at the end, or nil.
-    func failure(recording: Bool = false) -> String? {
-        var run = HistoryRun(service)
-        run.client.recordsCalls = recording
-        for step in steps { run.take(step) }
-        let failure = run.finish(isAlone: !steps.contains { $0.kind.isSomebodyElse })
-        return failure.map { failure in
-            recording ? failure + "\n" + run.client.calls.joined(separator: "\n") : failure
-        }
-    }
-
-    /// The history with every step taken out that the failure does not need.
-    func shrunk() -> History {
-        var best = self
-        var size = max(1, best.steps.count / 2)
-        while size >= 1 {
-            var start = 0
-            while start < best.steps.count {
-                var candidate = best
-                candidate.steps.removeSubrange(start..<min(start + size, best.steps.count))
-                if candidate.failure() != nil { best = candidate } else { start += size }
-            }
-            size /= 2
-        }
-        return best
-    }
-}
-
 /// A client and a service while a history happens to them.
 struct HistoryRun {
     var client: SimulatedClient
     private var stalePage: SimulatedClient.Page?
 
-    init(_ service: SimulatedService.Kind) { client = SimulatedClient(kind: service) }
+    init(_ service: SimulatedService.Kind, planning: @escaping Planning) {
+        client = SimulatedClient(kind: service, planning: planning)
+    }
 
     mutating func take(_ step: HistoryStep) {
         let items = client.localItems
@@ -131,6 +26,8 @@ struct HistoryRun {
             if let picked {
                 client.exchange(picked.state.inode, items[step.two % items.count].state.inode)
             }
+        case .localOpen: if let picked { client.open(picked.state.inode) }
+        case .localClose: client.closeAll()
         case .saveDance: if let picked { saveDance(picked, keepsBackup: false) }
         case .backupDance: if let picked { saveDance(picked, keepsBackup: true) }
         case .remoteCreate, .remoteFolder, .remoteWrite, .remoteMove, .remoteDelete:
@@ -193,28 +90,32 @@ struct HistoryRun {
         let picked = items.isEmpty ? nil : items[step.one % items.count]
         switch step.kind {
         case .remoteCreate:
-            _ = try? client.service.create(
+            let content = client.newContent()
+            let made = try? client.service.create(
                 in: folder,
                 name: name,
                 isFolder: false,
-                content: client.newContent()
+                content: content
             )
+            if made != nil { client.owedToOthers.insert(content) }
         case .remoteFolder:
             _ = try? client.service.create(in: folder, name: name, isFolder: true, content: 0)
         case .remoteWrite:
-            if let picked {
-                _ = try? client.service.replace(
-                    picked.id,
-                    revision: nil,
-                    content: client.newContent()
-                )
+            if let picked, !picked.isFolder {
+                let content = client.newContent()
+                _ = try? client.service.replace(picked.id, revision: nil, content: content)
+                client.owedToOthers.remove(picked.content)
+                client.owedToOthers.insert(content)
             }
         case .remoteMove:
             if let picked, !unheard {
                 _ = try? client.service.move(picked.id, to: folder, name: name)
             }
         case .remoteDelete:
-            if let picked, !unheard { try? client.service.delete(picked.id, revision: nil) }
+            if let picked, !unheard {
+                client.owedToOthers.subtract(client.service.contents(below: picked.id))
+                try? client.service.delete(picked.id, revision: nil)
+            }
         default: break
         }
     }
@@ -226,6 +127,7 @@ struct HistoryRun {
         var isQuiet = false
         for _ in 0..<40 {
             applyStalePage()
+            client.closeAll()
             client.settle()
             client.retryAll()
             while !client.running.isEmpty {
@@ -292,6 +194,9 @@ struct HistoryRun {
     private func loss(isAlone: Bool) -> String? {
         let lost = client.owed.subtracting(client.service.history)
         if !lost.isEmpty { return "lost contents \(lost.sorted())" }
+        let there = Set(client.service.items.values.map(\.content))
+        let overwritten = client.owedToOthers.subtracting(there)
+        if !overwritten.isEmpty { return "lost somebody else's \(overwritten.sorted())" }
         var seen: Set<Int> = []
         for item in client.service.items.values where !item.isFolder {
             // A backup's original that somebody else moved away meanwhile is a second item.

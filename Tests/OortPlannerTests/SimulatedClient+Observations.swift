@@ -1,0 +1,167 @@
+import OortModel
+import OortPlanner
+
+/// What the client hears of the service: the feed, and answers to questions.
+extension SimulatedClient {
+    struct Page {
+        var items: [Int: SimulatedService.Item?]
+        var ancestors: [Int: SimulatedService.Item]
+        var end: Int
+        var began: Int
+    }
+
+    func inode(ofID id: Int) -> Inode? {
+        id == SimulatedService.root ? .root : rows.values.first { $0.id == id }?.state.inode
+    }
+
+    /// Reads the feed; with `everything`, the whole account as after a lost cursor.
+    mutating func fetchPage(everything: Bool = false) -> Page {
+        clock += 1
+        var page = Page(items: [:], ancestors: service.items, end: service.log.count, began: clock)
+        if everything {
+            for row in rows.values { if let id = row.id { page.items[id] = .some(nil) } }
+            for (id, item) in service.items { page.items[id] = item }
+        } else {
+            for id in service.log[cursor...] { page.items[id] = service.items[id] }
+        }
+        return page
+    }
+
+    mutating func apply(_ page: Page) {
+        cursor = max(cursor, page.end)
+        for id in page.items.keys.sorted() {
+            guard case .some(.some(let item)) = page.items[id] else { continue }
+            observe(item, page.ancestors, began: page.began)
+        }
+        for id in page.items.keys.sorted() {
+            guard case .some(.none) = page.items[id], let inode = inode(ofID: id) else { continue }
+            if rows[inode]?.changedAt ?? -1 >= page.began || rows[inode]?.state.isBusy == true {
+                rows[inode]?.mustLook = true
+            } else {
+                gone(inode)
+            }
+        }
+    }
+
+    mutating func gone(_ inode: Inode) {
+        guard let row = rows[inode] else { return }
+        rows[inode]?.state.remote = nil
+        if row.state.synced == nil && row.state.local == nil { rows[inode] = nil }
+        for child in rows.values where child.state.remote?.place.parent == inode {
+            gone(child.state.inode)
+        }
+    }
+
+    @discardableResult
+    mutating func observe(
+        _ item: SimulatedService.Item,
+        _ ancestors: [Int: SimulatedService.Item],
+        began: Int
+    ) -> Inode? {
+        var parent = inode(ofID: item.parent)
+        if parent == nil || parent != .root && parent.flatMap({ rows[$0]?.state.remote }) == nil {
+            guard let above = ancestors[item.parent] else { return nil }
+            parent = observe(above, ancestors, began: began)
+        }
+        guard let parent else { return nil }
+        let entry = entry(item, parent: parent)
+        if let inode = inode(ofID: item.id) {
+            guard rows[inode]?.state.remote != entry else { return inode }
+            if rows[inode]?.changedAt ?? -1 >= began || rows[inode]?.state.isBusy == true {
+                rows[inode]?.mustLook = true
+            } else {
+                rows[inode]?.state.remote = entry
+            }
+            return inode
+        }
+        guard deletedAt[item.id] ?? -1 < began else { return nil }
+        lastInode += 1
+        let inode = Inode(lastInode)
+        rows[inode] = Row(
+            state: ItemState(
+                inode: inode,
+                isFolder: item.isFolder,
+                local: nil,
+                synced: nil,
+                remote: entry
+            ),
+            id: item.id
+        )
+        return inode
+    }
+
+    func entry(_ item: SimulatedService.Item, parent: Inode) -> Entry {
+        Entry(
+            place: Place(parent: parent, name: item.name),
+            content: item.isFolder ? nil : Self.identity(item.content, revision: item.revision)
+        )
+    }
+
+    /// Asks the service about what may or may not have happened.
+    mutating func look() {
+        for inode in rows.keys.sorted() {
+            guard let row = rows[inode], row.mustLook || row.attempt != nil, !row.state.isBusy
+            else { continue }
+            clock += 1
+            rows[inode]?.mustLook = false
+            if let id = row.id {
+                if let item = service.items[id], hasHappened(row, item) {
+                    if let attempt = row.attempt { record(attempt, of: inode, answer: item) }
+                } else if let item = service.items[id] {
+                    observe(item, service.items, began: clock)
+                } else {
+                    gone(inode)
+                }
+            }
+            lookForAttempt(inode, row)
+        }
+    }
+
+    /// Whether the item is as an operation that was sent would have made it.
+    func hasHappened(_ row: Row, _ item: SimulatedService.Item) -> Bool {
+        switch row.attempt {
+        case .replace(_, let content): return item.content == Int(content.size)
+        case .move(let place, _):
+            return place.name == item.name && self.inode(ofID: item.parent) == place.parent
+        case .createFolder, .upload, .duplicate, .delete, .setAttributes, nil: return false
+        }
+    }
+
+    /// Whether something that was sent arrived although nobody heard of it.
+    mutating func lookForAttempt(_ inode: Inode, _ row: Row) {
+        rows[inode]?.attempt = nil
+        let place: Place
+        switch row.attempt {
+        case .createFolder(let at), .upload(let at, _), .duplicate(let at, _): place = at
+        case .move, .replace, .delete, .setAttributes, nil:
+            if row.state.local == nil, row.id == nil, row.state.synced == nil { rows[inode] = nil }
+            return
+        }
+        var folder = place.parent == .root ? SimulatedService.root : rows[place.parent]?.id
+        if let path = row.attemptPath { folder = service.resolve(path, makingFolders: false) }
+        if let attempt = row.attempt, let folder,
+            let found = service.children(of: folder).first(where: {
+                service.key($0.name) == service.key(place.name) && isResult($0, of: attempt, row)
+            })
+        {
+            record(attempt, of: inode, answer: found)
+        } else if row.state.local == nil, row.id == nil, row.state.synced == nil {
+            rows[inode] = nil
+        }
+    }
+
+    func isResult(
+        _ item: SimulatedService.Item,
+        of attempt: RemoteOperation.Action,
+        _ row: Row
+    ) -> Bool {
+        if let known = inode(ofID: item.id), rows[known]?.state.synced != nil { return false }
+        switch attempt {
+        case .createFolder: return item.isFolder
+        case .upload(_, let content): return !item.isFolder && item.content == Int(content.size)
+        case .duplicate:
+            return !item.isFolder && item.content == (row.state.remote?.content?.size).map(Int.init)
+        case .move, .replace, .delete, .setAttributes: return false
+        }
+    }
+}
