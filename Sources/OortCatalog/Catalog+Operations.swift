@@ -50,7 +50,8 @@ extension Catalog {
         try await mutateAsync { transaction in
             let database = transaction.database
             guard let node = try Self.fetch(operation.inode, database),
-                let motion = try Self.motion(operation.inode, database), motion.intent == nil
+                let motion = try Self.motion(operation.inode, database), motion.intent == nil,
+                try !Self.isHeir(node, database)
             else { return nil }
             var intent = Intent(operation.action)
             var start = OperationStart(node: node, intent: intent)
@@ -66,7 +67,7 @@ extension Catalog {
             case .duplicate(let place, let heir):
                 guard node.remoteID != nil, node.parent != nil,
                     let other = try Self.fetch(heir, database), other.remoteID == nil,
-                    other.parent != nil
+                    other.parent != nil, try Self.motion(heir, database)?.intent == nil
                 else { return nil }
                 start.parent = try Self.reference(place.parent, database)
             case .move(let place, _):
@@ -120,6 +121,28 @@ extension Catalog {
                 ]
             )
             return start
+        }
+    }
+
+    /// Whether a copy is under way after which a file takes over another one's identity: what a plan
+    /// made before that wants of the file is not true any more.
+    private static func isHeir(_ node: Node, _ database: Database) throws -> Bool {
+        try database.has(
+            """
+            SELECT 1 FROM motion WHERE account = ? AND intent IS NOT NULL
+                AND json_extract(intent, '$.heir') = ?
+            """,
+            [node.account.rawValue, node.inode.column]
+        )
+    }
+
+    /// The id that was reserved for an item is used up: it is created with another one.
+    public func forgetReservedID(of inode: Inode) async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            try transaction.database.run(
+                "UPDATE motion SET reserved_id = NULL WHERE inode = ?",
+                [inode.column]
+            )
         }
     }
 

@@ -109,10 +109,13 @@ struct DropboxAPI: Sendable {
         request.isLongPoll = true
         // Dropbox adds up to 90 seconds of jitter.
         request.answerTimeout = .seconds(argument.timeout + 120)
-        return try DropboxWire.decode(
-            DropboxWire.LongPollResult.self,
-            from: try await sent(request).body
-        )
+        let answer: HTTPResponse
+        do throws(ProviderError) { answer = try await sent(request) } catch {
+            // Without a token nobody is signed out: a front end's fault.
+            throw error.kind == .signedOut
+                ? ProviderError(.outcomeUnknown(retryAfter: nil), detail: error.detail) : error
+        }
+        return try DropboxWire.decode(DropboxWire.LongPollResult.self, from: answer.body)
     }
 
     /// Bytes with a JSON argument in a header field, JSON back.

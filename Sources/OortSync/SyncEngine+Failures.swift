@@ -58,8 +58,34 @@ extension SyncEngine {
             nextTry: now + wait.inMilliseconds
         )
         try? await catalog.failed(inode, trouble, isUnknown: isUnknown)
-        if looksAt { await lookAfter(start) }
+        if looksAt {
+            if start.intent.reservedID != nil { await settleReservedID(start.intent, of: inode) }
+            await lookAfter(start)
+        }
         if wait > .zero { wake(at: now + wait.inMilliseconds) }
+    }
+
+    /// A refused creation may have used up its reserved id, in a folder that was in the trash, say:
+    /// the item is ours where it can be found, and else is created with another id.
+    private func settleReservedID(_ intent: Intent, of inode: Inode) async {
+        do throws(ProviderError) {
+            let found = try await created(by: intent)
+            try await storedAsync { () throws(CatalogError) in
+                if let found {
+                    _ = try await self.catalog.succeeded(
+                        intent,
+                        of: inode,
+                        item: found,
+                        sentModified: found.clientModifiedTime
+                    )
+                } else {
+                    try await self.catalog.forgetReservedID(of: inode)
+                }
+            }
+            if let found { touched[found.id] = nextOrdinal() }
+        } catch {
+            logger.info("a reserved id was not settled", metadata: ["error": "\(error)"])
+        }
     }
 
     /// After a refusal: what the service has where the operation went, and of its item.

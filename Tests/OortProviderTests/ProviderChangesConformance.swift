@@ -306,6 +306,29 @@ struct ProviderChangesConformance {
     }
 
     @Test(
+        "a fresh token that is refused in passing signs nobody out",
+        arguments: conformingServices
+    )
+    func refusedTokens(_ service: ConformingService) async throws {
+        try await service.withWorld { world in
+            let cursor = try await world.provider.changes(since: nil).cursor
+            world.simulator.add(FaultRule(.expiredToken, at: "*", times: 3))
+            _ = try await world.provider.quota()
+            world.simulator.clearFaults()
+            world.simulator.add(FaultRule(.expiredToken, at: "*"))
+            do throws(ProviderError) {
+                // Asks by itself, without a token, where there is a long poll.
+                _ = try await world.provider.waitForChanges(
+                    since: cursor,
+                    atMost: .milliseconds(300)
+                )
+            } catch {
+                #expect(error.isTransient && error.kind != .signedOut, "\(error)")
+            }
+        }
+    }
+
+    @Test(
         "a write whose answer is lost is there once, whatever is said",
         arguments: conformingServices,
         [

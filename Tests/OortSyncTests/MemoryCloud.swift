@@ -19,6 +19,8 @@ final class MemoryCloud: Provider {
         var bytesUp: Int64 = 0
         var cursorEpoch = 0
         var history: [[UInt8]] = []
+        var usedIDs: Set<ItemID> = []
+        var usingUp: Set<String> = []
         var sessions: [String: [UInt8]] = [:]
         var written = 0
         var stall: Stall?
@@ -65,6 +67,9 @@ final class MemoryCloud: Provider {
     func loseAnswers(of call: String, count: Int = 1) {
         state.withLock { $0.lostAnswers[call] = count }
     }
+
+    /// The next call of each of these names creates what is trashed at once, and says so.
+    func useUp(_ calls: [String]) { state.withLock { $0.usingUp = Set(calls) } }
 
     /// The next call of this name is refused.
     func refuse(_ call: String, with kind: ProviderError.Kind, times: Int = 1) {
@@ -219,11 +224,14 @@ final class MemoryCloud: Provider {
         _ parent: ItemID,
         _ bytes: [UInt8]?,
         modified: Timestamp?,
+        id: ItemID? = nil,
         _ state: inout State
     ) -> Item {
         state.counter += 1
+        let id = id ?? ItemID("i\(state.counter)")
+        state.usedIDs.insert(id)
         var item = Item(
-            id: ItemID("i\(state.counter)"),
+            id: id,
             kind: bytes == nil ? .folder : .file,
             fileName: name,
             parentID: parent
@@ -420,11 +428,41 @@ final class MemoryCloud: Provider {
         edge: Int
     ) async throws(ProviderError) -> ByteStream { throw error(.unsupported) }
 
+    func reserveIDs(_ count: Int) async throws(ProviderError) -> [ItemID] {
+        state.withLock { state in
+            (0..<count).map { _ in
+                state.counter += 1
+                return ItemID("reserved\(state.counter)")
+            }
+        }
+    }
+
     func createFolder(_ folder: NewFolder) async throws(ProviderError) -> Item {
         try await call("createFolder") { state throws(ProviderError) in
+            try free(folder.reservedID, "createFolder", &state)
             try free(folder.name, in: folder.parent.id, state)
-            return Self.make(folder.name, folder.parent.id, nil, modified: nil, &state)
+            return Self.make(
+                folder.name,
+                folder.parent.id,
+                nil,
+                modified: nil,
+                id: folder.reservedID,
+                &state
+            )
         }
+    }
+
+    /// An id that was ever used creates nothing any more.
+    private func free(
+        _ id: ItemID?,
+        _ call: String,
+        _ state: inout State
+    ) throws(ProviderError) {
+        guard let id else { return }
+        if state.usedIDs.contains(id) { throw error(.preconditionFailed) }
+        guard state.usingUp.remove(call) != nil else { return }
+        state.usedIDs.insert(id)
+        throw error(.parentNotFound)
     }
 
     func upload(
@@ -434,9 +472,17 @@ final class MemoryCloud: Provider {
         let bytes = try await send(upload, observer)
         return try await call("upload") { state throws(ProviderError) in
             switch upload.target {
-            case .create(let parent, let name, _):
+            case .create(let parent, let name, let id):
+                try free(id, "upload", &state)
                 try free(name, in: parent.id, state)
-                return Self.make(name, parent.id, bytes, modified: upload.modifiedTime, &state)
+                return Self.make(
+                    name,
+                    parent.id,
+                    bytes,
+                    modified: upload.modifiedTime,
+                    id: id,
+                    &state
+                )
             case .replace(let item, let revision):
                 guard var entry = state.entries[item.id] else { throw error(.notFound) }
                 if let revision, entry.item.rev != revision { throw error(.preconditionFailed) }

@@ -1,5 +1,6 @@
 import OortCatalog
 import OortModel
+import OortPlanner
 import OortSync
 import Testing
 
@@ -32,6 +33,52 @@ struct RestartTests {
         "replaced": "replaced", "new/moved": "old moved", "danced": "danced",
         "backed~": "old backed", "backed": "backed anew",
     ]
+
+    @Test("of two plans at once, a backup's heir is either uploaded or takes over, never both")
+    func heirs() async throws {
+        let world = try World(MemoryCloud { $0.copiesFiles = true })
+        world.start()
+        try world.write("f", "old")
+        try await world.settle()
+        await world.stop()
+        try world.rename("f", to: "f~")
+        try world.write("f", "new")
+        let heir = try world.node("f").inode
+        let root = world.account.root
+        let copy = RemoteOperation(
+            inode: try world.node("f~").inode,
+            action: .duplicate(at: Place(parent: root, name: "f~"), heir: heir)
+        )
+        let upload = RemoteOperation(
+            inode: heir,
+            action: .upload(at: Place(parent: root, name: "f"), ContentIdentity(size: 3))
+        )
+        for (first, second) in [(copy, upload), (upload, copy)] {
+            func begin(_ operation: RemoteOperation) async throws -> OperationStart? {
+                try await world.catalog.begin(
+                    operation,
+                    account: world.account.id,
+                    reservedID: nil
+                )
+            }
+            #expect(try await begin(first) != nil)
+            #expect(try await begin(second) == nil)
+            try await world.catalog.failed(first.inode, nil, isUnknown: false)
+        }
+        await world.end()
+    }
+
+    @Test("an id that was used up by a try that came to nothing is not tried for ever")
+    func usedUpID() async throws {
+        let world = try World(MemoryCloud { $0.takesClientIDs = true })
+        world.start()
+        try world.makeFolder("d")
+        try world.write("d/f", "bytes")
+        world.cloud.useUp(["createFolder", "upload"])
+        try await world.settle()
+        #expect(world.cloud.tree == ["d/": "", "d/f": "bytes"])
+        await world.end()
+    }
 
     @Test("news that were to be asked for when the process died are asked for by the next")
     func unsure() async throws {
