@@ -34,10 +34,12 @@ public struct ContentRow: Hashable, Sendable {
     public var present: [UInt8]?
     /// Bytes that it takes on the disk.
     public var bytesOnDisk: Int64
+    /// Staged content: what of it was lost, in words; nil when nothing was.
+    public var damage: String?
 
     static let columns = """
         id, account, item, revision, base_item, base_revision, base_size, size, hash, is_staged, \
-        is_open, is_complete, is_pinned, present, bytes_on_disk
+        is_open, is_complete, is_pinned, present, bytes_on_disk, damage
         """
 
     init(columns row: Columns) {
@@ -56,6 +58,7 @@ public struct ContentRow: Hashable, Sendable {
         isPinned = row[12] as Int64 != 0
         present = row[13]
         bytesOnDisk = row[14]
+        damage = row[15]
     }
 }
 
@@ -235,6 +238,42 @@ extension Catalog {
         }
     }
 
+    /// Notes that staged content is about to be changed, before the first byte of it is: what was
+    /// recorded of it is not true any longer, and whoever finds it after a crash knows that.
+    ///
+    /// - Throws: `.diskFull`, `.storage`; the content must not be changed then.
+    public func reopenStaged(_ id: ContentID) throws(CatalogError) {
+        try mutate { transaction in
+            try transaction.database.run(
+                "UPDATE content SET is_open = 1, hash = NULL WHERE id = ? AND is_staged = 1",
+                [id.rawValue]
+            )
+        }
+    }
+
+    /// Notes what of a staged content was lost, in words; nil when all of it was written anew.
+    public func setDamage(_ damage: String?, ofStaged id: ContentID) throws(CatalogError) {
+        try mutate { transaction in
+            try transaction.database.execute(
+                sql: "UPDATE content SET damage = ? WHERE id = ? AND is_staged = 1",
+                arguments: [damage, id.rawValue]
+            )
+        }
+    }
+
+    /// Notes that staged content lies over no base: its file has all bytes.
+    public func standsAlone(_ id: ContentID) async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            try transaction.database.execute(
+                sql: """
+                    UPDATE content SET base_item = NULL, base_revision = NULL, base_size = 0
+                    WHERE id = ?
+                    """,
+                arguments: [id.rawValue]
+            )
+        }
+    }
+
     /// Keeps how large staged content is now and when it was modified, with the file that has it;
     /// that may be another than it was made for (a conflict copy).
     ///
@@ -243,6 +282,7 @@ extension Catalog {
     /// - Parameters:
     ///   - id: the staged content.
     ///   - size: its size in bytes.
+    ///   - bytesOnDisk: how many of them its file must have, holes and the base's left out.
     ///   - modified: the file's modified time.
     ///   - isOpen: whether a program still has it open for writing.
     /// - Returns: the file's node; nil when no file has this content.
@@ -251,14 +291,18 @@ extension Catalog {
     public func recordStaged(
         _ id: ContentID,
         size: Int64,
+        bytesOnDisk: Int64 = 0,
         modified: Timestamp,
         isOpen: Bool
     ) throws(CatalogError) -> Node? {
         try mutate { transaction in
             let database = transaction.database
             try database.run(
-                "UPDATE content SET size = ?, is_open = ?, hash = NULL WHERE id = ?",
-                [size, isOpen, id.rawValue]
+                """
+                UPDATE content SET size = ?, bytes_on_disk = ?, is_open = ?, hash = NULL
+                WHERE id = ? AND is_staged = 1
+                """,
+                [size, bytesOnDisk, isOpen, id.rawValue]
             )
             let node = try database.first(
                 "SELECT \(Node.columns) FROM node WHERE staged = ? LIMIT 1",

@@ -12,6 +12,13 @@ extension Catalog {
         migrator.registerMigration("items to ask for") { database in
             try database.execute(sql: itemsToAskFor)
         }
+        migrator.registerMigration("staged contents are found, and may be damaged") { database in
+            try database.execute(
+                sql: "CREATE INDEX content_by_staging ON content(id) WHERE is_staged = 1"
+            )
+            // What of staged content was lost, for people: not sent while it says something.
+            try database.execute(sql: "ALTER TABLE content ADD COLUMN damage TEXT")
+        }
         return migrator
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 public import Logging
 import OortModel
@@ -52,6 +53,8 @@ public final class Catalog: Sendable {
             let migrator = Self.migrations
             if try pool.read(migrator.hasBeenSuperseded) { throw CatalogError.tooNew }
             try migrator.migrate(pool)
+            // The names of the database and its log, so that `persist` need not see to them.
+            try Self.synchronise(URL(filePath: path).deletingLastPathComponent().path)
             return pool
         }
         try loadRules()
@@ -68,10 +71,23 @@ public final class Catalog: Sendable {
     }
 
     /// Makes all that was committed survive the death of the machine.
+    ///
+    /// The log itself is synchronised: a checkpoint does so only when it can copy something, which
+    /// a long reader prevents, and would write every page a second time. What a checkpoint copied
+    /// before is on the disk already (https://www.sqlite.org/wal.html, "Checkpointing").
     public func persist() throws(CatalogError) {
         try Self.translating {
-            _ = try pool.writeWithoutTransaction { try $0.checkpoint(.passive) }
+            // Closing a descriptor of the log drops no lock of SQLite's: those are on the -shm file.
+            try Self.synchronise(path + "-wal")
         }
+    }
+
+    /// Makes a file's bytes, or a folder's names, survive the death of the machine.
+    private static func synchronise(_ path: String) throws {
+        guard FileManager.default.fileExists(atPath: path) else { return }
+        let handle = try FileHandle(forReadingFrom: URL(filePath: path))
+        defer { try? handle.close() }
+        try handle.synchronize()
     }
 
     /// Runs one read of a single statement, without a transaction around it.

@@ -1,7 +1,8 @@
 public import OortModel
+import OortCatalog
 
 /// Why bytes could not be read or kept.
-public enum ContentError: Error, Hashable, Sendable {
+public enum ContentError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The disk or the limit is full, and no upload made room in time.
     case noSpace
     /// Local bytes are lost or not what they should be; `detail` is for the log and for people.
@@ -12,6 +13,22 @@ public enum ContentError: Error, Hashable, Sendable {
     case fetch(ProviderError)
     /// The catalog failed.
     case catalog(detail: String)
+
+    /// What happened, in words for the log and for `oort status`.
+    public var description: String {
+        switch self {
+        case .noSpace: "there is no room on the local disk"
+        case .damaged(let detail): detail
+        case .disk(let code, let detail): "the local disk failed (error \(code): \(detail))"
+        case .fetch(let error): "\(error)"
+        case .catalog(let detail): "the catalog failed: \(detail)"
+        }
+    }
+
+    /// The catalog's error in the store's words.
+    init(_ error: CatalogError) {
+        self = error == .diskFull ? .noSpace : .catalog(detail: "\(error)")
+    }
 
     /// Whether nobody waits any longer.
     public var isCancellation: Bool {

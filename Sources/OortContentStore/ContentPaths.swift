@@ -14,8 +14,16 @@ struct ContentPaths: Sendable {
     /// The file of a staged content.
     func staged(_ id: ContentID) -> String { "\(stagedFolder)/\(Self.spread(id))" }
 
+    /// The folder that has the file of a staged content.
+    func folder(ofStaged id: ContentID) -> String {
+        "\(stagedFolder)/\(Self.hex(id.rawValue & 0xff))"
+    }
+
     /// The sidecar of a staged content that is an overlay.
     func journal(_ id: ContentID) -> String { staged(id) + ".journal" }
+
+    /// The file that tells which run of the machine used the contents last.
+    var boot: String { "\(stagedFolder)/boot" }
 
     /// A file that is being made and belongs to nobody yet.
     func temporary(_ number: UInt64) -> String { "\(stagedFolder)/temporary-\(number)" }

@@ -15,6 +15,8 @@ extension ContentStore {
         named name: String,
         in folder: Inode
     ) throws(CatalogError) -> (node: Node, content: StagedContent) {
+        beginMaking()
+        defer { endMaking() }
         var made: (content: ContentID, inode: Inode)?
         do throws(CatalogError) {
             let node = try catalog.create(new, named: name, in: folder) {
@@ -34,7 +36,12 @@ extension ContentStore {
                 id: made.content,
                 account: node.account,
                 base: nil,
-                state: StagedContent.State(size: 0, baseEnd: 0, own: RangeSet()),
+                state: StagedContent.State(
+                    size: 0,
+                    baseEnd: 0,
+                    own: RangeSet(),
+                    isReopened: true
+                ),
                 store: self
             )
             register(content)
@@ -81,6 +88,8 @@ extension ContentStore {
         let held = try base.map { base throws(ContentError) in
             try open(base.key, size: base.size, hash: base.hash)
         }
+        beginMaking()
+        defer { endMaking() }
         do throws(CatalogError) {
             var journal: OverlayJournal?
             let (id, node) = try catalog.stage(
@@ -103,7 +112,8 @@ extension ContentStore {
                     size: size,
                     baseEnd: size,
                     own: RangeSet(),
-                    journal: journal
+                    journal: journal,
+                    isReopened: true
                 ),
                 store: self
             )
@@ -111,7 +121,7 @@ extension ContentStore {
             return (content, node)
         } catch {
             if let held { close(held) }
-            throw error == .diskFull ? .noSpace : .catalog(detail: "\(error)")
+            throw ContentError(error)
         }
     }
 
@@ -149,6 +159,8 @@ extension ContentStore {
         let held = try base.map { base throws(ContentError) in
             try open(base.key, size: base.size, hash: base.hash)
         }
+        beginMaking()
+        defer { endMaking() }
         do throws(CatalogError) {
             var journal: OverlayJournal?
             let (id, node) = try catalog.stage(
@@ -183,6 +195,7 @@ extension ContentStore {
                     baseEnd: baseEnd,
                     own: own,
                     journal: journal,
+                    isReopened: true,
                     charged: own.byteCount
                 ),
                 store: self
@@ -191,7 +204,7 @@ extension ContentStore {
             return (content, node)
         } catch {
             if let held { close(held) }
-            throw error == .diskFull ? .noSpace : .catalog(detail: "\(error)")
+            throw ContentError(error)
         }
     }
 
@@ -212,6 +225,9 @@ extension ContentStore {
         let file = try pool.file(paths.staged(id))
         let size = try file.size()
         var state = StagedContent.State(size: size, baseEnd: 0, own: RangeSet())
+        state.isReopened = row.isOpen
+        state.recordedHash = row.isOpen ? nil : row.hash
+        state.damage = row.damage
         var base: CachedContent?
         if let item = row.baseItem, let revision = row.baseRevision {
             guard DiskFile.exists(paths.journal(id)) else {
@@ -236,6 +252,11 @@ extension ContentStore {
             )
         }
         var data = try file.dataRanges()
+        if looksForHoles {
+            let lost = state.own.subtracting(data)
+            for range in lost.ranges { try state.journal?.append(.lost(range)) }
+            state.own.subtract(lost)
+        }
         data.remove(contentsOf: 0..<state.baseEnd)
         state.own.formUnion(data)
         state.charged = state.own.byteCount
@@ -262,6 +283,7 @@ extension ContentStore {
         var waited = Duration.zero
         while true {
             await evict(toFit: bytes)
+            await collectGarbage()
             if room.hasRoom(for: bytes) { return }
             // As long as uploads go on, one of them will make enough.
             if room.given != given { (given, waited) = (room.given, .zero) }
@@ -275,44 +297,6 @@ extension ContentStore {
             }
             waited += step
         }
-    }
-
-    /// Lets go of staged contents that no file has and nobody uses; those in use go with their last
-    /// user.
-    ///
-    /// What an upload holds stays until it ends.
-    public func collectGarbage() async {
-        guard let ids = try? await catalog.orphanedContents() else { return }
-        for id in ids { await discard(id) }
-    }
-
-    /// Lets go of a staged content that no file has any longer.
-    public func discard(_ id: ContentID) async {
-        guard (try? catalog.isStaged(id)) == false else { return }
-        if let content = inUse(id) {
-            content.state.withLock { $0.isDiscarded = true }
-            return
-        }
-        let size = (try? pool.file(paths.staged(id)).status().onDisk) ?? 0
-        guard (try? await catalog.removeContents([id])) != nil else { return }
-        for path in [paths.staged(id), paths.journal(id)] {
-            pool.forget(path)
-            DiskFile.remove(path)
-        }
-        room.giveStaged(min(size, room.used.staged))
-    }
-
-    /// Takes away the files of a discarded content whose last user has gone.
-    func removeFiles(of content: StagedContent) {
-        let id = content.id
-        guard (try? catalog.isStaged(id)) == false else { return }
-        for path in [paths.staged(id), paths.journal(id)] {
-            pool.forget(path)
-            DiskFile.remove(path)
-        }
-        room.giveStaged(content.state.withLock { $0.charged })
-        // Owned by the store; a row that stays behind is taken away at the next start.
-        Task { try? await catalog.removeContents([id]) }
     }
 }
 

@@ -38,6 +38,9 @@ extension ContentStore {
         }
         content.state.withLock { $0.freezes += 1 }
         do throws(ContentError) {
+            if let damage = content.state.withLock({ $0.damage }) {
+                throw ContentError.damaged(detail: damage)
+            }
             try await content.materialise()
             let hash = try await self.hash(of: content)
             return FrozenContent(staged: content, size: content.size, hash: hash)
@@ -147,7 +150,18 @@ extension ContentStore {
             await Task.yield()
         }
         let hash = hasher.finalize()
-        content.state.withLock { $0.hash = hash }
+        let isRecorded = content.state.withLock { state in
+            if let recorded = state.recordedHash, recorded.algorithm == hash.algorithm,
+                recorded != hash
+            {
+                return false
+            }
+            state.hash = hash
+            return true
+        }
+        guard isRecorded else {
+            throw .damaged(detail: "the bytes on the disk are not those that were written")
+        }
         return hash
     }
 

@@ -28,7 +28,7 @@ public struct ContentStoreSettings: Sendable {
 /// Isolation: any thread. Methods that are not async make local disk and SQLite calls on the
 /// calling thread and never wait for a network.
 public final class ContentStore: Sendable {
-    private struct State {
+    struct State {
         var fetchers: [AccountID: any ContentFetcher] = [:]
         /// Contents that somebody uses or whose state is not stored yet.
         var cached: [ContentKey: (content: CachedContent, users: Int)] = [:]
@@ -39,6 +39,13 @@ public final class ContentStore: Sendable {
         /// Asked for while one was under way.
         var evictsAgain = false
         var lastTemporary: UInt64 = 0
+        var looksForHoles = false
+        /// Contents that nobody wants any longer and whose files are still there, with the bytes
+        /// that the room counts for them.
+        var doomed: [ContentID: Int64] = [:]
+        var isCollecting = false
+        /// Staged contents that are being made.
+        var making = 0
     }
 
     /// Who has which file open for writing.
@@ -51,7 +58,7 @@ public final class ContentStore: Sendable {
     let settings: ContentStoreSettings
     let clock: any Clock<Duration>
     let logger: Logger
-    private let state = Mutex(State())
+    let state = Mutex(State())
 
     /// Opens the store in its two folders, making them if need be.
     ///
@@ -89,6 +96,11 @@ public final class ContentStore: Sendable {
     public func setFetcher(_ fetcher: (any ContentFetcher)?, for account: AccountID) {
         state.withLock { $0.fetchers[account] = fetcher }
     }
+
+    /// Whether written bytes may be holes: the machine died, and the disk kept only some of them.
+    var looksForHoles: Bool { state.withLock { $0.looksForHoles } }
+
+    func setLooksForHoles(_ looks: Bool) { state.withLock { $0.looksForHoles = looks } }
 
     /// Bytes of staged and of cached contents on the disk.
     public var usage: (staged: Int64, cached: Int64) { room.used }
@@ -224,12 +236,7 @@ public final class ContentStore: Sendable {
         if let base = content.base { close(base) }
         let (isDiscarded, successor) = content.state.withLock { ($0.isDiscarded, $0.cached) }
         if let successor { close(successor) }
-        if isDiscarded { removeFiles(of: content) }
-    }
-
-    /// The staged content of this number if somebody uses it.
-    func inUse(_ id: ContentID) -> StagedContent? {
-        state.withLock { $0.staged[id]?.content }
+        if isDiscarded, (try? catalog.isStaged(content.id)) == false { doom(content) }
     }
 
     /// Whether somebody uses a cached content.

@@ -15,7 +15,11 @@ public final class DiskFile: Sendable {
     ///
     /// Where `creates` is set the file is made, and must not exist.
     static func open(_ path: String, creates: Bool = false) throws(ContentError) -> DiskFile {
-        let flags = O_RDWR | O_CLOEXEC | (creates ? O_CREAT | O_EXCL : 0)
+        try open(path, flags: O_RDWR | (creates ? O_CREAT | O_EXCL : 0))
+    }
+
+    private static func open(_ path: String, flags: CInt) throws(ContentError) -> DiskFile {
+        let flags = flags | O_CLOEXEC
         let descriptor = unsafe path.withCString { unsafe Glibc.open($0, flags, 0o600) }
         guard descriptor >= 0 else { throw failure("open \(path)") }
         return DiskFile(descriptor: descriptor)
@@ -161,6 +165,39 @@ public final class DiskFile: Sendable {
         var status = statvfs()
         guard unsafe statvfs(path, &status) == 0 else { return nil }
         return Int64(clamping: status.f_bavail) * Int64(clamping: status.f_frsize)
+    }
+
+    /// Whether the disk's file system keeps no blocks for written zeros (as ZFS does when it
+    /// compresses), so that a hole says nothing; tried with a file of this path.
+    static func makesHolesOfZeros(at path: String) -> Bool {
+        remove(path)
+        defer { remove(path) }
+        guard let file = try? open(path, creates: true),
+            (try? file.write([UInt8](repeating: 0, count: 65_536)[...], at: 0)) != nil,
+            (try? file.synchronise()) != nil,
+            let data = try? file.dataRanges()
+        else { return true }
+        return data.isEmpty
+    }
+
+    /// Makes a folder's names survive the death of the machine.
+    static func synchroniseFolder(_ path: String) throws(ContentError) {
+        let folder = try open(path, flags: O_RDONLY)
+        guard fsync(folder.descriptor) == 0 else { throw failure("sync \(path)") }
+    }
+
+    /// What a small file says; nil when it cannot be read.
+    static func text(at path: String) -> String? {
+        guard let file = try? open(path, flags: O_RDONLY),
+            let bytes = try? file.read(at: 0, count: 4096)
+        else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Makes a small file say something.
+    static func write(_ text: String, at path: String) throws(ContentError) {
+        remove(path)
+        try open(path, creates: true).write([UInt8](text.utf8)[...], at: 0)
     }
 
     /// Takes a file away; one that is not there is a success.

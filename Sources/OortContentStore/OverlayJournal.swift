@@ -10,6 +10,8 @@ struct OverlayJournal {
         case written(Range<Int64>)
         /// The base counts up to here only: the file was cut.
         case cut(Int64)
+        /// These bytes did not reach the disk before the machine died: the base's count again.
+        case lost(Range<Int64>)
     }
 
     /// What a journal says.
@@ -81,6 +83,7 @@ struct OverlayJournal {
             switch record {
             case .written(let range): (1, range.lowerBound, range.upperBound)
             case .cut(let end): (2, end, end)
+            case .lost(let range): (3, range.lowerBound, range.upperBound)
             }
         let body = lower.littleEndianBytes + upper.littleEndianBytes
         return kind.littleEndianBytes + checksum(kind, body[...]).littleEndianBytes + body
@@ -98,6 +101,7 @@ struct OverlayJournal {
         switch kind {
         case 1: return .written(lower..<upper)
         case 2: return .cut(lower)
+        case 3: return .lost(lower..<upper)
         default: return nil
         }
     }
@@ -115,6 +119,7 @@ extension OverlayJournal.Contents {
         case .cut(let end):
             baseEnd = min(baseEnd, end)
             own.remove(contentsOf: end..<Int64.max)
+        case .lost(let range): own.remove(contentsOf: range)
         }
     }
 }

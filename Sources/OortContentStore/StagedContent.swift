@@ -1,5 +1,5 @@
 public import OortCatalog
-import OortModel
+public import OortModel
 import Synchronization
 
 /// Bytes that a program wrote and the service does not have yet: a file of its own, over a base
@@ -22,12 +22,19 @@ public final class StagedContent: Sendable {
         var freezes = 0
         /// What it became when the service took it.
         var cached: CachedContent?
-        /// Why its bytes are lost.
-        var damage: String?
         /// Whether nobody wants it any longer; its files go with the last user.
         var isDiscarded = false
         /// Its hash, once an upload asked for it; void with the next write.
         var hash: ContentHash?
+        /// Its hash as it was recorded, until it was compared with the bytes; void with the next
+        /// write.
+        var recordedHash: ContentHash?
+        /// Whether the file's name is safe from the death of the machine.
+        var isNamed = false
+        /// What of it was lost, in words; it is not uploaded as long as this says something.
+        var damage: String?
+        /// Whether the catalog knows that what it recorded is not true any longer.
+        var isReopened = false
         /// Bytes that the room counts for it.
         var charged: Int64 = 0
     }
@@ -67,9 +74,6 @@ public final class StagedContent: Sendable {
     /// Bytes in all.
     public var size: Int64 { state.withLock { $0.size } }
 
-    /// Why its bytes are lost, if they are.
-    public var damage: String? { state.withLock { $0.damage } }
-
     /// What it became when the service took it; to be read instead from then on.
     public var successor: CachedContent? { state.withLock { $0.cached } }
 
@@ -81,18 +85,17 @@ public final class StagedContent: Sendable {
         at offset: Int64?
     ) throws(ContentError) -> WriteOutcome {
         try locked { state throws(ContentError) in
-            try state.refuseDamage()
             guard state.isWritable else { return .frozen }
             let offset = offset ?? state.size
             let range = offset..<offset + Int64(bytes.byteCount)
             guard !range.isEmpty else { return .done(offset: offset) }
-            state.hash = nil
             let growth = state.own.gaps(in: range).reduce(Int64(0)) {
                 $0 + ($1.upperBound - $1.lowerBound)
             }
             guard growth == 0 || store.room.takeStaged(growth) else { return .noRoom(for: growth) }
             state.charged += growth
             do throws(ContentError) {
+                try reopen(&state)
                 let file = try self.file()
                 try file.write(bytes, at: offset)
                 try note(range, &state)
@@ -109,11 +112,16 @@ public final class StagedContent: Sendable {
     /// Cuts or extends; the new part reads as zeros.
     public func truncate(to size: Int64) throws(ContentError) -> WriteOutcome {
         try locked { state throws(ContentError) in
-            try state.refuseDamage()
             guard state.isWritable else { return .frozen }
+            if size == 0, state.damage != nil {
+                try Self.translating { () throws(CatalogError) in
+                    try store.catalog.setDamage(nil, ofStaged: id)
+                }
+                state.damage = nil
+            }
             guard size != state.size else { return .done(offset: size) }
+            try reopen(&state)
             try file().resize(to: size)
-            state.hash = nil
             state.size = size
             if size < state.baseEnd {
                 // The file's length alone says it until now: whoever recovers between the two finds
@@ -132,7 +140,6 @@ public final class StagedContent: Sendable {
     /// Takes room on the disk for a range that lies within the size.
     public func allocate(_ range: Range<Int64>) throws(ContentError) -> WriteOutcome {
         try locked { state throws(ContentError) in
-            try state.refuseDamage()
             guard state.isWritable else { return .frozen }
             do throws(ContentError) {
                 try file().allocate(range)
@@ -141,6 +148,46 @@ public final class StagedContent: Sendable {
             }
             return .done(offset: range.lowerBound)
         }
+    }
+
+    /// Has the catalog forget what it recorded, before the first change after that.
+    private func reopen(_ state: inout State) throws(ContentError) {
+        state.hash = nil
+        state.recordedHash = nil
+        guard !state.isReopened else { return }
+        try Self.translating { () throws(CatalogError) in try store.catalog.reopenStaged(id) }
+        state.isReopened = true
+    }
+
+    /// Records size and time with the file that has the content: from now on that is what must be
+    /// found after a crash, until the next write.
+    ///
+    /// - Parameter modified: the file's modified time.
+    /// - Returns: the file's node; nil when no file has it any longer.
+    /// - Throws: `.noSpace`, `.catalog`; what was written is safe all the same.
+    @discardableResult
+    public func record(modified: Timestamp) throws(ContentError) -> Node? {
+        // Under the lock: a write between would be one that the record does not know of.
+        try locked { state throws(ContentError) in
+            let (size, bytes) = (state.size, state.own.byteCount)
+            let node = try Self.translating { () throws(CatalogError) in
+                try store.catalog.recordStaged(
+                    id,
+                    size: size,
+                    bytesOnDisk: bytes,
+                    modified: modified,
+                    isOpen: false
+                )
+            }
+            state.isReopened = false
+            return node
+        }
+    }
+
+    private static func translating<T>(
+        _ body: () throws(CatalogError) -> T
+    ) throws(ContentError) -> T {
+        do throws(CatalogError) { return try body() } catch { throw ContentError(error) }
     }
 
     /// What a write is told that the disk refused: a disk that has room refuses for another cause
@@ -156,10 +203,12 @@ public final class StagedContent: Sendable {
     /// Makes what was written survive the death of the machine.
     public func synchronise() throws(ContentError) {
         try locked { state throws(ContentError) in
-            try state.refuseDamage()
             guard state.cached == nil else { return }
             try file().synchronise()
             try state.journal?.synchronise()
+            guard !state.isNamed else { return }
+            try DiskFile.synchroniseFolder(store.paths.folder(ofStaged: id))
+            state.isNamed = true
         }
     }
 
@@ -183,7 +232,6 @@ public final class StagedContent: Sendable {
     /// The pieces of a range, in order; cut at the size.
     func pieces(_ range: Range<Int64>) throws(ContentError) -> [Piece] {
         try locked { state throws(ContentError) in
-            try state.refuseDamage()
             let range = range.clamped(to: 0..<state.size)
             guard !range.isEmpty else { return [] }
             var own = state.own
@@ -270,8 +318,4 @@ public final class StagedContent: Sendable {
 extension StagedContent.State {
     /// Whether writes go here.
     var isWritable: Bool { freezes == 0 && cached == nil }
-
-    func refuseDamage() throws(ContentError) {
-        if let damage { throw .damaged(detail: damage) }
-    }
 }

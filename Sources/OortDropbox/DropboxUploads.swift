@@ -80,7 +80,7 @@ extension DropboxProvider {
     // MARK: Sessions
 
     /// How many parts are under way at once.
-    private static let partsAtOnce = 3
+    private static let partsAtOnce = 4
     /// Dropbox keeps a session for seven days.
     private static let sessionSeconds: Int64 = 6 * 24 * 3600
 
@@ -108,13 +108,14 @@ extension DropboxProvider {
         // The last part closes the session, so it goes when all the others are there.
         let partSize = traits.uploadPartSize
         let lastStart = (upload.size - 1) / partSize * partSize
-        var offset = min(session.confirmedBytes / partSize * partSize, upload.size)
-        while offset < lastStart {
-            let end = min(lastStart, offset + partSize * Int64(Self.partsAtOnce))
-            try await append(upload, session.state, parts: offset..<end, observer: observer)
-            offset = end
-            session.confirmedBytes = offset
-            await observer.sessionChanged(session)
+        let start = min(session.confirmedBytes / partSize * partSize, upload.size)
+        if start < lastStart {
+            session = try await append(
+                upload,
+                session,
+                parts: start..<lastStart,
+                observer: observer
+            )
         }
         if session.confirmedBytes < upload.size {
             try await close(upload, session.state, from: lastStart, observer: observer)
@@ -126,42 +127,55 @@ extension DropboxProvider {
         return metadata
     }
 
-    /// Sends the parts of a range side by side.
+    /// Sends the parts of a range, some of them side by side.
+    ///
+    /// None starts further ahead of what is confirmed than the others may be under way: whatever
+    /// ends this, no more than that must be sent again.
     private func append(
         _ upload: Upload,
-        _ id: String,
+        _ session: UploadSession,
         parts: Range<Int64>,
         observer: any UploadObserver
-    ) async throws(ProviderError) {
-        let starts = stride(
-            from: parts.lowerBound,
-            to: parts.upperBound,
-            by: Int(traits.uploadPartSize)
-        )
-        let failure = await withTaskGroup(of: ProviderError?.self) { group in
-            for start in starts {
-                let range = start..<min(parts.upperBound, start + traits.uploadPartSize)
-                group.addTask {
-                    do throws(ProviderError) {
-                        try await self.append(
-                            upload,
-                            id,
-                            range,
-                            closes: false,
-                            observer: observer
-                        )
-                        return nil
-                    } catch { return error }
+    ) async throws(ProviderError) -> UploadSession {
+        let partSize = traits.uploadPartSize
+        let outcome = await withTaskGroup(of: (start: Int64, failure: ProviderError?).self) {
+            group -> Result<UploadSession, ProviderError> in
+            var session = session
+            session.confirmedBytes = parts.lowerBound
+            var next = parts.lowerBound
+            var arrived: Set<Int64> = []
+            while true {
+                let limit = session.confirmedBytes + partSize * Int64(Self.partsAtOnce)
+                while next < min(parts.upperBound, limit) {
+                    let range = next..<next + partSize
+                    group.addTask { [id = session.state] in
+                        do throws(ProviderError) {
+                            try await self.append(
+                                upload,
+                                id,
+                                range,
+                                closes: false,
+                                observer: observer
+                            )
+                            return (range.lowerBound, nil)
+                        } catch { return (range.lowerBound, error) }
+                    }
+                    next += partSize
                 }
+                guard let (start, failure) = await group.next() else { return .success(session) }
+                if let failure {
+                    group.cancelAll()
+                    return .failure(failure)
+                }
+                arrived.insert(start)
+                let confirmed = session.confirmedBytes
+                while arrived.remove(session.confirmedBytes) != nil {
+                    session.confirmedBytes += partSize
+                }
+                if session.confirmedBytes > confirmed { await observer.sessionChanged(session) }
             }
-            var first: ProviderError?
-            for await failure in group where first == nil && failure != nil {
-                first = failure
-                group.cancelAll()
-            }
-            return first
         }
-        if let failure { throw failure }
+        return try outcome.get()
     }
 
     /// Sends the last part; a session that is closed already has it.

@@ -83,7 +83,10 @@ extension CloudFileSystem {
                 return try resize(open, to: size, then: answer)
             }
             guard node.permissions.contains(.write) else { throw .noPermission }
-            let open = try join(node, mode: OpenMode(reads: false, writes: true))
+            let open = try join(
+                node,
+                mode: OpenMode(reads: false, writes: true, truncates: size == 0)
+            )
             let outcome: Outcome<Entry>
             do throws(FileSystemError) {
                 outcome = try resize(open, to: size) { () throws(FileSystemError) in
@@ -144,7 +147,7 @@ extension CloudFileSystem {
                 noteChange(of: open.file, in: staged)
                 return
             }
-        } else if open.size == 0 {
+        } else if open.size == 0, open.file.state.withLock({ $0.node.size == 0 }) {
             return
         }
         let staged = try locked(open.file) { state throws(FileSystemError) in

@@ -138,11 +138,16 @@ extension CloudFileSystem {
             // seen in the catalog or sees this handle.
             let handle = try locked(file) { state throws(FileSystemError) in
                 let fresh = (try? self.node(node.inode)) ?? node
-                let handle = OpenHandle(
-                    file: file,
-                    mode: mode,
-                    content: try self.content(of: fresh)
-                )
+                let content: OpenHandle.Content
+                do throws(FileSystemError) { content = try self.content(of: fresh) } catch {
+                    // Who empties a file needs nothing of what it held: so a damaged one is
+                    // written anew.
+                    guard mode.writes, mode.truncates, case .contentDamaged = error else {
+                        throw error
+                    }
+                    content = .empty
+                }
+                let handle = OpenHandle(file: file, mode: mode, content: content)
                 state.node = fresh
                 state.handles.append(handle)
                 return handle
@@ -172,14 +177,6 @@ extension CloudFileSystem {
         close(last)
         table.leave(file)
         if handle.mode.writes { store.writers.closed(file.inode) }
-        // A file that has it by its row has it; else another may (a conflict copy), or none.
-        if case .staged(let content) = last,
-            (try? catalog.node(file.inode))?.staged != content.id,
-            (try? catalog.isStaged(content.id)) == false
-        {
-            // The file is gone, and with its last user its bytes; owned by the store.
-            Task { await store.discard(content.id) }
-        }
     }
 
     /// The bytes that a file has now; to be closed by the caller.
@@ -251,13 +248,8 @@ extension CloudFileSystem {
             ($0.written, $0.modified, $0.writeCount)
         }
         guard let written else { return }
-        _ = try FileSystemError.translating { () throws(CatalogError) in
-            try catalog.recordStaged(
-                written.id,
-                size: written.size,
-                modified: modified ?? .now,
-                isOpen: false
-            )
+        _ = try FileSystemError.translatingContent { () throws(ContentError) in
+            try written.record(modified: modified ?? .now)
         }
         file.state.withLock { state in
             if state.writeCount == count { state.written = nil }

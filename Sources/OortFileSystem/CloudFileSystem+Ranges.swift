@@ -78,10 +78,6 @@ extension CloudFileSystem {
             }
             state.node = changed
             state.written = nil
-            defer {
-                // Owned by the store: the empty content that the file was made with.
-                if let empty = node.staged { Task { await self.store.discard(empty) } }
-            }
             for handle in state.handles {
                 let used = try FileSystemError.translatingContent { () throws(ContentError) in
                     try self.store.open(

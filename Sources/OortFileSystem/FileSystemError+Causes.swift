@@ -1,3 +1,4 @@
+import Glibc
 import OortCatalog
 import OortContentStore
 import OortModel
@@ -28,6 +29,7 @@ extension FileSystemError {
             switch error {
             case .noSpace: .noSpace
             case .damaged(let detail): .contentDamaged(detail: detail)
+            case .disk(EROFS, _): .readOnly
             case .disk(let code, let detail): .failed(detail: "disk error \(code): \(detail)")
             case .fetch(let cause): FileSystemError(cause)
             case .catalog(let detail): .failed(detail: "catalog: \(detail)")

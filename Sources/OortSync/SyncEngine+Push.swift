@@ -15,7 +15,12 @@ extension SyncEngine {
                 guard isIdentified, !settings.isReadOnly || needsPlan else { continue }
                 if case .signedOut = trouble { continue }
                 await resolveIntents()
+                let plans = planNumber
                 await planIfNeeded()
+                if planNumber != plans {
+                    // What programs removed and what a merge replaced.
+                    group.addTask { [store] in await store.collectGarbage() }
+                }
                 for content in contentsToHash() {
                     group.addTask { await self.hash(content) }
                 }
@@ -110,8 +115,19 @@ extension SyncEngine {
                 "a content could not be read",
                 metadata: ["content": "\(content.rawValue)", "error": "\(error)"]
             )
-            let moment = now + backoff(after: 3, error).inMilliseconds
+            let isLocal = error.kind == .localContent
+            let wait = isLocal ? settings.refusalInterval : backoff(after: 3, error)
+            let moment = now + wait.inMilliseconds
             nextHashes[content] = moment
+            if isLocal, let node = try? catalog.node(staged: content) {
+                // The user must hear of it: the only copy may be damaged.
+                let trouble = PushTrouble(
+                    kind: "\(error.kind)",
+                    detail: error.detail,
+                    nextTry: moment
+                )
+                try? await catalog.failed(node.inode, trouble, isUnknown: false)
+            }
             wake(at: moment)
             waker.yield()
         }

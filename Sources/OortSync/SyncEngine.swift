@@ -167,8 +167,7 @@ public actor SyncEngine {
     public func sync(_ scope: Inode? = nil, timeout: Duration) async -> SyncOutcome {
         urgentCallers += 1
         defer { urgentCallers -= 1 }
-        try? await catalog.retryNow(account)
-        planSoon()
+        await retryAll()
         let steps = max(1, Int(timeout / .milliseconds(25)))
         for _ in 0..<steps {
             let isMissing =
@@ -184,8 +183,11 @@ public actor SyncEngine {
     }
 
     /// The account's room has more space, or a setting changed: what was refused is tried again.
-    public func retryRefused() async {
+    public func retryRefused() async { await retryAll() }
+
+    private func retryAll() async {
         try? await catalog.retryNow(account)
+        nextHashes = [:]
         planSoon()
     }
 

@@ -42,6 +42,7 @@ class Gate:
 
     def __init__(self, target):
         self.target = target
+        self.received = 0  # bytes from clients so far
         self.connections = []
         self.listener = None
         self.port = 0
@@ -84,12 +85,14 @@ class Gate:
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.connections += [client, server]
             for source, sink in ((client, server), (server, client)):
-                threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
+                arguments = (source, sink, source is client)
+                threading.Thread(target=self._pump, args=arguments, daemon=True).start()
 
-    @staticmethod
-    def _pump(source, sink):
+    def _pump(self, source, sink, is_up):
         try:
             while data := source.recv(1 << 16):
+                if is_up:
+                    self.received += len(data)
                 sink.sendall(data)
         except OSError:
             pass
@@ -145,10 +148,15 @@ class Clouds:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.read()
 
+    def items(self, cloud):
+        """Every item of the account; two may have one path."""
+        return json.loads(self.control(cloud, "GET", "tree?hash=sha256"))
+
     def tree(self, cloud):
         """Every item of the account by path."""
         return {item["path"]: item for item in self.items(cloud)}
 
+<<<<<<< HEAD
     def items(self, cloud):
         """Every item of the account; some services hold a path twice."""
         return json.loads(self.control(cloud, "GET", "tree?hash=sha256"))
@@ -156,6 +164,14 @@ class Clouds:
     def contents(self, cloud):
         """Every revision of every file, the trash's too: path, trashed, hashes."""
         return json.loads(self.control(cloud, "GET", "contents"))
+=======
+    def weather(self, cloud, **weather):
+        """Latency and bandwidth from now on; fair without a word."""
+        self.control(cloud, "PUT", "weather", weather)
+
+    def lose_sessions(self, cloud):
+        self.control(cloud, "POST", "sessions/lose")
+>>>>>>> 8931fa0 (content: what was lost with a machine that died is told, and never sent)
 
     def content(self, cloud, path):
         return self.control(cloud, "GET", "content?path=" + urllib.parse.quote(path))
@@ -199,6 +215,7 @@ class Machine:
     def __init__(self, folder, clouds, name="one"):
         self.folder = folder / name
         self.clouds = clouds
+        self.kept_log = ""
         self.mount_point = self.folder / "clouds"
         self.state = self.folder / "state" / "oort"
         self.cache = self.folder / "cache" / "oort"
@@ -269,6 +286,10 @@ class Machine:
         return self.mount_point / name
 
     @property
+    def is_mounted(self):
+        return bool(self.process) and alive(self.process)
+
+    @property
     def process(self):
         try:
             return int((self.state / "lock").read_text().split("\n")[0])
@@ -282,8 +303,12 @@ class Machine:
         eventually(lambda: not alive(process), "the killed mount is gone")
 
     def log(self):
-        return "".join(
+        return self.kept_log + "".join(
             file.read_text(errors="replace") for file in sorted(self.state.glob("oort.log*")))
+
+    def keep_log(self):
+        """Before the disk that has it is taken away."""
+        self.kept_log = self.log()
 
     def clean(self):
         process = self.process

@@ -17,6 +17,7 @@ struct SettingsTests {
             cache_size = "2G"
             poll_interval = 90
             settle = "250ms"
+            room_patience = "2s"
             ca_file = "/etc/ca.pem"
             [documents]
             text = "odt"
@@ -31,6 +32,7 @@ struct SettingsTests {
         #expect(settings.cacheSize.bytes == 2 << 30)
         #expect(settings.pollInterval?.duration == .seconds(90))
         #expect(settings.settle.duration == .milliseconds(250))
+        #expect(settings.roomPatience.duration == .seconds(2))
         #expect(settings.caFile == "/etc/ca.pem")
         #expect(settings.documentFormats.text == "odt")
         #expect(settings.documentFormats.spreadsheet == "xlsx")

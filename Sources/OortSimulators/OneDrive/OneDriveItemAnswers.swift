@@ -37,13 +37,9 @@ extension OneDriveSimulator {
             if [8, 12, 16, 20].contains(index) { guid += "-" }
             guid.append(digit)
         }
-        var contents = 0
-        var last: SimulatedContent?
-        for revision in item.revisions {
-            if revision.content !== last { contents += 1 }
-            last = revision.content
-        }
-        return ("\"{\(guid)},\(item.version)\"", "\"c:{\(guid)},\(contents)\"")
+        return (
+            "\"{\(guid)},\(item.version)\"", "\"c:{\(guid)},\(item.contentCount)\""
+        )
     }
 
     /// Whether a tag of `If-Match` is the item's.

@@ -162,6 +162,7 @@ final class CloudMount: MountedClouds {
     ) async throws(Failure) -> ContentStore {
         var settings = ContentStoreSettings()
         settings.limit = options.settings.cacheSize.bytes
+        settings.roomPatience = options.settings.roomPatience.duration
         do throws(ContentError) {
             let store = try ContentStore(
                 cacheFolder: options.folders.cache,

@@ -20,6 +20,8 @@ struct Settings: Hashable, Sendable {
     var pollInterval: TimeSpan?
     /// How long an item is left alone after its last change before it goes out.
     var settle = TimeSpan(.seconds(1))
+    /// How long a write to a full disk waits for an upload to make room.
+    var roomPatience = TimeSpan(.seconds(60))
     /// A file of certificates (PEM) to trust in place of the system's.
     var caFile: String?
     /// The extensions in which native documents are shown, the wish for each kind.

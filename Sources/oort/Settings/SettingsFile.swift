@@ -49,7 +49,8 @@ struct SettingsFile {
         let root = Section(path: path, name: "", table: table)
         try root.allow(
             [
-                "mount_point", "cache_size", "poll_interval", "settle", "ca_file", "documents",
+                "mount_point", "cache_size", "poll_interval", "settle", "room_patience",
+                "ca_file", "documents",
             ] + serviceNames
         )
         settings.mountPoint = try root.path("mount_point")
@@ -59,6 +60,13 @@ struct SettingsFile {
         }
         if let settle = try root.value("settle", "a time such as \"1s\"", { TimeSpan($0) }) {
             settings.settle = settle
+        }
+        if let patience = try root.value(
+            "room_patience",
+            "a time such as \"60s\"",
+            { TimeSpan($0) }
+        ) {
+            settings.roomPatience = patience
         }
         settings.pollInterval = try root.value(
             "poll_interval",

@@ -1,0 +1,63 @@
+import Logging
+import OortCatalog
+import Synchronization
+
+/// Taking away staged contents that no file has any longer.
+///
+/// Their files go last: only after the catalog that has forgotten them is safe from the death of the
+/// machine. Else the catalog might come back as it was before, with a file whose bytes are gone: one
+/// that had been written, synchronised, and replaced a moment ago.
+extension ContentStore {
+    /// Takes away what no file has and nobody uses; what is in use goes with its last user.
+    ///
+    /// To be called now and then, and when room is needed. One at a time: a second call returns at
+    /// once.
+    public func collectGarbage() async {
+        let doomed = state.withLock { state -> [ContentID: Int64]? in
+            guard !state.isCollecting else { return nil }
+            state.isCollecting = true
+            defer { state.doomed = [:] }
+            return state.doomed
+        }
+        guard let doomed else { return }
+        defer { state.withLock { $0.isCollecting = false } }
+        let orphans = (try? await catalog.orphanedContents()) ?? []
+        let (unused, isMaking) = state.withLock { state in
+            for id in orphans { state.staged[id]?.content.state.withLock { $0.isDiscarded = true } }
+            // What is being made may be in the catalog and not yet in use: another time.
+            return (orphans.filter { state.staged[$0] == nil }, state.making > 0)
+        }
+        var garbage = doomed
+        if !isMaking {
+            for id in unused where garbage[id] == nil {
+                garbage[id] = (try? pool.file(paths.staged(id)).status().onDisk) ?? 0
+            }
+        }
+        guard !garbage.isEmpty else { return }
+        do throws(CatalogError) {
+            try await catalog.removeContents(Array(garbage.keys))
+            try catalog.persist()
+        } catch {
+            logger.warning("contents were not taken away", metadata: ["cause": "\(error)"])
+            state.withLock { $0.doomed.merge(garbage) { $1 } }
+            return
+        }
+        for (id, bytes) in garbage {
+            for path in [paths.staged(id), paths.journal(id)] {
+                pool.forget(path)
+                DiskFile.remove(path)
+            }
+            room.giveStaged(min(bytes, room.used.staged))
+        }
+    }
+
+    /// The last user of a content that no file has is gone.
+    func doom(_ content: StagedContent) {
+        let charged = content.state.withLock { $0.charged }
+        state.withLock { $0.doomed[content.id] = charged }
+    }
+
+    func beginMaking() { state.withLock { $0.making += 1 } }
+
+    func endMaking() { state.withLock { $0.making -= 1 } }
+}
