@@ -59,12 +59,6 @@ public struct SimulatedItem: Sendable {
     public var head: SimulatedRevision? { revisions.last }
     /// Bytes of the current content; 0 without one.
     public var size: Int64 { revisions.last?.content.size ?? 0 }
-    /// How often content came: a revision made without any is not counted.
-    public var contentCount: Int {
-        revisions.indices.count {
-            $0 == 0 || revisions[$0].content !== revisions[$0 - 1].content
-        }
-    }
     /// Whether it is a folder.
     public var isFolder: Bool { kind == .folder }
 }

@@ -103,7 +103,6 @@ extension Core {
         )
     }
 
-<<<<<<< HEAD
     /// All that the account ever held and has not deleted for good: whoever looks for a content
     /// finds it here, as a file, as an older revision or in the trash.
     private var contents: JSON {
@@ -134,10 +133,6 @@ extension Core {
         )
     }
 
-=======
-    /// Every item: path, id, kind, size, hash, times; `contents` counts how often a file's content
-    /// came, `revisions` also what a service makes a revision of without it.
->>>>>>> 8931fa0 (content: what was lost with a machine that died is told, and never sent)
     private func tree(hash: String) -> JSON {
         let entries = service.account.withTree { tree in
             tree.descendants(of: tree.rootID).map { (tree.path(of: $0.id) ?? [], $0) }
@@ -165,7 +160,6 @@ extension Core {
                     fields["size"] = .integer(head.content.size)
                     fields["revision"] = .string(head.id)
                     fields["revisions"] = .integer(Int64(item.revisions.count))
-                    fields["contents"] = .integer(Int64(item.contentCount))
                     fields["hash"] =
                         switch hash {
                         case "md5": .string(head.content.md5)

@@ -148,15 +148,10 @@ class Clouds:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.read()
 
-    def items(self, cloud):
-        """Every item of the account; two may have one path."""
-        return json.loads(self.control(cloud, "GET", "tree?hash=sha256"))
-
     def tree(self, cloud):
         """Every item of the account by path."""
         return {item["path"]: item for item in self.items(cloud)}
 
-<<<<<<< HEAD
     def items(self, cloud):
         """Every item of the account; some services hold a path twice."""
         return json.loads(self.control(cloud, "GET", "tree?hash=sha256"))
@@ -164,14 +159,13 @@ class Clouds:
     def contents(self, cloud):
         """Every revision of every file, the trash's too: path, trashed, hashes."""
         return json.loads(self.control(cloud, "GET", "contents"))
-=======
+
     def weather(self, cloud, **weather):
         """Latency and bandwidth from now on; fair without a word."""
         self.control(cloud, "PUT", "weather", weather)
 
     def lose_sessions(self, cloud):
         self.control(cloud, "POST", "sessions/lose")
->>>>>>> 8931fa0 (content: what was lost with a machine that died is told, and never sent)
 
     def content(self, cloud, path):
         return self.control(cloud, "GET", "content?path=" + urllib.parse.quote(path))

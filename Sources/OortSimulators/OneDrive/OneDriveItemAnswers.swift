@@ -37,9 +37,13 @@ extension OneDriveSimulator {
             if [8, 12, 16, 20].contains(index) { guid += "-" }
             guid.append(digit)
         }
-        return (
-            "\"{\(guid)},\(item.version)\"", "\"c:{\(guid)},\(item.contentCount)\""
-        )
+        var contents = 0
+        var last: SimulatedContent?
+        for revision in item.revisions {
+            if revision.content !== last { contents += 1 }
+            last = revision.content
+        }
+        return ("\"{\(guid)},\(item.version)\"", "\"c:{\(guid)},\(contents)\"")
     }
 
     /// Whether a tag of `If-Match` is the item's.
