@@ -15,6 +15,8 @@ public struct PendingItem: Hashable, Sendable {
     public var isDeleted: Bool
     /// Whether it was sent and no answer came yet.
     public var isUnderWay: Bool
+    /// Whether the account no longer has the right that the change needs: it waits for that.
+    public var isForbidden: Bool
     /// How often it was tried in vain.
     public var attempts: Int
     /// The last error's kind.
@@ -48,7 +50,8 @@ extension Catalog {
                 sql: """
                     SELECT node.inode, node.kind, node.size, node.staged, node.parent, node.name,
                         motion.synced_parent, motion.attempts, motion.error_kind,
-                        motion.error_detail, motion.next_try_ms, motion.intent IS NOT NULL
+                        motion.error_detail, motion.next_try_ms, motion.intent IS NOT NULL,
+                        node.remote_id IS NOT NULL, node.permissions
                     FROM motion JOIN node ON node.inode = motion.inode
                     WHERE motion.account = ? AND NOT
                         (motion.changed_ms = 0 AND node.parent IS NULL AND motion.synced_parent IS NULL)
@@ -79,6 +82,10 @@ extension Catalog {
                         size: row[3] as Int64? == nil ? 0 : row[2],
                         isDeleted: row[4] as Int64? == nil,
                         isUnderWay: row[11],
+                        isForbidden: row[12]
+                            && !Permissions(rawValue: row[13]).contains(
+                                row[4] as Int64? == nil ? .delete : .write
+                            ),
                         attempts: row[7],
                         errorKind: row[8],
                         errorDetail: row[9],

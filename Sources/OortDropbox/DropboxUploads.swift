@@ -55,7 +55,11 @@ extension DropboxProvider {
     ) throws(ProviderError) -> Item {
         let item = try item(metadata)
         guard item.contentHash == upload.hash else {
-            throw ProviderError(.contentDamaged, detail: "the service has another content hash")
+            throw ProviderError(
+                .contentDamaged,
+                detail: "the service has another content hash",
+                item: item
+            )
         }
         return item
     }

@@ -50,7 +50,7 @@ extension FileSystemError {
             case .moveIntoItself: .moveIntoItself
             case .noPermission, .contentBlocked: .noPermission
             case .locked: .locked
-            case .signedOut: .signedOut
+            case .signedOut, .clientRefused: .signedOut
             case .quotaExceeded, .limitExceeded: .quotaExceeded
             case .tooLarge: .tooLarge
             case .contentDamaged: .contentDamaged(detail: error.detail)

@@ -21,7 +21,9 @@ extension GoogleDriveProvider {
                 answers = try await api.batch(requests)
             } catch {
                 // An entry that cannot be asked fails alone; a lost network fails all.
-                if error.kind == .offline || error.kind == .cancelled || error.kind == .signedOut {
+                if error.kind == .offline || error.kind == .cancelled || error.kind == .signedOut
+                    || error.kind == .clientRefused
+                {
                     return entries.map { _ in .failure(error) }
                 }
             }

@@ -218,7 +218,8 @@ extension GoogleDriveProvider {
         await observer.sessionChanged(nil)
         switch failure.error.kind {
         case .nameTaken, .preconditionFailed: return .refused(failure)
-        case .quotaExceeded, .limitExceeded, .tooLarge, .noPermission, .signedOut:
+        case .quotaExceeded, .limitExceeded, .tooLarge, .noPermission, .signedOut,
+            .clientRefused:
             throw failure.error
         default: throw ProviderError(.sessionLost, detail: failure.error.detail)
         }

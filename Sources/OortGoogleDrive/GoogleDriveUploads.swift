@@ -72,7 +72,11 @@ extension GoogleDriveProvider {
             observer
         )
         guard Self.isContent(of: upload, second) else {
-            throw ProviderError(.contentDamaged, detail: "Drive holds MD5 other than was sent")
+            throw ProviderError(
+                .contentDamaged,
+                detail: "Drive holds other bytes than were sent",
+                item: second.item(parent: second.parents?.first.map { ItemID($0) })
+            )
         }
         return second
     }

@@ -104,8 +104,10 @@ public protocol Provider: Sendable {
     /// Sends content as a new item or a new revision, simply or by a resumable session; the answer
     /// is verified against `upload.hash`.
     ///
+    /// The answer's hash is another only where the service is known to rewrite such content.
+    ///
     /// - Throws: `.preconditionFailed`, `.nameTaken`, `.quotaExceeded`, `.sessionLost` (begin
-    ///   anew), `.contentDamaged`.
+    ///   anew), `.contentDamaged` with the item that has other bytes now.
     func upload(
         _ upload: Upload,
         observer: any UploadObserver

@@ -35,13 +35,17 @@ public struct ProviderError: Error, Hashable, Sendable, CustomStringConvertible 
         case locked
         /// The token is no longer valid and cannot be refreshed: the person must sign in again.
         case signedOut
+        /// The service refuses the program itself, its client id or secret: the person must mend the
+        /// registration and sign in again.
+        case clientRefused
         /// The account's room is used up.
         case quotaExceeded
         /// Another limit of the service: items, depth, daily transfer.
         case limitExceeded
         /// The content is larger than the service takes.
         case tooLarge
-        /// The content that arrived is not the content that was sent (hash mismatch).
+        /// The content that arrived is not the content that was sent (hash mismatch); after an
+        /// upload `item` is what the service has instead.
         case contentDamaged
         /// The service does not have this capability, or not for this item.
         case unsupported
@@ -65,11 +69,14 @@ public struct ProviderError: Error, Hashable, Sendable, CustomStringConvertible 
     public var kind: Kind
     /// The service's code, status and request id, for the log and for people; no secrets.
     public var detail: String
+    /// What an upload whose content arrived damaged left at the service; nil for all other errors.
+    public var item: Item?
 
     /// An error of a kind, with words for the log.
-    public init(_ kind: Kind, detail: String) {
+    public init(_ kind: Kind, detail: String, item: Item? = nil) {
         self.kind = kind
         self.detail = detail
+        self.item = item
     }
 
     /// Whether the same call may work a little later without anybody doing anything.
@@ -79,7 +86,8 @@ public struct ProviderError: Error, Hashable, Sendable, CustomStringConvertible 
             true
         case .notFound, .parentNotFound, .cursorLost, .sessionLost, .preconditionFailed, .nameTaken,
             .nameRefused, .nameTooLong, .notAFolder, .notAFile, .moveIntoItself, .noPermission,
-            .contentBlocked, .signedOut, .quotaExceeded, .limitExceeded, .tooLarge, .unsupported,
+            .contentBlocked, .signedOut, .clientRefused, .quotaExceeded, .limitExceeded, .tooLarge,
+            .unsupported,
             .badRequest, .localContent, .cancelled:
             false
         }

@@ -135,7 +135,11 @@ extension OneDriveProvider {
             )
         }
         guard created.size ?? 0 == 0 else {
-            throw ProviderError(.contentDamaged, detail: "an empty file that is not empty")
+            throw ProviderError(
+                .contentDamaged,
+                detail: "an empty file that is not empty",
+                item: try known(created, drive: destination.drive)
+            )
         }
         guard let time = upload.modifiedTime, let id = created.id,
             OneDriveItems.modifiedTime(created)?.seconds != time.seconds
@@ -340,7 +344,8 @@ extension OneDriveProvider {
                     }
                     if byte > next { failures = 0 }
                     next = byte
-                case .cancelled, .localContent, .signedOut, .noPermission, .quotaExceeded:
+                case .cancelled, .localContent, .signedOut, .clientRefused, .noPermission,
+                    .quotaExceeded:
                     throw error
                 default:
                     await abandon(session, observer: observer)
@@ -466,7 +471,8 @@ extension OneDriveProvider {
         }
         throw ProviderError(
             .contentDamaged,
-            detail: "\(item.size ?? -1) bytes with another hash arrived"
+            detail: "\(item.size ?? -1) bytes with another hash arrived",
+            item: try known(item, drive: destination.drive)
         )
     }
 

@@ -84,6 +84,17 @@ public struct OAuthRefusal: Hashable, Sendable {
         self.text = text
         self.status = status
     }
+
+    /// Whether a refresh was refused because of who asks, not of what for: client id, secret or
+    /// the form of the registration.
+    ///
+    /// Any code of RFC 6749 but those that time heals; an answer without a code is not the
+    /// service's word (a proxy, a front end).
+    var concernsClient: Bool {
+        !code.hasPrefix("status ")
+            && !["invalid_grant", "server_error", "temporarily_unavailable", "slow_down"]
+                .contains(code)
+    }
 }
 
 /// The registration under which Oort asks: from the person's settings.

@@ -144,6 +144,8 @@ public actor StoredTokens: AccessTokens {
             case .refused(let refusal) where service.isSignedOut(refusal):
                 refused = refreshToken
                 return try await storedInstead(of: old, or: "\(error)")
+            case .refused(let refusal) where refusal.concernsClient:
+                throw .clientRefused("\(account): \(error)")
             case .store: throw .localContent("\(error)")
             case .transport(.cancelled): throw .cancelled
             case .transport(.untrusted(let detail)): throw .untrusted(detail)

@@ -11,6 +11,10 @@ public enum SimulatedOAuth {
         case invalidGrant = "invalid_grant"
         /// The grant type is unknown.
         case unsupportedGrantType = "unsupported_grant_type"
+        /// The client is unknown, or its secret is not the right one.
+        case invalidClient = "invalid_client"
+        /// The client may not do this.
+        case unauthorizedClient = "unauthorized_client"
         /// The person has not typed the short code yet.
         case authorizationPending = "authorization_pending"
         /// The device code is unknown or too old.
@@ -53,6 +57,7 @@ public enum SimulatedOAuth {
         tokens: SimulatedTokens
     ) -> Result<SimulatedTokens.Issued, OAuthRefused> {
         let form = request.form
+        if let refusal = tokens.clientRefusal { return .failure(OAuthRefused(refusal)) }
         switch form["grant_type"] {
         case "authorization_code":
             guard let code = form["code"], let client = form["client_id"] ?? basicUser(request)

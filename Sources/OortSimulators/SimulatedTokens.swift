@@ -46,6 +46,9 @@ public final class SimulatedTokens: Sendable {
         var access: [String: (expires: Timestamp, refresh: String?)] = [:]
         var refresh: Set<String> = []
         var codes: [String: Grant] = [:]
+        /// Everything that opens a door, or did.
+        var secrets: Set<String> = []
+        var clientRefusal: SimulatedOAuth.Refusal?
         var deviceCodes: [String: (grant: Grant, isApproved: Bool)] = [:]
     }
 
@@ -66,6 +69,7 @@ public final class SimulatedTokens: Sendable {
             if isOffline {
                 let token = "refresh-" + state.random.hex(40)
                 state.refresh.insert(token)
+                state.secrets.insert(token)
                 refresh = token
             }
             return Self.issueAccess(refresh, &state)
@@ -82,6 +86,7 @@ public final class SimulatedTokens: Sendable {
 
     private static func issueAccess(_ refresh: String?, _ state: inout State) -> Issued {
         let access = "access-" + state.random.hex(64)
+        state.secrets.insert(access)
         let expires = Timestamp(seconds: Timestamp.now.seconds + Int64(state.lifetime))
         state.access[access] = (expires, refresh)
         return Issued(access: access, refresh: refresh, expiresIn: state.lifetime)
@@ -128,6 +133,25 @@ public final class SimulatedTokens: Sendable {
         }
     }
 
+    /// Why token requests are refused because of who asks; nil while the registration is good.
+    public var clientRefusal: SimulatedOAuth.Refusal? {
+        get { state.withLock { $0.clientRefusal } }
+        set { state.withLock { $0.clientRefusal = newValue } }
+    }
+
+    /// Tokens, codes, verifiers and addresses that were handed out or shown, ever: none of them may
+    /// be found in a log.
+    public var secrets: Set<String> { state.withLock { $0.secrets } }
+
+    /// A secret of another kind, such as the end of an address that needs no token.
+    func makeSecret(_ prefix: String) -> String {
+        state.withLock { state in
+            let secret = prefix + state.random.hex(48)
+            state.secrets.insert(secret)
+            return secret
+        }
+    }
+
     // MARK: Codes
 
     /// A code that can be exchanged once.
@@ -135,6 +159,7 @@ public final class SimulatedTokens: Sendable {
         state.withLock { state in
             let code = state.random.hex(32)
             state.codes[code] = grant
+            state.secrets.insert(code)
             return code
         }
     }
@@ -152,6 +177,7 @@ public final class SimulatedTokens: Sendable {
         else { return nil }
         if let challenge = grant.challenge {
             guard let verifier, Self.challenge(of: verifier) == challenge else { return nil }
+            state.withLock { _ = $0.secrets.insert(verifier) }
         }
         return issue(isOffline: grant.isOffline)
     }
@@ -168,6 +194,7 @@ public final class SimulatedTokens: Sendable {
             let device = state.random.hex(40)
             let user = state.random.text(8, of: "BCDFGHJKLMNPQRSTVWXZ")
             state.deviceCodes[device] = (grant, false)
+            state.secrets.insert(device)
             return (device, user)
         }
     }

@@ -29,6 +29,8 @@ public struct SimulatedTree: Sendable {
     public private(set) var sequence = 0
     /// The clock; tests may set it.
     public var now: @Sendable () -> Timestamp = { .now }
+    /// What goes another way than usual.
+    public var conditions = SimulatedConditions()
     /// Random numbers for ids, from the account's seed.
     public var random: RandomSource
 
@@ -194,6 +196,7 @@ public struct SimulatedTree: Sendable {
             extra: [:]
         )
         if let content {
+            let content = stored(content)
             item.revisions = [
                 SimulatedRevision(
                     id: rules.makeRevisionID(&random),
@@ -220,6 +223,7 @@ public struct SimulatedTree: Sendable {
     ) -> SimulatedItem? {
         guard var item = items[id] else { return nil }
         let time = now()
+        let content = stored(content)
         item.modifiedTime = modifiedTime ?? time
         item.revisions.append(
             SimulatedRevision(
@@ -231,6 +235,11 @@ public struct SimulatedTree: Sendable {
         )
         ownerByRevision[item.revisions[item.revisions.count - 1].id] = id
         return store(item, at: time)
+    }
+
+    /// Has the feed tell of an item again.
+    mutating func tell(of id: String) {
+        if let item = items[id] { store(item, at: now()) }
     }
 
     /// Gives the current content a new revision id without changing it.

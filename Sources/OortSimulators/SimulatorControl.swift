@@ -19,6 +19,8 @@ import Synchronization
 /// | `PUT /_oort/faults/seed` | repeats the faults that have a probability: `{"seed"}` |
 /// | `POST /_oort/cursors/lose` | the change feed's cursors are no longer known |
 /// | `POST /_oort/sessions/lose` | open upload sessions are no longer known |
+/// | `PUT /_oort/account` | room and conditions: `total_bytes`, `refused_names`, `read_only` (paths), `damaged_contents`, `client_refusal`; what is left out is as usual |
+/// | `GET /_oort/secrets` | every token, code and secret address that was handed out |
 /// | `GET /_oort/tokens` | a fresh pair of tokens |
 /// | `POST /_oort/tokens/expire`, `…/revoke`, `…/approve` | access tokens expire; all are revoked; device codes are approved |
 extension Core {
@@ -66,6 +68,12 @@ extension Core {
             climate.withLock { $0.seed(UInt64(bitPattern: seed)) }
         case ("POST", "cursors/lose"): service.loseCursors()
         case ("POST", "sessions/lose"): service.loseUploadSessions()
+        case ("PUT", "account"):
+            guard let json = request.json, set(json) else {
+                return .text("not conditions of this account", status: 400)
+            }
+        case ("GET", "secrets"):
+            return .json(.array(service.account.tokens.secrets.sorted().map { .string($0) }))
         case ("GET", "tokens"):
             let issued = service.account.tokens.issue()
             return .json([
@@ -78,6 +86,28 @@ extension Core {
         default: return .text("unknown control", status: 404)
         }
         return .json([:])
+    }
+
+    /// Sets the account's room and conditions; false when they do not fit it.
+    private func set(_ json: JSON) -> Bool {
+        var conditions = SimulatedConditions()
+        conditions.refusedNames = Set(json["refused_names"]?.elements?.compactMap(\.text) ?? [])
+        conditions.damagedContents = Int(json["damaged_contents"]?.integer ?? 0)
+        let paths = json["read_only"]?.elements?.compactMap(\.text) ?? []
+        let fits = service.account.withTree { tree in
+            for path in paths {
+                guard let item = tree.item(at: service.parts(ofEditPath: path)) else {
+                    return false
+                }
+                conditions.readOnly.insert(item.id)
+            }
+            tree.setConditions(conditions)
+            return true
+        }
+        service.account.totalBytes = json["total_bytes"]?.integer ?? 2_000_000_000_000
+        service.account.tokens.clientRefusal = json["client_refusal"]?.text
+            .flatMap { SimulatedOAuth.Refusal(rawValue: $0) }
+        return fits
     }
 
     private var countsAsJSON: JSON {

@@ -19,7 +19,7 @@ extension SyncEngine {
         case .cancelled where Task.isCancelled:
             // The engine ends: the next one asks.
             return
-        case .offline, .signedOut:
+        case .offline, .signedOut, .clientRefused:
             note(error)
             wait = .zero
             failures[inode] = tries - 1
@@ -41,9 +41,13 @@ extension SyncEngine {
             .localContent, .cancelled:
             break
         }
+        if case .quotaExceeded = error.kind { awaitsRoom = true }
+        if case .noPermission = error.kind {
+            denials.formUnion([start.item, start.parent].compactMap { $0?.id })
+        }
         if case .contentDamaged = error.kind {
             isUnknown = false
-            looksAt = true
+            looksAt = error.item == nil
         }
         if isUnknown { hasOpenIntents = true }
         logger.info(

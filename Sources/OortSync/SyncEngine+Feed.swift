@@ -24,6 +24,8 @@ extension SyncEngine {
                 tries += 1
                 note(error)
                 if case .signedOut = error.kind { return }
+                // Nothing that passes by itself: asked again as seldom as other refusals.
+                if case .clientRefused = error.kind { tries = max(tries, 6) }
                 let backoff = backoff(after: tries, error)
                 guard (try? await clock.sleep(for: backoff)) != nil else { return }
             }
@@ -57,6 +59,14 @@ extension SyncEngine {
             _ = try await storedAsync { [observations] () throws(CatalogError) in
                 try await self.catalog.apply(observations, to: self.account)
             }
+            if !page.changes.isEmpty {
+                newsCount += 1
+                withholdDeletions()
+            }
+            if concerns(page.changes, denials) {
+                denials = []
+                await retry([.noPermission])
+            }
             lostCursor = false
             isMidRun = page.hasMore && !page.isEnumeration
             isReachable()
@@ -64,17 +74,31 @@ extension SyncEngine {
             guard page.hasMore else { break }
         }
         planSoon()
-        if let quota = try? await provider.quota() {
-            let old = try? catalog.account(account)?.quota
-            try? catalog.setQuota(quota, of: account)
-            if let old, old.used > quota.used || old.total != quota.total {
-                try? await catalog.retryNow(
-                    account,
-                    kinds: ["\(ProviderError.Kind.quotaExceeded)"]
-                )
-                planSoon()
+        await readQuota()
+    }
+
+    /// Asks for the account's room; where there is more of it, what had none is sent.
+    private func readQuota() async {
+        guard let quota = try? await provider.quota() else { return }
+        let old = try? catalog.account(account)?.quota
+        try? catalog.setQuota(quota, of: account)
+        guard let old, old.used > quota.used || old.total != quota.total else { return }
+        awaitsRoom = false
+        await retry([.quotaExceeded])
+    }
+
+    /// What was refused for these reasons is tried again, since the reasons may be gone.
+    private func retry(_ kinds: [ProviderError.Kind]) async {
+        try? await catalog.retryNow(account, kinds: kinds.map { "\($0)" })
+        planSoon()
+    }
+
+    /// Whether a page tells anything of some items.
+    private func concerns(_ changes: [Change], _ items: Set<ItemID>) -> Bool {
+        !items.isEmpty
+            && changes.contains { change in
+                if case .changed(let item) = change { items.contains(item.id) } else { false }
             }
-        }
     }
 
     private func waitForNews() async throws(ProviderError) {
@@ -89,6 +113,8 @@ extension SyncEngine {
             case .changed: return
             case .quiet(let backoff):
                 isReachable()
+                // More room comes without any change of the tree.
+                if awaitsRoom { await readQuota() }
                 if let backoff, (try? await clock.sleep(for: backoff)) == nil { return }
             }
         }
@@ -217,6 +243,10 @@ extension SyncEngine {
                 "signed out: sign in again (\(error.detail))",
                 of: account
             )
+        case .clientRefused:
+            trouble = .clientRefused(error.detail)
+            pausedUntil = now + settings.refusalInterval.inMilliseconds
+            wake(at: pausedUntil)
         case .offline:
             trouble = .offline
             offlineTries += 1
@@ -224,6 +254,7 @@ extension SyncEngine {
             wake(at: pausedUntil)
         default: break
         }
+        tellWatchers()
         logger.notice("the service did not answer as wished", metadata: ["error": "\(error)"])
     }
 

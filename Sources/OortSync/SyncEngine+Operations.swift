@@ -345,20 +345,13 @@ extension SyncEngine {
         _ result: Result<Item?, ProviderError>
     ) async -> Bool {
         defer { if let frozen = request.frozen, !wasKept(request) { store.release(frozen) } }
-        var outcome = result
-        if case .success(let item?) = result, case .upload(let upload) = request.call,
-            let hash = item.contentHash, hash.algorithm == upload.hash.algorithm,
-            hash != upload.hash
-        {
-            outcome = .failure(
-                ProviderError(.contentDamaged, detail: "the service has other bytes")
-            )
-        }
-        switch outcome {
+        switch result {
         case .failure(let error):
+            if let item = error.item { await agree(request, on: item) }
             await conclude(request.start, of: request.inode, error)
             return false
-        case .success(let item):
+        case .success(let answer):
+            let item = asSent(answer, request)
             let when = nextOrdinal()
             if let id = item?.id ?? request.start.item?.id { touched[id] = when }
             failures[request.inode] = nil
@@ -371,6 +364,12 @@ extension SyncEngine {
                 )
                 isReachable()
                 if isOpen { try? await lookAtUnsure() }
+                if item != answer, let item {
+                    let path = request.start.parent?.path ?? .root
+                    try? await look(
+                        at: ItemReference(id: item.id, path: path.appending(item.fileName))
+                    )
+                }
                 await keep(request, item)
                 return true
             } catch {
@@ -382,6 +381,38 @@ extension SyncEngine {
                 return false
             }
         }
+    }
+
+    /// What the service has after content arrived damaged is what both sides agree on: the local
+    /// content differs from it and goes out again, in place of it and of nothing else.
+    private func agree(_ request: OperationRequest, on item: Item) async {
+        touched[item.id] = nextOrdinal()
+        do throws(CatalogError) {
+            _ = try await catalog.succeeded(
+                request.start.intent,
+                of: request.inode,
+                item: item,
+                sentModified: request.sentModified
+            )
+        } catch {
+            // The intent stays: the service is asked at the next try.
+            hasOpenIntents = true
+        }
+    }
+
+    /// The answer as if the service had kept what was sent.
+    ///
+    /// Some services write properties into certain documents that they take; what they made of it
+    /// is then heard as a change of theirs, under its own revision.
+    private func asSent(_ answer: Item?, _ request: OperationRequest) -> Item? {
+        guard case .upload(let upload) = request.call, var item = answer,
+            let hash = item.contentHash, hash.algorithm == upload.hash.algorithm,
+            hash != upload.hash
+        else { return answer }
+        item.contentHash = upload.hash
+        item.size = upload.size
+        item.rev = item.rev.map { Revision("\($0.rawValue) as sent") }
+        return item
     }
 
     /// The uploaded content becomes the cached content of its revision.

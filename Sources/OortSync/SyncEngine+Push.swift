@@ -12,6 +12,7 @@ extension SyncEngine {
             waker.yield()
             for await _ in wakeups {
                 if Task.isCancelled { break }
+                defer { tellWatchers() }
                 guard isIdentified, !settings.isReadOnly || needsPlan else { continue }
                 if case .signedOut = trouble { continue }
                 await resolveIntents()
@@ -56,6 +57,7 @@ extension SyncEngine {
             }
         )
         conditions.busy = Set(running.keys)
+        let news = newsCount
         do throws(CatalogError) {
             let work = try await catalog.plan(account, with: planner, under: conditions)
             planNumber += 1
@@ -65,11 +67,20 @@ extension SyncEngine {
             firstUnstarted = 0
             unhashed = settings.isReadOnly ? [] : work.unhashed.reversed()
             if let moment = work.nextMoment, !settings.isReadOnly { wake(at: moment) }
+            if news != newsCount { withholdDeletions() }
         } catch {
             guard !Task.isCancelled else { return }
             logger.error("the plan could not be made", metadata: ["error": "\(error)"])
             wake(at: now + 1000)
         }
+    }
+
+    /// What was planned before news came may not delete a folder into which something new came.
+    func withholdDeletions() {
+        for index in operations.indices where operations[index].action == .delete {
+            isStarted[index] = true
+        }
+        planSoon()
     }
 
     // MARK: Hashes

@@ -80,6 +80,15 @@ public actor SyncEngine {
     var nextPlan: Int64 = 0
     /// How many callers want everything pushed at once.
     var urgentCallers = 0
+    /// Counts pages of news, so that a plan that was made meanwhile is known as an old one.
+    var newsCount: UInt64 = 0
+    /// Whether something was refused for want of room since the last time there was more of it.
+    var awaitsRoom = true
+    /// Items whose rights were too few for something, and folders: news of them may be of more.
+    var denials: Set<ItemID> = []
+    /// Who waits for the next change of what is pending, by number.
+    var watchers: [UInt64: AsyncStream<Void>.Continuation] = [:]
+    var lastWatcher: UInt64 = 0
 
     /// An engine for an account of the catalog.
     public init(
@@ -116,6 +125,7 @@ public actor SyncEngine {
     /// again and again.
     private func planAtRest() {
         hasChanged.store(false, ordering: .releasing)
+        tellWatchers()
         let settle = settings.settle.inMilliseconds
         guard urgentCallers == 0, settle > 0 else { return planSoon() }
         // The plan at an earlier moment says when this change will have rested.
@@ -165,21 +175,63 @@ public actor SyncEngine {
     /// Pushes everything (below a folder, where one is given) at once and waits until the service
     /// has it, as its answers' hashes say, or the time is over.
     public func sync(_ scope: Inode? = nil, timeout: Duration) async -> SyncOutcome {
-        urgentCallers += 1
-        defer { urgentCallers -= 1 }
-        await retryAll()
-        let steps = max(1, Int(timeout / .milliseconds(25)))
-        for _ in 0..<steps {
-            let isMissing =
-                scope == nil
-                ? try? await catalog.pendingCount(account) > 0
-                : try? await !catalog.pending(account, below: scope, limit: 1).isEmpty
-            if isMissing == false { return SyncOutcome(missing: [], trouble: nil) }
-            if case .signedOut = trouble { break }
-            guard (try? await clock.sleep(for: .milliseconds(25))) != nil else { break }
+        let isComplete = await withTaskGroup { group in
+            group.addTask {
+                await self.pushingAtOnce { changes in
+                    for await _ in changes {
+                        let isMissing =
+                            scope == nil
+                            ? try? await self.catalog.pendingCount(self.account) > 0
+                            : try? await !self.catalog.pending(
+                                self.account,
+                                below: scope,
+                                limit: 1
+                            ).isEmpty
+                        if isMissing == false { return true }
+                        if await self.trouble?.needsPerson == true { return false }
+                    }
+                    return false
+                }
+            }
+            group.addTask {
+                try? await self.clock.sleep(for: timeout)
+                return false
+            }
+            let first = await group.next() ?? false
+            group.cancelAll()
+            return first
         }
-        let missing = (try? await catalog.pending(account, below: scope)) ?? []
+        if isComplete { return SyncOutcome(missing: [], trouble: nil) }
+        guard let missing = try? await catalog.pending(account, below: scope) else {
+            return SyncOutcome(missing: [], trouble: trouble ?? .offline)
+        }
         return SyncOutcome(missing: missing, trouble: trouble)
+    }
+
+    /// Pushes without waiting for things to rest, as long as `body` runs.
+    ///
+    /// The stream has an element at once and whenever what is pending, or how it goes, may have
+    /// changed; several changes may be one element. It ends when the task is cancelled.
+    public func pushingAtOnce<T: Sendable>(
+        _ body: @Sendable (AsyncStream<Void>) async -> T
+    ) async -> T {
+        let (changes, watcher) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        lastWatcher += 1
+        let number = lastWatcher
+        watchers[number] = watcher
+        urgentCallers += 1
+        defer {
+            urgentCallers -= 1
+            watchers[number] = nil
+            watcher.finish()
+        }
+        await retryAll()
+        watcher.yield()
+        return await body(changes)
+    }
+
+    func tellWatchers() {
+        for watcher in watchers.values { watcher.yield() }
     }
 
     /// The account's room has more space, or a setting changed: what was refused is tried again.

@@ -9,6 +9,17 @@ public struct SyncStatus: Sendable {
         case offline
         /// The person must sign in again.
         case signedOut(String)
+        /// The service refuses the program's registration; the person must mend it and sign in
+        /// again.
+        case clientRefused(String)
+
+        /// Whether nothing can be sent until the person does something.
+        public var needsPerson: Bool {
+            switch self {
+            case .offline: false
+            case .signedOut, .clientRefused: true
+            }
+        }
     }
 
     /// A content on its way up.

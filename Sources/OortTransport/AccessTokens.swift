@@ -2,8 +2,8 @@
 public protocol AccessTokens: Sendable {
     /// A token that is good for some minutes; refreshed ahead of its expiry when it is not.
     ///
-    /// - Throws: `.signedOut` when the service refused the refresh for good; the errors of the
-    ///   refresh's own request otherwise.
+    /// - Throws: `.signedOut` when the service refused the refresh for good, `.clientRefused` when
+    ///   it refused the program; the errors of the refresh's own request otherwise.
     func token() async throws(TransportError) -> String
 
     /// A newer token than `rejected`, which the service did not take. All who wait at one time

@@ -150,6 +150,8 @@ public enum TransportError: Error, Hashable, Sendable {
     case tooLarge(limit: Int)
     /// The account's token cannot be refreshed: sign in again.
     case signedOut(String)
+    /// The service refuses the program's registration, so that no token can be had.
+    case clientRefused(String)
     /// The body's content could not be read from the local disk.
     case localContent(String)
     /// The task was cancelled.

@@ -102,7 +102,7 @@ extension TransportError {
         switch self {
         case .unreachable: .notDone(retryAfter: nil)
         case .broken: .unknown(retryAfter: nil)
-        case .untrusted, .tooLarge, .signedOut, .localContent, .cancelled: .final
+        case .untrusted, .tooLarge, .signedOut, .clientRefused, .localContent, .cancelled: .final
         }
     }
 }

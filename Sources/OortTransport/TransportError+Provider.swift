@@ -22,6 +22,7 @@ extension ProviderError {
         case .tooLarge(let limit):
             self.init(.malformedAnswer, detail: "an answer of more than \(limit) bytes")
         case .signedOut(let detail): self.init(.signedOut, detail: detail)
+        case .clientRefused(let detail): self.init(.clientRefused, detail: detail)
         case .localContent(let detail): self.init(.localContent, detail: detail)
         case .cancelled: self.init(.cancelled, detail: "cancelled")
         }

@@ -199,6 +199,14 @@ class Clouds:
         """How often each kind of fault happened."""
         return json.loads(self.control(cloud, "GET", "faults"))
 
+    def conditions(self, cloud, **conditions):
+        """What the service refuses in this account; without any, all is as usual again."""
+        self.control(cloud, "PUT", "account", conditions)
+
+    def secrets(self, cloud):
+        """Every token, code, verifier and secret address that was handed out or shown."""
+        return json.loads(self.control(cloud, "GET", "secrets"))
+
     def no_faults(self, cloud):
         self.control(cloud, "DELETE", "faults")
 

@@ -70,6 +70,19 @@ struct FoundHistoriesTests {
         #expect(history.failure() == nil)
     }
 
+    @Test("a deletion names the revision that was known when it was planned")
+    func deletionOfNews() {
+        let history = History(
+            service: .path,
+            steps: [
+                .init(.localCreate), .init(.goOn), .init(.localDelete), .init(.remoteWrite),
+                .init(.answer), .init(.localFolder, 0, 0, 1), .init(.goOn, 0, 1),
+                .init(.lostCursor), .init(.start),
+            ]
+        )
+        #expect(history.failure() == nil)
+    }
+
     @Test("a conflict copy lies where the service moved the file, not in a folder that is gone")
     func conflictCopyOfMovedFile() {
         let history = History(

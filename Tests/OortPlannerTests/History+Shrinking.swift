@@ -49,7 +49,14 @@ extension History {
     /// The history as a test to be put into `FoundHistoriesTests`, where it needs a name of what it
     /// taught.
     func test(named name: String) -> String {
-        let steps = steps.map { "\($0)," }.joined(separator: " ")
+        var lines = [""]
+        for step in steps {
+            let text = "\(step),"
+            if lines[lines.count - 1].count + text.count > 70 { lines.append("") }
+            lines[lines.count - 1] += lines[lines.count - 1].isEmpty ? text : " " + text
+        }
+        let margin = String(repeating: " ", count: 20)
+        let steps = lines.joined(separator: "\n" + margin)
         return """
                 @Test("what this history taught")
                 func \(name)() {

@@ -29,6 +29,7 @@ extension SimulatedClient {
 
     mutating func apply(_ page: Page) {
         cursor = max(cursor, page.end)
+        withholdDeletions()
         for id in page.items.keys.sorted() {
             guard case .some(.some(let item)) = page.items[id] else { continue }
             observe(item, page.ancestors, began: page.began)
@@ -41,6 +42,11 @@ extension SimulatedClient {
                 gone(inode)
             }
         }
+    }
+
+    /// What was planned before news came may not delete a folder into which something new came.
+    private mutating func withholdDeletions() {
+        for index in plan.indices where plan[index].action == .delete { started[index] = true }
     }
 
     mutating func gone(_ inode: Inode) {

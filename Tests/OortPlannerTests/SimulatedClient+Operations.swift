@@ -27,7 +27,12 @@ extension SimulatedClient {
         case .move, .replace, .delete, .setAttributes: break
         }
         running.append(
-            Running(operation: index, action: operation.action, inode: operation.inode)
+            Running(
+                operation: index,
+                action: operation.action,
+                inode: operation.inode,
+                known: Set(rows.values.compactMap { $0.state.remote?.content?.size }.map(Int.init))
+            )
         )
         return true
     }
@@ -75,7 +80,7 @@ extension SimulatedClient {
         let inode = running[position].inode
         do throws(SimulatedService.Failure) {
             if failing { throw .notFound }
-            running[position].answer = try execute(running[position].action, inode)
+            running[position].answer = try execute(running[position])
         } catch {
             running[position].failed = true
             if recordsCalls { calls.append("failed \(inode) \(error)") }
@@ -100,10 +105,10 @@ extension SimulatedClient {
     }
 
     mutating func execute(
-        _ action: RemoteOperation.Action,
-        _ inode: Inode
+        _ running: Running
     ) throws(SimulatedService.Failure) -> SimulatedService.Item? {
-        switch action {
+        let inode = running.inode
+        switch running.action {
         case .createFolder(let place):
             guard let parent = serviceID(of: place.parent) else { throw .notFound }
             return try service.create(in: parent, name: place.name, isFolder: true, content: 0)
@@ -139,9 +144,10 @@ extension SimulatedClient {
             return try service.move(id, to: parent, name: place.name)
         case .delete:
             guard let id = serviceID(of: inode), id == rows[inode]?.id else { throw .notFound }
-            let revision = rows[inode]?.state.remote?.content?.revision
-            // No service asks what came into a folder before it goes to the trash.
-            let below = service.contents(below: id)
+            let revision = rows[inode]?.state.synced?.content?.revision
+            // No service asks what came into a folder before it goes to the trash; but what the
+            // client had heard of is no excuse.
+            let below = Set(service.contents(below: id)).subtracting(running.known)
             if service.isFolder(id) { owedToOthers.subtract(below) }
             try service.delete(id, revision: revision.flatMap { Int($0.rawValue) })
             return nil

@@ -22,6 +22,8 @@ struct SimulatedClient {
         /// The service's answer; nil while it has not done it yet.
         var answer: SimulatedService.Item??
         var failed = false
+        /// What the client knew of at the service when it asked.
+        var known: Set<Int> = []
     }
 
     var rows: [Inode: Row] = [:]

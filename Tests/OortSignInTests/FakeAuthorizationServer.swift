@@ -118,6 +118,9 @@ final class FakeAuthorizationServer: Sendable {
     /// Whether the token URL answers with a server's fault.
     func fail(_ fails: Bool) { state.withLock { $0.fault = fails ? .badGateway : nil } }
 
+    /// From now on a proxy refuses in the token URL's place.
+    func standBehindProxy() { state.withLock { $0.fault = .forbidden } }
+
     // MARK: The server's side
 
     private func answer(

@@ -105,6 +105,39 @@ struct StoredTokensTests {
         }
     }
 
+    @Test("a refused registration is neither a sign-out nor a lost network; a proxy's refusal is")
+    func refusedClient() async throws {
+        try await withTokens { server, http, store in
+            let good = try #require(try await store.credentials(of: "work"))
+            var bad = good
+            bad.client = OAuthClient(id: server.client.id, secret: Secret("another"))
+            try await store.keep(bad, of: "work")
+            let tokens = StoredTokens(
+                account: "work",
+                service: server.service,
+                store: store,
+                http: http
+            )
+            await #expect {
+                try await tokens.refresh(afterRejectionOf: "access-0")
+            } throws: { error in
+                guard case TransportError.clientRefused(let text)? = error as? TransportError else {
+                    return false
+                }
+                return text.contains("invalid_client") && !text.contains("another")
+            }
+            server.standBehindProxy()
+            await #expect {
+                try await tokens.refresh(afterRejectionOf: "access-0")
+            } throws: { error in
+                guard case TransportError.unreachable? = error as? TransportError else {
+                    return false
+                }
+                return true
+            }
+        }
+    }
+
     @Test("a fault of the server's is no sign-out, and a token still good is used on")
     func fault() async throws {
         try await withTokens(secondsLeft: 100) { server, http, store in

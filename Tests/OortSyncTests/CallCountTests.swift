@@ -90,11 +90,11 @@ struct CallCountTests {
             }
             #expect(try world.node("theirs").kind == .symlink)
             try world.makeLink("mine", to: "../anywhere")
-            #expect(await world.engine.sync(timeout: .seconds(20)).isComplete)
+            #expect(await world.engine.sync(timeout: .seconds(120)).isComplete)
             #expect(cloud.tree["mine.rclonelink"] == "../anywhere")
             #expect(cloud.takeCalls() == ["upload": 1])
             try world.rename("mine", to: "ours")
-            #expect(await world.engine.sync(timeout: .seconds(20)).isComplete)
+            #expect(await world.engine.sync(timeout: .seconds(120)).isComplete)
             #expect(cloud.tree["ours.rclonelink"] == "../anywhere")
             #expect(cloud.takeCalls() == ["move": 1])
         }
@@ -107,7 +107,7 @@ struct CallCountTests {
         try await run { world in
             for folder in 0..<10 { try world.makeFolder("d\(folder)") }
             for number in 0..<count { try world.write("d\(number % 10)/\(number)", "\(number)") }
-            let outcome = await world.engine.sync(timeout: .seconds(100))
+            let outcome = await world.engine.sync(timeout: .seconds(600))
             #expect(outcome.isComplete)
             #expect(world.cloud.takeCalls() == ["createFolder": 10, "upload": count])
         }

@@ -235,7 +235,7 @@ struct EngineTests {
             world.cloud.refuse("upload", with: .quotaExceeded)
             try world.write("f", "big")
             let engine = world.engine
-            let push = Task { await engine.sync(timeout: .seconds(20)) }
+            let push = Task { await engine.sync(timeout: .seconds(120)) }
             var missing: [PendingItem] = []
             for _ in 0..<2000 where missing.first?.errorKind == nil {
                 try await Task.sleep(for: .milliseconds(5))
@@ -246,6 +246,34 @@ struct EngineTests {
             #expect(missing.first?.errorKind == "quotaExceeded")
             try await world.settle()
             #expect(world.cloud.tree == ["f": "big"])
+        }
+    }
+
+    @Test("content that arrives damaged is sent again, in place of the damaged and of nothing else")
+    func damagedUpload() async throws {
+        try await run { world in
+            world.cloud.damage(uploads: 2)
+            try world.write("f", "one")
+            try await world.settle()
+            #expect(world.cloud.takeCalls()["upload"] == 3)
+            #expect(world.cloud.tree == ["f": "one"])
+            world.cloud.damage(uploads: 1)
+            try world.write("f", "two")
+            try await world.settle()
+            #expect(world.cloud.tree == ["f": "two"])
+            #expect(try await world.tree() == ["f": "two"])
+        }
+    }
+
+    @Test("what the service writes into an uploaded document is taken as its change")
+    func rewrittenUpload() async throws {
+        try await run { world in
+            world.cloud.rewriteUploads()
+            try world.write("f", "one")
+            try await world.settle()
+            #expect(world.cloud.takeCalls()["upload"] == 1)
+            #expect(world.cloud.tree == ["f": "one (rewritten)"])
+            #expect(try await world.tree() == ["f": "one (rewritten)"])
         }
     }
 

@@ -23,6 +23,8 @@ final class MemoryCloud: Provider {
         var usingUp: Set<String> = []
         var sessions: [String: [UInt8]] = [:]
         var written = 0
+        var damagedUploads = 0
+        var rewrites = false
         var stall: Stall?
         var isStalled = false
     }
@@ -80,6 +82,12 @@ final class MemoryCloud: Provider {
             )
         }
     }
+
+    /// The next uploads are stored with other bytes, and said to be damaged.
+    func damage(uploads: Int) { state.withLock { $0.damagedUploads = uploads } }
+
+    /// From now on properties are written into what is uploaded, as some services do.
+    func rewriteUploads() { state.withLock { $0.rewrites = true } }
 
     /// One of the writing calls from now on gets no answer.
     func stall(_ stall: Stall?) {
@@ -469,13 +477,21 @@ final class MemoryCloud: Provider {
         _ upload: Upload,
         observer: any UploadObserver
     ) async throws(ProviderError) -> Item {
-        let bytes = try await send(upload, observer)
+        var bytes = try await send(upload, observer)
         return try await call("upload") { state throws(ProviderError) in
+            let stored: Item
+            let isDamaged = state.damagedUploads > 0
+            if isDamaged {
+                state.damagedUploads -= 1
+                bytes.append(0)
+            } else if state.rewrites {
+                bytes += Array(" (rewritten)".utf8)
+            }
             switch upload.target {
             case .create(let parent, let name, let id):
                 try free(id, "upload", &state)
                 try free(name, in: parent.id, state)
-                return Self.make(
+                stored = Self.make(
                     name,
                     parent.id,
                     bytes,
@@ -488,8 +504,10 @@ final class MemoryCloud: Provider {
                 if let revision, entry.item.rev != revision { throw error(.preconditionFailed) }
                 entry.bytes = bytes
                 entry.item.clientModifiedTime = upload.modifiedTime?.truncated(to: .milliseconds)
-                return Self.store(entry, newContent: true, &state)
+                stored = Self.store(entry, newContent: true, &state)
             }
+            if isDamaged { throw ProviderError(.contentDamaged, detail: "memory", item: stored) }
+            return stored
         }
     }
 

@@ -118,7 +118,7 @@ struct RestartTests {
         world.cloud.stall(MemoryCloud.Stall(call: call, isDone: isDone))
         await world.restart()
         let engine = world.engine
-        let push = Task { await engine.sync(timeout: .seconds(20)) }
+        let push = Task { await engine.sync(timeout: .seconds(120)) }
         for _ in 0..<1000 where !world.cloud.isStalled {
             try await Task.sleep(for: .milliseconds(5))
         }
@@ -154,7 +154,7 @@ struct RestartTests {
         world.cloud.stall(MemoryCloud.Stall(call: 2, isDone: false))
         world.start()
         let engine = world.engine
-        let push = Task { await engine.sync(timeout: .seconds(20)) }
+        let push = Task { await engine.sync(timeout: .seconds(120)) }
         for _ in 0..<1000 where !world.cloud.isStalled {
             try await Task.sleep(for: .milliseconds(5))
         }

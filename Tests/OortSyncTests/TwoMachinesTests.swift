@@ -8,7 +8,7 @@ struct TwoMachinesTests {
     /// Both push and hear of each other until there is nothing more to hear.
     private func settle(_ one: World, _ other: World) async throws {
         for world in [one, other] {
-            let outcome = await world.engine.sync(timeout: .seconds(20))
+            let outcome = await world.engine.sync(timeout: .seconds(120))
             #expect(outcome.isComplete, "\(outcome)")
         }
         try await one.agree()

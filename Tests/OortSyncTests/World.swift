@@ -251,14 +251,14 @@ final class World {
 
     /// Pushes everything, and waits until the local tree is the cloud's.
     func settle() async throws {
-        let outcome = await engine.sync(timeout: .seconds(20))
+        let outcome = await engine.sync(timeout: .seconds(120))
         #expect(outcome.isComplete, "\(outcome)")
         try await agree()
     }
 
     /// Waits until the local tree is the cloud's.
     func agree() async throws {
-        for _ in 0..<400 {
+        for _ in 0..<3000 {
             if (try? await tree()) == cloud.tree { break }
             try await Task.sleep(for: .milliseconds(10))
         }

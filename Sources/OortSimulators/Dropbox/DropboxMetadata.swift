@@ -16,6 +16,7 @@ extension SimulatedTree {
         var fields = Self.paths(parts, key: key(of: parts))
         fields["name"] = .string(item.name)
         fields["id"] = .string(item.id)
+        if isReadOnly(item.id) { fields["sharing_info"] = ["read_only": true] }
         if item.isFolder {
             if tagged { fields[".tag"] = "folder" }
             return .object(fields)

@@ -88,6 +88,7 @@ extension DropboxSimulator {
                 }
                 if commit.mode == "overwrite" || (commit.mode == "update" && isCurrent) {
                     guard hasRoom else { throw .insufficientSpace }
+                    guard !tree.isReadOnly(there.id) else { throw .noWritePermission }
                     if let written = tree.write(
                         content,
                         to: there.id,

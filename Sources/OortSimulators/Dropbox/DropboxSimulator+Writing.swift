@@ -289,6 +289,7 @@ enum DropboxWriteError: Error, Equatable {
     case malformedPath
     case disallowedName
     case insufficientSpace
+    case noWritePermission
     case cannotMoveIntoItself
 
     var json: JSON {
@@ -297,6 +298,7 @@ enum DropboxWriteError: Error, Equatable {
         case .malformedPath: [".tag": "malformed_path"]
         case .disallowedName: [".tag": "disallowed_name"]
         case .insufficientSpace: [".tag": "insufficient_space"]
+        case .noWritePermission: [".tag": "no_write_permission"]
         case .cannotMoveIntoItself: [".tag": "other"]
         }
     }
@@ -311,7 +313,10 @@ extension SimulatedTree {
         } catch { throw error == .malformedPath ? .malformedPath : .conflict("file_ancestor") }
         // Of what is there the given spelling counts, not the stored one.
         guard let name = place.parts.last else { throw .conflict("folder") }
-        guard !Self.disallowedNames.contains(name.lowercased()) else { throw .disallowedName }
+        guard !Self.disallowedNames.contains(name.lowercased()),
+            !conditions.refusedNames.contains(name)
+        else { throw .disallowedName }
+        guard !isReadOnly(nearestFolder(above: place.parts)) else { throw .noWritePermission }
         guard let taken = place.item else { return place.parts }
         guard renames else { throw .conflict(taken.isFolder ? "folder" : "file") }
         let parent = taken.parentID ?? rootID
@@ -327,6 +332,16 @@ extension SimulatedTree {
             return "\(name) (\(number))"
         }
         return "\(name[..<dot]) (\(number))\(name[dot...])"
+    }
+
+    /// The lowest folder on the way to a path that is there.
+    private func nearestFolder(above parts: [String]) -> String {
+        var current = rootID
+        for part in parts.dropLast() {
+            guard let next = items(named: part, in: current).first else { break }
+            current = next.id
+        }
+        return current
     }
 
     /// The id of a folder at names from the root; makes what is missing.

@@ -275,6 +275,7 @@ extension GoogleDriveSimulator {
 
     /// What the account is to an item: its owner, or what whoever shared it said.
     func role(on item: SimulatedItem, in tree: SimulatedTree) -> Role {
+        if tree.isReadOnly(item.id) { return .reader }
         let root = tree.root(of: item.id)
         if root == tree.rootID { return .owner }
         if drive(root) != nil { return .owner }

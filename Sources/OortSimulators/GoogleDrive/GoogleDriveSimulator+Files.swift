@@ -174,6 +174,7 @@ extension GoogleDriveSimulator {
         _ request: SimulatorRequest
     ) throws(Failure) -> SimulatedItem {
         let parent = try parent(of: metadata, in: tree, request)
+        try checkName(metadata, in: tree)
         let id = try newID(metadata, tree)
         let type = metadata.mimeType
         let kind: SimulatedItem.Kind
@@ -301,11 +302,21 @@ extension GoogleDriveSimulator {
         }
     }
 
+    /// Drive itself takes any name; an organization's rules may not.
+    func checkName(
+        _ metadata: GoogleDriveMetadata,
+        in tree: SimulatedTree
+    ) throws(Failure) {
+        guard let name = metadata.name, tree.conditions.refusedNames.contains(name) else { return }
+        throw .invalid("name")
+    }
+
     func checkMayWrite(
         _ item: SimulatedItem,
         _ metadata: GoogleDriveMetadata,
         in tree: SimulatedTree
     ) throws(Failure) {
+        try checkName(metadata, in: tree)
         let needed: Role = metadata.trashed == nil ? .writer : .owner
         guard role(on: item, in: tree) >= needed else { throw .noPermission }
         if item.id == tree.rootID || drive(item.id) != nil {

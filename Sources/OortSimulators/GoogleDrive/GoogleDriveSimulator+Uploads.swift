@@ -106,7 +106,7 @@ extension GoogleDriveSimulator {
             }
         }
         let key = state.withLock { state in
-            let key = "AFiuUpl" + state.random.hex(48)
+            let key = account.tokens.makeSecret("AFiuUpl")
             state.sessions[key] = session
             return key
         }

@@ -58,6 +58,7 @@ extension OneDriveSimulator {
                 )
                 if let item = find(target, in: tree) {
                     guard item.kind == .file else { throw .taken }
+                    guard !tree.isReadOnly(item.id) else { throw .denied }
                     try check(session.tag, of: item)
                     if session.isByName, conflict == .fail { throw .taken }
                     session.item = item.id
@@ -83,7 +84,8 @@ extension OneDriveSimulator {
             state.nextNumber += 1
             var session = session
             session.number = state.nextNumber
-            let key = "v1e." + String(state.nextNumber)
+            // Whoever has the address may write: it is a secret as a token is.
+            let key = account.tokens.makeSecret("v1e.")
             state.sessions[key] = session
             return key
         }

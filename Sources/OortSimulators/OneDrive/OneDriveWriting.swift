@@ -22,6 +22,7 @@ extension OneDriveSimulator {
             "resourceModified",
             "ETag does not match current item's value"
         )
+        static let denied = Refused(403, "accessDenied", "Access denied")
         static let full = Refused(507, "quotaLimitReached", "Insufficient Space Available")
     }
 
@@ -76,9 +77,10 @@ extension OneDriveSimulator {
                 $0.value < 32 || "\"*:<>?/\\|".unicodeScalars.contains($0)
             }
             || (lower == "forms" && tree.item(parent)?.parentID == nil)
-        if isRefused {
+        if isRefused || tree.conditions.refusedNames.contains(name) {
             throw Refused(400, "invalidRequest", "The provided name cannot contain this.")
         }
+        guard !tree.isReadOnly(parent) else { throw .denied }
         let above = (tree.path(of: parent) ?? []).reduce(0) { $0 + $1.utf16.count + 1 }
         guard name.utf16.count <= 255, above + name.utf16.count <= 400 else {
             throw Refused(400, "pathIsTooLong", "The path is too long.")
@@ -178,6 +180,7 @@ extension OneDriveSimulator {
                 guard item.kind == .file else {
                     throw Refused(409, "nameAlreadyExists", "A folder has this name.")
                 }
+                guard !tree.isReadOnly(item.id) else { throw .denied }
                 return tree.write(content, to: item.id, modifiedTime: tree.now()) ?? item
             }
             guard request.header("If-Match") == nil,
@@ -293,6 +296,7 @@ extension OneDriveSimulator {
                     throw Refused(403, "accessDenied", "The root cannot be deleted.")
                 }
                 try check(request.header("If-Match"), of: item)
+                guard !tree.isReadOnly(item.id) else { throw .denied }
                 if forGood { tree.remove(item.id) } else { tree.trash(item.id) }
             }
             return SimulatorAnswer(status: 204)

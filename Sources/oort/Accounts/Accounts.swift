@@ -217,6 +217,11 @@ enum ProviderWords {
                 "\(service.title) does not accept the token for \(service.name): \(error.detail)",
                 advice: "Sign in again: oort login \(service.name)"
             )
+        case .clientRefused:
+            Failure(
+                "\(service.title) refuses the registration for \(service.name): \(error.detail)",
+                advice: "Correct client_id and the secret under [\(service.name)] in the settings."
+            )
         case .offline, .outcomeUnknown, .rateLimited:
             Failure(
                 "\(service.title) cannot be reached: \(error.detail)",

@@ -75,7 +75,14 @@ extension CloudMount {
         let known = try? catalog.account(account.id)
         let folder = "\(mountPoint)/\(account.name)"
         let now = Date()
-        let pending = status.pending.map { SyncWords.change($0, below: folder, now: now) }
+        let pending = status.pending.map { item in
+            SyncWords.change(
+                item,
+                below: folder,
+                isOpen: store.writers.isOpen(item.inode),
+                now: now
+            )
+        }
         return AccountStatus(
             name: account.name,
             service: account.service,
@@ -104,25 +111,30 @@ extension CloudMount {
     }
 
     /// Sends and waits until nothing is pending or nothing can move.
-    private func sync(_ targets: [Target], tell: @Sendable (SyncProgress) -> Void) async {
+    private func sync(
+        _ targets: [Target],
+        tell: @escaping @Sendable (SyncProgress) -> Void
+    ) async {
+        let (changes, changed) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         await withTaskGroup { group in
             for target in targets {
                 group.addTask {
-                    // For ever is until this group is cancelled.
-                    _ = await target.account.engine.sync(
-                        target.inode,
-                        timeout: .seconds(1_000_000_000)
-                    )
+                    await target.account.engine.pushingAtOnce { news in
+                        for await _ in news { changed.yield() }
+                    }
                 }
             }
-            // Looking costs what is pending: often for little, seldom for much.
-            var pause = Duration.milliseconds(10)
-            repeat {
+            changed.yield()
+            for await _ in changes {
                 let now = await progress(targets)
                 tell(now)
                 guard now.state == .waiting else { break }
-                pause = min(pause * 2, .milliseconds(now.pendingCount < 100 ? 50 : 500))
-            } while (try? await Task.sleep(for: pause)) != nil
+                // Looking costs what is pending.
+                let pause = Duration.milliseconds(now.pendingCount < 100 ? 10 : 500)
+                guard (try? await Task.sleep(for: pause)) != nil else { break }
+                // Nothing is told of a catalog that could not be read.
+                if now.pendingCount == 0 { changed.yield() }
+            }
             group.cancelAll()
         }
     }
@@ -130,19 +142,24 @@ extension CloudMount {
     private func progress(_ targets: [Target]) async -> SyncProgress {
         var changes: [PendingChange] = []
         var isStuck = true
+        var isKnown = true
         let now = Date()
         for target in targets {
             guard let items = try? await catalog.pending(target.account.id, below: target.inode)
             else {
-                isStuck = false
+                isKnown = false
                 continue
             }
             let trouble = await target.account.engine.trouble
-            let isSignedOut = if case .signedOut = trouble { true } else { false }
             let folder = "\(mountPoint)/\(target.account.name)"
             for item in items {
-                var change = SyncWords.change(item, below: folder, now: now)
-                if isSignedOut || SyncWords.isRefused(item, now: now) {
+                var change = SyncWords.change(
+                    item,
+                    below: folder,
+                    isOpen: store.writers.isOpen(item.inode),
+                    now: now
+                )
+                if trouble?.needsPerson == true || SyncWords.isRefused(item, now: now) {
                     change.error =
                         change.error
                         ?? SyncWords.trouble(
@@ -156,8 +173,11 @@ extension CloudMount {
                 changes.append(change)
             }
         }
+        // What could not be read may be anything: nothing is done before it is known.
         let state: SyncProgress.State =
-            changes.isEmpty ? .done : isStuck ? .stuck : .waiting
+            if !isKnown { .waiting } else if changes.isEmpty { .done } else {
+                isStuck ? .stuck : .waiting
+            }
         return SyncProgress(
             state: state,
             pendingCount: changes.count,

@@ -1,0 +1,133 @@
+import Foundation
+import OortCatalog
+import OortModel
+import OortSync
+
+/// The engine's words for people.
+enum SyncWords {
+    /// How an account is.
+    static func state(_ status: SyncStatus) -> AccountStatus.State {
+        switch status.trouble {
+        case .signedOut, .clientRefused: .trouble
+        case .offline: .offline
+        case nil:
+            if !status.isEnumerated {
+                .reading
+            } else if !status.pending.isEmpty {
+                .syncing
+            } else {
+                .upToDate
+            }
+        }
+    }
+
+    /// What is wrong and what to do.
+    static func trouble(_ trouble: SyncStatus.Trouble?, account: String, service: String) -> String?
+    {
+        let login = "oort login \(service) --name \(Shell.quoted(account))"
+        return switch trouble {
+        case .signedOut(let detail):
+            "Signed out: \(detail). What you change is kept. Sign in again: \(login)"
+        case .clientRefused(let detail):
+            "The service refuses the app registration (client id or secret): \(detail). What you "
+                + "change is kept. Correct client_id and the secret under [\(service)] in the "
+                + "settings, then sign in again: \(login)"
+        case .offline: "The service cannot be reached; it is tried again by itself."
+        case nil: nil
+        }
+    }
+
+    /// One change that the cloud does not have yet, with its path below `folder`; `isOpen` says
+    /// whether a program has the file open for writing.
+    static func change(
+        _ item: PendingItem,
+        below folder: String,
+        isOpen: Bool = false,
+        now: Date
+    ) -> PendingChange {
+        PendingChange(
+            path: ([folder] + item.path).joined(separator: "/"),
+            action: action(of: item),
+            error: error(of: item),
+            next: next(for: item, isOpen: isOpen, now: now)
+        )
+    }
+
+    /// Whether an item stays pending until somebody does something.
+    static func isRefused(_ item: PendingItem, now: Date) -> Bool {
+        if item.isForbidden { return true }
+        guard !item.isUnderWay, let kind = item.errorKind, refusals[kind] != nil else {
+            return false
+        }
+        // What was just told to try again has not been refused again yet.
+        return Double(item.nextTry) / 1000 > now.timeIntervalSince1970 + 5
+    }
+
+    private static func action(of item: PendingItem) -> String {
+        if item.isDeleted { return "delete" }
+        if item.kind == .folder { return "folder" }
+        return item.size > 0 ? "upload \(ByteSize(bytes: item.size))" : "change"
+    }
+
+    private static func next(for item: PendingItem, isOpen: Bool, now: Date) -> String {
+        if item.isForbidden { return "kept here; it goes out when the account may write it again" }
+        if item.isUnderWay { return "being sent" }
+        if isOpen { return "a program has it open for writing; it goes out when that closes it" }
+        let wait = Double(item.nextTry) / 1000 - now.timeIntervalSince1970
+        guard wait > 1 else { return "waits its turn" }
+        let isRefused = item.errorKind.map { refusals[$0] != nil } ?? false
+        return isRefused
+            ? "kept here; tried again by itself in \(Int(wait)) s, at once by oort sync"
+            : "tried again in \(Int(wait)) s"
+    }
+
+    private static func error(of item: PendingItem) -> String? {
+        if item.isForbidden { return "the account may no longer change this: ask its owner" }
+        guard let kind = item.errorKind else { return nil }
+        let detail = item.errorDetail ?? ""
+        // Some kinds carry a time.
+        let plain = String(kind.prefix { $0 != "(" })
+        guard let words = refusals[plain] ?? delays[plain] else { return "\(plain): \(detail)" }
+        return detail.isEmpty ? words : "\(words) (\(detail))"
+    }
+
+    /// Refusals for good, by the error's kind: what happened and what to do.
+    private static let refusals = named([
+        (.quotaExceeded, "the account is full: make room in the cloud"),
+        (.limitExceeded, "a limit of the service's is reached: have fewer items"),
+        (.noPermission, "the account may not do this: ask the owner"),
+        (.nameRefused, "the service does not take the name: rename it"),
+        (.nameTooLong, "the name is too long for the service: rename it"),
+        (.tooLarge, "the file is too large for the service"),
+        (.contentBlocked, "the service blocks this content"),
+        (.unsupported, "the service cannot do this"),
+        (.badRequest, "the service did not understand; please report this"),
+        (.localContent, "the content cannot be read from the local disk"),
+        (.signedOut, "signed out: sign in again with oort login"),
+        (.clientRefused, "the service refuses the app registration (client id or secret)"),
+    ])
+
+    /// What passes by itself.
+    private static let delays = named([
+        (.offline, "the service could not be reached"),
+        (.rateLimited(retryAfter: nil), "the service asks for patience"),
+        (.outcomeUnknown(retryAfter: nil), "the service gave no answer; it is asked what it did"),
+        (.malformedAnswer, "the service's answer was not understood"),
+        (.contentDamaged, "the service stored other bytes than were sent; they are sent again"),
+        (.locked, "another program at the service holds it"),
+        (.sessionLost, "the service forgot the upload; it begins anew"),
+        (.preconditionFailed, "it changed at the service meanwhile"),
+        (.nameTaken, "something at the service has the name"),
+        (.notFound, "it is not at the service any longer"),
+        (.parentNotFound, "its folder is not at the service any longer"),
+        (.notAFolder, "its folder is not a folder at the service any longer"),
+        (.notAFile, "it is a folder at the service"),
+        (.moveIntoItself, "a folder cannot go below itself"),
+    ])
+
+    private static func named(_ words: [(ProviderError.Kind, String)]) -> [String: String] {
+        Dictionary(
+            uniqueKeysWithValues: words.map { (String("\($0.0)".prefix { $0 != "(" }), $0.1) }
+        )
+    }
+}
