@@ -49,6 +49,7 @@ public final class Catalog: Sendable {
             try database.execute(sql: "PRAGMA wal_autocheckpoint = 8000")
         }
         pool = try Self.translating {
+            try Self.makePrivate(path)
             let pool = try DatabasePool(path: path, configuration: configuration)
             let migrator = Self.migrations
             if try pool.read(migrator.hasBeenSuperseded) { throw CatalogError.tooNew }
@@ -79,6 +80,22 @@ public final class Catalog: Sendable {
         try Self.translating {
             // Closing a descriptor of the log drops no lock of SQLite's: those are on the -shm file.
             try Self.synchronise(path + "-wal")
+        }
+    }
+
+    /// Makes the database's files their owner's alone: addresses of upload sessions are in them,
+    /// and whoever knows one may write.
+    ///
+    /// SQLite gives its log the mode of the database.
+    private static func makePrivate(_ path: String) throws {
+        let files = FileManager.default
+        let mode: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
+        if !files.fileExists(atPath: path) {
+            // An empty file is an empty database.
+            guard files.createFile(atPath: path, contents: nil, attributes: mode) else { return }
+        }
+        for ending in ["", "-wal", "-shm"] where files.fileExists(atPath: path + ending) {
+            try files.setAttributes(mode, ofItemAtPath: path + ending)
         }
     }
 

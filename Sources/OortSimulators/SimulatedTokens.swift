@@ -152,6 +152,12 @@ public final class SimulatedTokens: Sendable {
         }
     }
 
+    /// Notes a secret that was made elsewhere, and gives it back.
+    func remember(_ secret: String) -> String {
+        state.withLock { _ = $0.secrets.insert(secret) }
+        return secret
+    }
+
     // MARK: Codes
 
     /// A code that can be exchanged once.

@@ -18,7 +18,9 @@ def folder():
 def clouds(folder, request):
     clouds = Clouds(folder, sample=request.node.get_closest_marker("sample") is not None)
     yield clouds
+    leaks = clouds.leaks() if clouds.process.poll() is None else []
     clouds.stop()
+    assert not leaks, "\n".join(leaks[:10])
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+import secrets_scan
+
 OORT = pathlib.Path(os.environ.get("OORT", ".build/debug/oort")).resolve()
 SIMULATORS = OORT.with_name("oort-simulate")
 CLOUDS = ["dropbox", "drive", "onedrive"]
@@ -109,7 +111,7 @@ class Clouds:
     def __init__(self, folder, sample=False):
         places = folder / "simulators.json"
         self.secret = folder / "secret"
-        self.secret.write_text("test-secret\n")
+        self.secret.write_text("client-secret-of-the-tests\n")
         arguments = [] if sample else ["--empty"]
         self.log = open(folder / "simulators.log", "w")
         self.process = subprocess.Popen(
@@ -118,6 +120,7 @@ class Clouds:
         eventually(lambda: places.exists() or self.process.poll() is not None, "they started")
         assert places.exists(), (folder / "simulators.log").read_text()
         self.services = json.loads(places.read_text())
+        self.machines = []
         self.gates = {cloud: Gate(self.services[cloud]["port"]) for cloud in CLOUDS}
 
     def stop(self):
@@ -207,6 +210,19 @@ class Clouds:
         """Every token, code, verifier and secret address that was handed out or shown."""
         return json.loads(self.control(cloud, "GET", "secrets"))
 
+    def leaks(self):
+        """Where on any machine a secret of any cloud is that must not be there."""
+        secrets, addresses = set(), set()
+        for cloud in CLOUDS:
+            for secret in self.secrets(cloud):
+                is_address = secret.startswith(("v1e.", "AFiuUpl"))
+                (addresses if is_address else secrets).add(secret.encode())
+        secrets.add(self.secret.read_text().strip().encode())
+        told = []
+        for machine in self.machines:
+            told += secrets_scan.leaks(machine, secrets, addresses)
+        return told
+
     def no_faults(self, cloud):
         self.control(cloud, "DELETE", "faults")
 
@@ -218,6 +234,10 @@ class Machine:
         self.folder = folder / name
         self.clouds = clouds
         self.kept_log = ""
+        # What commands said and which arguments processes had: nothing secret may be in them.
+        self.said = []
+        self.processes = []
+        clouds.machines.append(self)
         self.mount_point = self.folder / "clouds"
         self.state = self.folder / "state" / "oort"
         self.cache = self.folder / "cache" / "oort"
@@ -244,6 +264,9 @@ class Machine:
     def oort(self, *arguments, status=0, timeout=120, **more):
         """Runs a command of Oort's, which ends with this code; all that it says."""
         result = self.run(str(OORT), *arguments, status=None, timeout=timeout, **more)
+        self.said.append(result.stdout)
+        if process := self.process:
+            self.processes.append(secrets_scan.arguments(process))
         assert status is None or result.returncode == status, (
             f"oort {' '.join(map(str, arguments))}: {result.returncode}\n{result.stdout}")
         return result.stdout

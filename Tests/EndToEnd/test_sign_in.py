@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import urllib.error
@@ -58,6 +59,7 @@ def login(machine):
         return started[-1]
 
     yield start
+    machine.said += [one.said for one in started]
     for one in started:
         if one.process.poll() is None:
             one.process.kill()
@@ -142,3 +144,60 @@ def test_tokens_lie_where_only_the_user_reads_them(machine, clouds):
     assert len(files) == 3
     assert all(file.stat().st_mode & 0o077 == 0 for file in files)
     assert (machine.state / "tokens").stat().st_mode & 0o077 == 0
+
+
+PROGRAMS = ["dbus-daemon", "gnome-keyring-daemon", "secret-tool"]
+
+
+@pytest.fixture
+def keyring(machine, folder):
+    """The session bus and the keyring of a desktop."""
+    missing = [program for program in PROGRAMS if not shutil.which(program)]
+    if missing:
+        pytest.skip(f"not installed: {' '.join(missing)}")
+    bus = subprocess.Popen(
+        ["dbus-daemon", "--session", "--nofork", "--print-address",
+         f"--address=unix:path={folder}/bus"],
+        env=machine.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    machine.environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
+    daemon = subprocess.Popen(
+        ["gnome-keyring-daemon", "--foreground", "--unlock", "--components=secrets"],
+        env=machine.environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, text=True)
+    daemon.stdin.write("password")
+    daemon.stdin.close()
+
+    def kept():
+        """All that the keyring has of Oort's; None while it does not answer."""
+        try:
+            answer = machine.run(
+                "secret-tool", "search", "--all", "application", "oort", status=None, timeout=5)
+        except subprocess.TimeoutExpired:
+            return None
+        return answer.stdout
+
+    eventually(lambda: kept() is not None, "the keyring answers")
+    yield kept
+    for process in (daemon, bus):
+        process.kill()
+        process.wait()
+
+
+def test_tokens_lie_in_the_keyring_where_there_is_one(machine, clouds, keyring):
+    tokens = clouds.tokens("dropbox")
+    text = json.dumps({k: tokens[k] for k in ("access_token", "refresh_token")})
+    machine.oort("login", "dropbox", "--token-file", "-", input=text)
+    assert tokens["refresh_token"] in keyring()
+    assert not list((machine.state / "tokens").rglob("*")), "and in no file"
+    machine.mount()
+    drive = machine.ready("dropbox")
+    # The token that a refresh brings goes there, too.
+    clouds.control("dropbox", "POST", "tokens/expire")
+    (drive / "file.txt").write_text("signed in")
+    machine.sync()
+    assert clouds.content("dropbox", "/file.txt") == b"signed in"
+    assert tokens["access_token"] not in keyring()
+    assert not list((machine.state / "tokens").rglob("*"))
+    machine.unmount()
+    machine.oort("logout", "dropbox")
+    assert tokens["refresh_token"] not in keyring()

@@ -12,7 +12,8 @@ extension OneDriveSimulator {
             .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
         let path =
             "/personal/\(Self.driveID)/_layouts/15/download.aspx?UniqueId=\(item.version)"
-            + "&Translate=false&tempauth=v1e.\(signature)&ApiVersion=2.0"
+            + "&Translate=false&tempauth=\(account.tokens.remember("v1e.\(signature)"))"
+            + "&ApiVersion=2.0"
         return request.url(host: Hosts.content, path: path)
     }
 
@@ -116,7 +117,8 @@ extension OneDriveSimulator {
             let epoch = state.withLock { $0.downloadEpoch }
             let signature = Data("\(epoch);\(item.id);\(number)".utf8).base64EncodedString()
                 .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-            let path = "/personal/x/_layouts/15/download.aspx?tempauth=v1e.\(signature)"
+            let key = account.tokens.remember("v1e.\(signature)")
+            let path = "/personal/x/_layouts/15/download.aspx?tempauth=\(key)"
             return SimulatorAnswer(
                 status: 302,
                 headers: [("Location", request.url(host: Hosts.content, path: path))]
