@@ -139,7 +139,9 @@ struct Seconds: Decodable {
                 Double(try container.decode(String.self))
             }
         // A year is longer than any token lives, and short enough to be added to any time.
-        seconds = Int64(min(max(number ?? 0, 0), 31_536_000))
+        // "NaN" is a number, too, and no comparison holds for it.
+        let known = number.flatMap { $0.isNaN ? nil : $0 } ?? 0
+        seconds = Int64(min(max(known, 0), 31_536_000))
     }
 }
 

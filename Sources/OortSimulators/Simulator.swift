@@ -191,6 +191,10 @@ final class Core: Sendable {
             var answer = await service.answer(request)
             answer.truncate(to: count)
             return (answer, nil)
+        case .brokenText:
+            var answer = await service.answer(request)
+            answer.breakText()
+            return (answer, nil)
         case .stall(let seconds):
             try await Task.sleep(for: .seconds(seconds))
             throw SimulatorError.cut
@@ -311,6 +315,19 @@ extension SimulatorAnswer {
         switch body {
         case .bytes(let bytes), .chunked(let bytes): Int64(bytes.count)
         case .content(_, let range): Int64(range.count)
+        }
+    }
+
+    /// Puts bytes that are no UTF-8 into the middle of the body, unless it is a file's content.
+    mutating func breakText() {
+        func broken(_ bytes: [UInt8]) -> [UInt8] {
+            let half = bytes.count / 2
+            return bytes[..<half] + [0xFF, 0xC0, 0x80] + bytes[half...]
+        }
+        switch body {
+        case .bytes(let bytes): body = .bytes(broken(bytes))
+        case .chunked(let bytes): body = .chunked(broken(bytes))
+        case .content: break
         }
     }
 

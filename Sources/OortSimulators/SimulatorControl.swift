@@ -227,7 +227,8 @@ extension Weather {
 
 extension FaultRule {
     /// `{"route", "fault": "status" | "done_but_status" | "done_but_no_answer" | "no_answer" |
-    /// "cut_upload" | "cut_download" | "truncated" | "stall" | "html" | "expired_token", "status",
+    /// "cut_upload" | "cut_download" | "truncated" | "stall" | "html" | "broken_text" |
+    /// "expired_token", "status",
     /// "retry_after", "bytes", "seconds", "skipping", "times" (null: without end),
     /// "probability"}`.
     init?(_ json: JSON) {
@@ -246,6 +247,7 @@ extension FaultRule {
         case "truncated": fault = .truncatedAnswer(bytes: bytes)
         case "stall": fault = .stall(seconds: json["seconds"]?.number ?? 30)
         case "html": fault = .html(status: status)
+        case "broken_text": fault = .brokenText
         case "expired_token": fault = .expiredToken
         default: return nil
         }

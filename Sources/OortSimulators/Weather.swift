@@ -60,6 +60,8 @@ public enum Fault: Sendable, Hashable {
     case stall(seconds: Double)
     /// A page of HTML with this status, as front ends send it.
     case html(status: Int)
+    /// Bytes that are no UTF-8 stand in the middle of the answer's body.
+    case brokenText
     /// The access token is said to have expired.
     case expiredToken
 
@@ -75,6 +77,7 @@ public enum Fault: Sendable, Hashable {
         case .truncatedAnswer: "truncated"
         case .stall: "stall"
         case .html: "html"
+        case .brokenText: "broken_text"
         case .expiredToken: "expired_token"
         }
     }
