@@ -34,6 +34,10 @@ public struct SimulatedTree: Sendable {
     /// Random numbers for ids, from the account's seed.
     public var random: RandomSource
 
+    /// Bytes of all current contents, the trash's too.
+    public private(set) var usedBytes: Int64 = 0
+
+    /// Changed by `put` only, which counts the bytes.
     private var items: [String: SimulatedItem] = [:]
     /// All items of a folder, trashed ones too.
     private var childIDs: [String: Set<String>] = [:]
@@ -56,20 +60,22 @@ public struct SimulatedTree: Sendable {
     /// Adds another root: a shared drive, another person's drive.
     public mutating func addRoot(id: String, name: String) {
         let time = now()
-        items[id] = SimulatedItem(
-            id: id,
-            parentID: nil,
-            name: name,
-            kind: .folder,
-            revisions: [],
-            createdTime: time,
-            modifiedTime: time,
-            serverModifiedTime: time,
-            description: nil,
-            trashedTime: nil,
-            mimeType: nil,
-            version: 1,
-            extra: [:]
+        put(
+            SimulatedItem(
+                id: id,
+                parentID: nil,
+                name: name,
+                kind: .folder,
+                revisions: [],
+                createdTime: time,
+                modifiedTime: time,
+                serverModifiedTime: time,
+                description: nil,
+                trashedTime: nil,
+                mimeType: nil,
+                version: 1,
+                extra: [:]
+            )
         )
     }
 
@@ -161,9 +167,6 @@ public struct SimulatedTree: Sendable {
         return result
     }
 
-    /// Bytes of all current contents, the trash's too.
-    public var usedBytes: Int64 { items.values.reduce(0) { $0 + $1.size } }
-
     // MARK: Changing
 
     /// Puts a new item into a folder; nil `parentID` leaves it outside of the tree.
@@ -208,7 +211,7 @@ public struct SimulatedTree: Sendable {
         }
         edit(&item)
         for revision in item.revisions { ownerByRevision[revision.id] = item.id }
-        items[item.id] = item
+        put(item)
         link(item)
         record(item.id)
         return item
@@ -249,7 +252,7 @@ public struct SimulatedTree: Sendable {
         head.serverModifiedTime = now()
         ownerByRevision[head.id] = id
         item.revisions.append(head)
-        items[id] = item
+        put(item)
     }
 
     /// Moves and renames; nil when there is no such item.
@@ -265,7 +268,7 @@ public struct SimulatedTree: Sendable {
         unlink(item)
         item.parentID = parentID
         item.name = name
-        items[id] = item
+        put(item)
         link(item)
         let stored = store(item, at: now())
         if isLogged { recordSubtree(id) }
@@ -279,7 +282,7 @@ public struct SimulatedTree: Sendable {
         unlink(item)
         let time = now()
         item.trashedTime = time
-        items[id] = item
+        put(item)
         childIDs[item.parentID ?? "", default: []].insert(id)
         store(item, at: time)
     }
@@ -288,7 +291,7 @@ public struct SimulatedTree: Sendable {
     public mutating func restore(_ id: String) {
         guard var item = items[id], item.trashedTime != nil else { return }
         item.trashedTime = nil
-        items[id] = item
+        put(item)
         link(item)
         store(item, at: now())
         recordSubtree(id)
@@ -300,6 +303,7 @@ public struct SimulatedTree: Sendable {
         recordSubtree(id)
         for child in childIDs[id] ?? [] { remove(child) }
         unlink(item)
+        usedBytes -= item.size
         items[id] = nil
         childIDs[id] = nil
         idsByName[id] = nil
@@ -322,9 +326,14 @@ public struct SimulatedTree: Sendable {
         var item = changed
         item.serverModifiedTime = time
         item.version += 1
-        items[item.id] = item
+        put(item)
         record(item.id)
         return item
+    }
+
+    private mutating func put(_ item: SimulatedItem) {
+        usedBytes += item.size - (items[item.id]?.size ?? 0)
+        items[item.id] = item
     }
 
     private mutating func link(_ item: SimulatedItem) {

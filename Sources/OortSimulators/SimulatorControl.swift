@@ -13,6 +13,7 @@ import Synchronization
 /// | `GET /_oort/content?path=/a/b` | the bytes of a file |
 /// | `GET /_oort/contents` | every revision of every item, the trash's too: id, path, trashed, hashes |
 /// | `POST /_oort/edit` | an edit by somebody else (`SimulatorEdit`) |
+/// | `POST /_oort/edits` | a list of such edits, in order |
 /// | `PUT /_oort/weather` | latency, bandwidth, rate limit |
 /// | `POST /_oort/faults`, `DELETE /_oort/faults` | places a fault; takes all away |
 /// | `GET /_oort/faults` | how often each kind of fault happened |
@@ -37,6 +38,16 @@ extension Core {
             let content = service.account.withTree { $0.item(at: parts)?.head?.content }
             guard let content else { return .text("no such file", status: 404) }
             return .content(content, for: request)
+        case ("POST", "edits"):
+            let edits = (request.json?.elements ?? []).compactMap(SimulatorEdit.init)
+            guard !edits.isEmpty, edits.count == request.json?.elements?.count else {
+                return .text("no such edits", status: 400)
+            }
+            let ids = service.account.withTree { tree in edits.map { $0.apply(to: &tree) } }
+            guard !ids.contains(nil) else {
+                return .text("an edit does not fit the tree", status: 409)
+            }
+            return .json(["ids": .array(ids.map { JSON($0) })])
         case ("POST", "edit"):
             guard let edit = request.json.flatMap(SimulatorEdit.init) else {
                 return .text("no such edit", status: 400)

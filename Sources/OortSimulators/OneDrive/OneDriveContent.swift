@@ -209,14 +209,27 @@ extension OneDriveSimulator {
             state.links[key] = url
             return (url, true)
         }
-        return .json(
-            [
-                "id": .string(key), "roles": [.string(type == "edit" ? "write" : "read")],
-                "link": [
-                    "type": .string(type), "scope": "anonymous", "webUrl": .string(url),
-                ],
-            ],
-            status: isNew ? 201 : 200
-        )
+        return .json(Self.permission(key, type: type, url: url), status: isNew ? 201 : 200)
+    }
+
+    /// The links that an item was given away by.
+    func permissions(_ target: GraphTarget, _ request: SimulatorRequest) -> SimulatorAnswer {
+        guard let item = account.withTree({ find(target, in: $0) }) else {
+            return failure(404, "itemNotFound", request: request)
+        }
+        let links = state.withLock { state in
+            ["view", "edit", "embed"].compactMap { type -> JSON? in
+                let key = "\(item.id);\(type)"
+                return state.links[key].map { Self.permission(key, type: type, url: $0) }
+            }
+        }
+        return .json(["value": .array(links)])
+    }
+
+    private static func permission(_ key: String, type: String, url: String) -> JSON {
+        [
+            "id": .string(key), "roles": [.string(type == "edit" ? "write" : "read")],
+            "link": ["type": .string(type), "scope": "anonymous", "webUrl": .string(url)],
+        ]
     }
 }

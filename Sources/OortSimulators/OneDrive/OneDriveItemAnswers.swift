@@ -63,10 +63,6 @@ extension OneDriveSimulator {
     ) -> JSON {
         let tags = Self.tags(item)
         let isRoot = item.parentID == nil
-        let sums = state.withLock { state in
-            state.sums.refresh(tree)
-            return state.sums
-        }
         var fields: [String: JSON] = [
             "id": .string(item.id), "name": .string(item.name),
             "createdDateTime": Self.rfc3339(item.createdTime),
@@ -79,12 +75,17 @@ extension OneDriveSimulator {
             "parentReference": parent(of: item, in: tree),
             "createdBy": ["user": ["displayName": .string(account.displayName)]],
         ]
-        fields["size"] = .integer(item.isFolder ? sums.size(item.id) : item.size)
+        fields["size"] = .integer(item.size)
         if !(isRoot && isFeed) { fields["eTag"] = .string(tags.eTag) }
         if let text = item.description { fields["description"] = .string(text) }
         switch item.kind {
         case .folder:
-            fields["folder"] = ["childCount": .integer(sums.count(item.id))]
+            let (bytes, count) = state.withLock { state in
+                state.sums.refresh(tree)
+                return (state.sums.size(item.id), state.sums.count(item.id))
+            }
+            fields["size"] = .integer(bytes)
+            fields["folder"] = ["childCount": .integer(count)]
             if isRoot {
                 fields["root"] = [:]
             } else {

@@ -211,7 +211,7 @@ public final class OneDriveSimulator: SimulatedService {
         case ("GET", "search"): return search(target, request)
         case ("POST", "createLink"): return createLink(target, request)
         case ("GET", "versions"), ("POST", "versions"): return versions(target, request)
-        case ("GET", "permissions"): return .json(["value": []])
+        case ("GET", "permissions"): return permissions(target, request)
         case (_, "children"), (_, "content"), (_, "delta"), (_, "copy"):
             return failure(405, "Request_BadRequest", request: request)
         default:
