@@ -131,6 +131,13 @@ extension CatalogTransaction {
                 [id?.rawValue, inode.column]
             )
         }
+        // When the service's item was made goes with the item.
+        for (inode, source) in [(one, second), (other, first)] {
+            try database.run(
+                "UPDATE node SET born_s = ? WHERE inode = ?",
+                [source.born?.seconds, inode.column]
+            )
+        }
         let columns = """
             synced_parent, synced_name, synced_revision, synced_hash, synced_size, \
             synced_modified_s, synced_modified_ns, synced_description, remote_state, \
@@ -169,7 +176,7 @@ extension CatalogTransaction {
     }
 
     /// A file that gives its identity away keeps its bytes as content of the other item's.
-    private mutating func keepBytes(of node: Node) throws {
+    mutating func keepBytes(of node: Node) throws {
         guard node.staged == nil, node.contentItem == nil, let id = node.remoteID,
             node.revision != nil
         else { return }

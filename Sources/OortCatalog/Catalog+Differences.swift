@@ -32,12 +32,20 @@ public struct PlanningConditions: Sendable {
     }
 }
 
+/// A staged content whose hash is not known.
+public struct UnhashedContent: Sendable {
+    /// The content.
+    public var content: ContentID
+    /// Bytes of it, as far as is recorded.
+    public var size: Int64
+}
+
 /// What is to be done at the service, and when to plan again.
 public struct PlannedWork: Sendable {
     /// Operations that can be begun.
     public var operations: [RemoteOperation] = []
     /// Staged contents whose hash must be known before their files can be planned for.
-    public var unhashed: [ContentID] = []
+    public var unhashed: [UnhashedContent] = []
     /// How many items differ from the service.
     public var pending = 0
     /// When an item that rests or waits for its next try may be planned for, milliseconds since
@@ -244,7 +252,9 @@ struct TreesReader {
             note(moment: changed + conditions.settle)
         }
         if let staged = node.staged, node.parent != nil, hash == nil {
-            if state.isSettled && !state.isOpen { work.unhashed.append(staged) }
+            if state.isSettled && !state.isOpen {
+                work.unhashed.append(UnhashedContent(content: staged, size: node.size))
+            }
             state.isSettled = false
         }
         state.isRecent = try isRecent(node)

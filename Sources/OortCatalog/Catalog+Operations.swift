@@ -459,7 +459,9 @@ extension CatalogTransaction {
         try restIfClean(original.inode)
     }
 
-    private mutating func leaveIdentity(of node: Node) throws {
+    /// What the service has of a node is nobody's from now on; the planner deletes it, or brings it
+    /// back.
+    mutating func leaveIdentity(of node: Node) throws {
         try database.run("UPDATE node SET remote_id = NULL WHERE inode = ?", [node.inode.column])
         try database.run(
             """

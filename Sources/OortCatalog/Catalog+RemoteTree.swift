@@ -118,12 +118,18 @@ extension Catalog {
         return ItemReference(id: id, path: RemotePath(names.reversed()))
     }
 
-    /// The items that lie in a folder at the service, as last heard.
-    static func remoteChildren(of folder: Node, _ database: Database) throws -> [Node] {
+    /// The items that lie in a folder at the service, as last heard; with `onlyRenamed` without
+    /// clean ones that are shown under their own name, of which a folder may have very many.
+    static func remoteChildren(
+        of folder: Node,
+        onlyRenamed: Bool = false,
+        _ database: Database
+    ) throws -> [Node] {
         var found: [Node] = []
+        let names = onlyRenamed ? "AND service_name IS NOT NULL" : ""
         found += try database.all(
             """
-            SELECT \(Node.columns) FROM node WHERE parent = ?
+            SELECT \(Node.columns) FROM node WHERE parent = ? \(names)
                 AND remote_id IS NOT NULL AND inode NOT IN (SELECT inode FROM motion)
             """,
             [folder.inode.column],
@@ -177,7 +183,7 @@ extension Catalog {
         {
             return node
         }
-        let found = try remoteChildren(of: folder, database).filter(isHere)
+        let found = try remoteChildren(of: folder, onlyRenamed: true, database).filter(isHere)
         return try found.first { try !isPerhapsGone($0) } ?? found.first
     }
 }

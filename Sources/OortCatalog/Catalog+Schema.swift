@@ -19,6 +19,14 @@ extension Catalog {
             // What of staged content was lost, for people: not sent while it says something.
             try database.execute(sql: "ALTER TABLE content ADD COLUMN damage TEXT")
         }
+        migrator.registerMigration("items shown under another name") { database in
+            try database.execute(
+                sql: """
+                    CREATE INDEX node_by_service_name ON node(parent)
+                        WHERE service_name IS NOT NULL
+                    """
+            )
+        }
         return migrator
     }
 

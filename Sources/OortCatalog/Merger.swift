@@ -27,6 +27,7 @@ struct Merger {
             case .renumber: continue
             case .adopt(let inode, let other): try adopt(inode, other)
             case .handOver(let original, let heir): try handOver(original, heir)
+            case .renounce(let inode): try renounce(inode)
             case .agree(let inode, let content): try agree(inode, content: content)
             }
         }
@@ -303,6 +304,14 @@ struct Merger {
         try transaction.swapIdentities(original, heir)
     }
 
+    /// What the service has of a temporary file is nobody's; the file itself is as newly made.
+    private mutating func renounce(_ inode: Inode) throws {
+        guard let node = try Catalog.fetch(inode, database), node.remoteID != nil else { return }
+        try transaction.keepBytes(of: node)
+        try transaction.leaveIdentity(of: node)
+        try detach(inode)
+    }
+
     private mutating func agree(_ inode: Inode, content: Bool) throws {
         guard let motion = try Catalog.motion(inode, database), motion.remoteState == .present,
             let item = motion.remoteItem, let id = motion.remoteParentID,
@@ -328,7 +337,7 @@ struct Merger {
             .keepBoth(let inode),
             .renumber(let inode):
             try transaction.restIfClean(inode)
-        case .forget, .detach: break
+        case .forget, .detach, .renounce: break
         }
     }
 }

@@ -171,6 +171,38 @@ extension CachedContent {
         if isComplete { Task { await self.verify() } }
     }
 
+    /// Takes all bytes from a file that is known to have them; who waits for some gets them, and
+    /// nothing more is fetched.
+    func fill(from source: DiskFile) async throws(ContentError) {
+        let id = try await prepare()
+        let generation = state.withLock { $0.generation }
+        let file = try store.pool.file(store.paths.cached(id))
+        var position: Int64 = 0
+        while position < size {
+            let bytes = try source.read(at: position, count: Int(min(1 << 20, size - position)))
+            guard !bytes.isEmpty else { throw .disk(code: 0, detail: "a file that is too short") }
+            try file.write(bytes[...], at: position)
+            position += Int64(bytes.count)
+            await Task.yield()
+        }
+        let (added, tasks, waiters) = state.withLock { state in
+            guard state.generation == generation, state.id == id else {
+                return (Int64(0), [Task<Void, Never>?](), [Waiter]())
+            }
+            let added = size - state.present.byteCount
+            if size > 0 { state.present.insert(contentsOf: 0..<size) }
+            state.isVerified = true
+            state.isUnsaved = true
+            let tasks = state.fetches.map(\.task)
+            state.fetches = []
+            return (added, tasks, state.takeWaiters { _ in true })
+        }
+        for task in tasks { task?.cancel() }
+        store.room.addCached(added)
+        for waiter in waiters { waiter.continuation.resume(returning: .success(())) }
+        store.markChanged(self)
+    }
+
     /// Waits until a range may be here; the caller looks again.
     func wait(for range: Range<Int64>) async throws(ContentError) {
         let number = state.withLock { state in

@@ -1,3 +1,4 @@
+import Logging
 public import OortCatalog
 public import OortModel
 import Synchronization
@@ -109,8 +110,10 @@ extension ContentStore {
         return moved
     }
 
-    /// Ends a staged content that could not become cached content; who has it open reads what the
-    /// cache has, or has fetched, of the revision.
+    /// Ends a staged content that could not become cached content, since somebody reads the
+    /// revision already or the cache is on another disk: its bytes go to what the cache has.
+    ///
+    /// Complete it must be: a temporary file's identity is given away only while its bytes are here.
     private func forget(
         _ content: StagedContent,
         as key: ContentKey,
@@ -118,12 +121,24 @@ extension ContentStore {
         hash: ContentHash,
         wasMoved: Bool
     ) async {
+        if wasMoved { try? await catalog.removeContents([content.id]) }
+        let successor = try? open(key, size: size, hash: hash)
+        let places = [paths.staged(content.id)] + (wasMoved ? [paths.cached(content.id)] : [])
+        for place in places {
+            guard let source = try? pool.file(place) else { continue }
+            do throws(ContentError) {
+                try await successor?.fill(from: source)
+            } catch {
+                // It is fetched then, when somebody reads it.
+                logger.info("bytes were not kept", metadata: ["cause": "\(error)"])
+            }
+            break
+        }
         if wasMoved {
-            try? await catalog.removeContents([content.id])
             DiskFile.remove(paths.cached(content.id))
             pool.forget(paths.cached(content.id))
         }
-        let successor = try? open(key, size: size, hash: hash)
+        await save()
         content.state.withLock { state in
             state.cached = successor
             state.isDiscarded = true

@@ -12,11 +12,11 @@ extension DropboxProvider {
     private static let mostCommits = 5
 
     public func upload(_ uploads: [Upload]) async -> [Result<Item, ProviderError>] {
-        guard uploads.count > 1 else {
-            guard let only = uploads.first else { return [] }
-            do throws(ProviderError) {
-                return [.success(try await upload(only, observer: SilentUploadObserver()))]
-            } catch { return [.failure(error)] }
+        // Three calls for as many as there are.
+        guard uploads.count > 2 else {
+            return await one(uploads) { upload throws(ProviderError) in
+                try await self.upload(upload, observer: SilentUploadObserver())
+            }
         }
         do throws(ProviderError) {
             let started: DropboxWire.SessionIDs = try await api.call(

@@ -89,7 +89,8 @@ extension DropboxProvider {
     }
 
     public func move(_ moves: [Move]) async -> [Result<Item, ProviderError>] {
-        guard moves.count > 1, !moves.contains(where: Self.isOnlyCase) else {
+        // The batch and a look at its job are two calls already.
+        guard moves.count > 2, !moves.contains(where: Self.isOnlyCase) else {
             return await one(moves, move)
         }
         let argument = DropboxWire.Entries(
@@ -171,7 +172,7 @@ extension DropboxProvider {
     }
 
     public func delete(_ deletions: [Deletion]) async -> [Result<Void, ProviderError>] {
-        guard deletions.count > 1 else { return await one(deletions, delete) }
+        guard deletions.count > 2 else { return await one(deletions, delete) }
         let entries = DropboxWire.Entries(entries: deletions.map(argument))
         let results: [Result<Void, ProviderError>] = await batch(deletions.count) {
             () throws(ProviderError) in
@@ -203,8 +204,8 @@ extension DropboxProvider {
 
     // MARK: Batches
 
-    /// One entry needs no batch.
-    private func one<Entry, Answer>(
+    /// Few entries need no batch.
+    func one<Entry, Answer>(
         _ entries: [Entry],
         _ body: (Entry) async throws(ProviderError) -> Answer
     ) async -> [Result<Answer, ProviderError>] {

@@ -142,8 +142,8 @@ public protocol Provider: Sendable {
     /// `traits.batchSizes.createFolder`; answers in the same order.
     func createFolders(_ folders: [NewFolder]) async -> [Result<Item, ProviderError>]
 
-    /// `upload` for many small contents, each at most `traits.largestSimpleUpload` bytes, at most
-    /// `traits.batchSizes.upload`; answers in the same order.
+    /// `upload` for many small contents, each at most `traits.batchSizes.largestUpload` bytes, at
+    /// most `traits.batchSizes.upload`; answers in the same order.
     func upload(_ uploads: [Upload]) async -> [Result<Item, ProviderError>]
 
     /// `move` for many items, at most `traits.batchSizes.move`; answers in the same order.

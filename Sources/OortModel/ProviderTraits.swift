@@ -22,6 +22,8 @@ public struct ProviderTraits: Sendable {
         public var createFolder = 1
         /// Entries of one `upload(_:)` of many.
         public var upload = 1
+        /// Bytes that the content of one entry of `upload(_:)` may have.
+        public var largestUpload: Int64 = 1 << 20
         /// Entries of one `move(_:)` of many.
         public var move = 1
         /// Entries of one `delete(_:)` of many.

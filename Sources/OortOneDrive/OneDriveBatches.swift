@@ -16,7 +16,7 @@ extension OneDriveProvider {
                 method: "POST",
                 url: "\(parent.target.path)/children",
                 headers: ["Content-Type": "application/json"],
-                body: try change(creating: folder)
+                body: .change(try change(creating: folder))
             )
         } read: { (folder, answer) async throws(ProviderError) in
             let parent = try OneDriveItemID(folder.parent.id)
@@ -41,7 +41,7 @@ extension OneDriveProvider {
                 method: "PATCH",
                 url: id.entry.path,
                 headers: ["Content-Type": "application/json"],
-                body: change
+                body: .change(change)
             )
         } read: { (move, answer) async throws(ProviderError) in
             // Refused, or answered without a body: the single call knows what to make of it.
@@ -63,10 +63,16 @@ extension OneDriveProvider {
 
     public func delete(_ deletions: [Deletion]) async -> [Result<Void, ProviderError>] {
         await batch(deletions) { (deletion) throws(ProviderError) in
-            // To be bound to a revision it needs the tag of the moment: one by one.
-            guard deletion.revision == nil else { return nil }
             let id = try OneDriveItemID(deletion.item.id)
-            return .init(id: "", method: "DELETE", url: id.entry.path)
+            var headers: [String: String]?
+            if let revision = deletion.revision {
+                // A revision without a tag of its own needs the tag of the moment: one by one.
+                guard
+                    let tag = OneDriveItems.contentTag(revision, isShortcut: id.isShortcut)
+                else { return nil }
+                headers = ["If-Match": tag]
+            }
+            return .init(id: "", method: "DELETE", url: id.entry.path, headers: headers)
         } read: { (deletion, answer) async throws(ProviderError) in
             if answer.status == 404 { return }
             if answer.status == 409 || answer.status == 412 {
@@ -75,6 +81,55 @@ extension OneDriveProvider {
             _ = try Self.success(answer, about: .item)
         } alone: { (deletion) async throws(ProviderError) in
             try await delete(deletion)
+        }
+    }
+
+    /// Opens the sessions of many contents in one call; the bytes travel one by one.
+    public func upload(_ uploads: [Upload]) async -> [Result<Item, ProviderError>] {
+        await batch(uploads) { (upload) throws(ProviderError) in
+            // Empty files have no session, and one upload alone needs no batch.
+            guard uploads.count > 1, upload.size > 0, upload.session == nil else { return nil }
+            let destination = try destination(of: upload)
+            var headers = ["Content-Type": "application/json"]
+            if destination.revision != nil {
+                guard let tag = destination.tag else { return nil }
+                headers["If-Match"] = tag
+            }
+            return .init(
+                id: "",
+                method: "POST",
+                url: "\(destination.path)/createUploadSession",
+                headers: headers,
+                body: .session(session(for: upload, to: destination))
+            )
+        } read: { (upload, answer) async throws(ProviderError) in
+            guard (200..<300).contains(answer.status) else {
+                if answer.status == 429 || answer.status >= 500 {
+                    _ = try Self.success(answer, about: .item)
+                }
+                // Refused: the single call knows what to make of it.
+                return try await self.upload(upload, observer: SilentUploadObserver())
+            }
+            let destination = try destination(of: upload)
+            let session = try session(
+                try OneDriveAPI.decode(UploadSessionWire.self, from: answer.body),
+                of: upload
+            )
+            do throws(ProviderError) {
+                let observer = SilentUploadObserver()
+                let wire = try await send(
+                    upload,
+                    to: destination,
+                    by: session,
+                    from: 0,
+                    observer: observer
+                )
+                return try known(wire, drive: destination.drive)
+            } catch  where error.kind == .preconditionFailed {
+                return try await self.upload(upload, observer: SilentUploadObserver())
+            }
+        } alone: { (upload) async throws(ProviderError) in
+            try await self.upload(upload, observer: SilentUploadObserver())
         }
     }
 

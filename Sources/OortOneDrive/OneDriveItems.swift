@@ -176,6 +176,14 @@ enum OneDriveItems {
         return wire.eTag.map { Revision($0) }
     }
 
+    /// The tag that a request can be bound to for a revision; nil where the revision is not one.
+    ///
+    /// Source: learn.microsoft.com/graph/api/driveitem-delete, "the eTag (or cTag) provided".
+    static func contentTag(_ revision: Revision, isShortcut: Bool) -> String? {
+        let text = revision.rawValue
+        return !isShortcut && text.hasPrefix("\"c:") && text.hasSuffix("\"") ? text : nil
+    }
+
     /// The modified time that the client gave.
     static func modifiedTime(_ wire: DriveItemWire) -> Timestamp? {
         (wire.fileSystemInfo?.lastModifiedDateTime ?? wire.lastModifiedDateTime)

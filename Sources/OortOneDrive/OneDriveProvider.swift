@@ -49,6 +49,7 @@ public struct OneDriveProvider: Provider {
             uploadPartSize: partSize
         )
         traits.batchSizes.createFolder = OneDriveBatch.size
+        traits.batchSizes.upload = OneDriveBatch.size
         traits.batchSizes.move = OneDriveBatch.size
         traits.batchSizes.delete = OneDriveBatch.size
         traits.replaceIsAtomic = true

@@ -11,7 +11,7 @@ private struct StoredSession: Codable {
 }
 
 /// Where an upload goes, in the service's words.
-private struct Destination {
+struct Destination {
     /// The drive that will hold the item.
     var drive: String
     /// The resource's path without the action at its end.
@@ -23,6 +23,8 @@ private struct Destination {
     /// The revision that must be current; nil for new items, or where any will do.
     var revision: Revision?
     var isNew: Bool { name != nil }
+    /// The tag of the revision that must be current, where it has one.
+    var tag: String? { revision.flatMap { OneDriveItems.contentTag($0, isShortcut: false) } }
 }
 
 extension OneDriveProvider {
@@ -40,7 +42,7 @@ extension OneDriveProvider {
         return try known(wire, drive: destination.drive)
     }
 
-    private func destination(of upload: Upload) throws(ProviderError) -> Destination {
+    func destination(of upload: Upload) throws(ProviderError) -> Destination {
         switch upload.target {
         case .create(let parent, let name, _):
             let id = try OneDriveItemID(parent.id)
@@ -97,6 +99,12 @@ extension OneDriveProvider {
         _ destination: Destination,
         _ attempt: (_ tag: String?) async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
+        // The revision's own tag needs no look before; a refusal is looked at.
+        if let tag = destination.tag {
+            do throws(ProviderError) {
+                return try await attempt(tag)
+            } catch  where error.kind == .preconditionFailed {}
+        }
         var refused: String?
         for _ in 0..<4 {
             let tag = try await tag(guarding: destination)
@@ -235,15 +243,7 @@ extension OneDriveProvider {
             "POST",
             "\(destination.path)/createUploadSession",
             headers: tag.map { [("If-Match", $0)] } ?? [],
-            json: NewUploadSessionWire(
-                item: ItemChangeWire(
-                    name: destination.name,
-                    fileSystemInfo: upload.modifiedTime.map { FileSystemInfoWire(modified: $0) },
-                    conflictBehavior: destination.isNew ? .fail : .replace,
-                    fileSize: OneDriveSpelling.isPersonal(drive: destination.drive)
-                        ? upload.size : nil
-                )
-            ),
+            json: session(for: upload, to: destination),
             // A session that nobody uses does no harm and runs out.
             repetition: .harmless
         )
@@ -252,6 +252,27 @@ extension OneDriveProvider {
             for: UploadSessionWire.self,
             about: destination.isNew ? .parent : .item
         )
+        return try session(wire, of: upload)
+    }
+
+    /// The body that opens a session.
+    func session(for upload: Upload, to destination: Destination) -> NewUploadSessionWire {
+        NewUploadSessionWire(
+            item: ItemChangeWire(
+                name: destination.name,
+                fileSystemInfo: upload.modifiedTime.map { FileSystemInfoWire(modified: $0) },
+                conflictBehavior: destination.isNew ? .fail : .replace,
+                fileSize: OneDriveSpelling.isPersonal(drive: destination.drive)
+                    ? upload.size : nil
+            )
+        )
+    }
+
+    /// The session that an answer opened.
+    func session(
+        _ wire: UploadSessionWire,
+        of upload: Upload
+    ) throws(ProviderError) -> Session {
         guard let url = wire.uploadUrl else {
             throw ProviderError(.malformedAnswer, detail: "an upload session without an address")
         }
@@ -283,7 +304,7 @@ extension OneDriveProvider {
     }
 
     /// Sends the parts in order until the service has all of them and answers with the item.
-    private func send(
+    func send(
         _ upload: Upload,
         to destination: Destination,
         by session: Session,
@@ -488,7 +509,7 @@ extension OneDriveProvider {
 }
 
 /// An open session.
-private struct Session {
+struct Session {
     var url: String
     var size: Int64
     var expires: Timestamp?

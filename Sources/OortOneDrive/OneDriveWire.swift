@@ -267,7 +267,20 @@ struct BatchRequestWire: Encodable, Sendable {
         var method: String
         var url: String
         var headers: [String: String]?
-        var body: ItemChangeWire?
+        var body: Body?
+    }
+
+    /// The JSON that a part sends.
+    enum Body: Encodable, Sendable {
+        case change(ItemChangeWire)
+        case session(NewUploadSessionWire)
+
+        func encode(to encoder: any Encoder) throws {
+            switch self {
+            case .change(let wire): try wire.encode(to: encoder)
+            case .session(let wire): try wire.encode(to: encoder)
+            }
+        }
     }
     var requests: [Request]
 }

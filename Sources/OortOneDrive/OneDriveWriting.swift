@@ -265,6 +265,12 @@ extension OneDriveProvider {
                     try await delete(address, tag: nil)
                 }
             }
+            // The revision's own tag needs no look before; a refusal is looked at.
+            if let tag = OneDriveItems.contentTag(revision, isShortcut: id.isShortcut) {
+                do throws(ProviderError) {
+                    return try await delete(address, tag: tag)
+                } catch  where error.kind == .preconditionFailed {}
+            }
             var refusedTag: String?
             for _ in 0..<4 {
                 let wire = try await api.item(at: address)
@@ -334,26 +340,27 @@ extension OneDriveProvider {
         guard let monitor = response.head.header("Location") else {
             throw ProviderError(.malformedAnswer, detail: "a copy without a monitor")
         }
-        let wire = try await copied(copy.name, into: parent.target, monitor: monitor)
-        guard let time = copy.modifiedTime,
-            OneDriveItems.modifiedTime(wire)?.seconds != time.seconds,
-            let id = wire.id
-        else { return try known(wire, drive: parent.target.drive) }
-        // The copy has the time of its making.
-        let patched = try await patch(
-            DriveAddress(drive: parent.target.drive, item: id),
-            path: copy.parent.path.appending(copy.name),
-            with: ItemChangeWire(fileSystemInfo: FileSystemInfoWire(modified: time))
-        )
-        return try known(patched, drive: parent.target.drive)
+        let made = try await copied(copy.name, into: parent.target, monitor: monitor)
+        let wire: DriveItemWire
+        if let time = copy.modifiedTime {
+            // The copy has the time of its making.
+            wire = try await patch(
+                made,
+                path: copy.parent.path.appending(copy.name),
+                with: ItemChangeWire(fileSystemInfo: FileSystemInfoWire(modified: time))
+            )
+        } else {
+            wire = try await api.item(at: made)
+        }
+        return try known(wire, drive: parent.target.drive)
     }
 
-    /// Waits for a copy and gives the new item.
+    /// Waits for a copy and gives the new item's address.
     private func copied(
         _ name: String,
         into parent: DriveAddress,
         monitor: String
-    ) async throws(ProviderError) -> DriveItemWire {
+    ) async throws(ProviderError) -> DriveAddress {
         var delay = Duration.milliseconds(200)
         var waited = Duration.zero
         while waited < .seconds(30 * 60) {
@@ -372,7 +379,7 @@ extension OneDriveProvider {
                 switch progress.status {
                 case "completed":
                     guard let id = progress.resourceId else { break }
-                    return try await api.item(at: DriveAddress(drive: parent.drive, item: id))
+                    return DriveAddress(drive: parent.drive, item: id)
                 case "failed", "cancelled":
                     throw Self.copyError(progress)
                 case let status where response.head.status == 202 || Self.isUnderWay(status):
@@ -386,8 +393,8 @@ extension OneDriveProvider {
             default: throw OneDriveErrors.error(response, about: .session)
             }
             // The monitor has forgotten it, or does not say what it made.
-            guard let wire = try await api.item(named: name, in: parent) else { break }
-            return wire
+            guard let id = try await api.item(named: name, in: parent)?.id else { break }
+            return DriveAddress(drive: parent.drive, item: id)
         }
         throw ProviderError(
             .outcomeUnknown(retryAfter: nil),

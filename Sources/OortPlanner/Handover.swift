@@ -5,19 +5,26 @@ extension Planner {
     /// has the name now takes over the identity of the one that had it, and with it the history and
     /// the share links.
     ///
-    /// An original that was kept as a backup is `Push`'s business (`duplicate`).
-    func handovers(_ trees: Trees) -> [LocalStep] {
+    /// An original that was kept as a backup is `Push`'s business (`duplicate`), once its heir is
+    /// an item that only this side knows.
+    func handovers(_ trees: Trees, postponed: [Bool]) -> [LocalStep] {
         var steps: [LocalStep] = []
         var places: [PlaceKey: Int]?
-        for original in trees.items where original.local == nil {
-            guard !original.isFolder, !original.isBusy, !original.hasNews,
-                let remote = original.remote
+        for (position, original) in trees.items.enumerated() {
+            let isBackup = original.isBackup
+            guard original.local == nil || isBackup, !original.isFolder, !original.isBusy,
+                !original.hasNews, let remote = original.remote
             else { continue }
             if places == nil { places = trees.localPlaces() }
-            guard let position = places?[trees.key(remote.place)] else { continue }
-            let heir = trees.items[position]
-            if heir.isReadyToInherit, heir.canInherit {
+            guard let successor = places?[trees.key(remote.place)], successor != position else {
+                continue
+            }
+            let heir = trees.items[successor]
+            guard heir.isReadyToInherit, heir.canInherit else { continue }
+            if !isBackup {
                 steps.append(.handOver(from: original.inode, to: heir.inode))
+            } else if !heir.isBornHere, original.isReadyToMove, !postponed[position] {
+                steps.append(.renounce(heir.inode))
             }
         }
         return steps
@@ -31,9 +38,18 @@ extension ItemState {
         !isFolder && local?.content != nil && (isBornHere || isRecent && isMisplaced)
     }
 
+    /// Whether it was renamed within its folder and is otherwise as the service has it: what
+    /// programs do with an original that stays as a backup.
+    var isBackup: Bool {
+        guard !isFolder, let local, let remote, local.place != remote.place else { return false }
+        return local.place.parent == remote.place.parent && local.hasSameContent(as: remote)
+    }
+
+    /// Whether nothing holds back that its place at the service changes.
+    var isReadyToMove: Bool { isSettled && isPushable && !isBusy && !isOpen && !hasNews }
+
     /// Whether it may take over another item's identity now.
     var isReadyToInherit: Bool {
-        !isFolder && isSettled && isPushable && !isBusy && !isOpen && !hasNews
-            && local?.content != nil
+        !isFolder && isReadyToMove && local?.content != nil
     }
 }

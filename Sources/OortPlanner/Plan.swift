@@ -25,6 +25,9 @@ public enum LocalStep: Hashable, Sendable {
     /// A program saved by replacing: the second takes over the first's identity at the service, and
     /// the first gets the second's (or none).
     case handOver(from: Inode, to: Inode)
+    /// A program's temporary file that we sent a while ago is to take over the identity of a file
+    /// that stays as a backup: what the service has of it is nobody's, and it is new here.
+    case renounce(Inode)
     /// What the service said is what both sides agree on; `content` is false when the content's
     /// news still wait.
     case agree(Inode, content: Bool)

@@ -22,7 +22,7 @@ public struct Planner: Sendable {
         var merge = Merge(trees)
         plan.local = merge.steps()
         guard plan.local.isEmpty else { return plan }
-        plan.local = handovers(trees)
+        plan.local = handovers(trees, postponed: merge.postponed)
         guard plan.local.isEmpty else { return plan }
         var push = Push(trees, traits: traits, postponed: merge.postponed)
         plan.remote = push.operations()

@@ -53,8 +53,7 @@ struct Push {
 
     private func isReady(_ position: Int) -> Bool {
         let item = trees.items[position]
-        return item.isSettled && item.isPushable && !item.isBusy && !item.isOpen && !item.hasNews
-            && !postponed[position]
+        return item.isReadyToMove && !postponed[position]
     }
 
     /// The positions of the folders above, in the remote tree or (where an item is not there) the
@@ -90,18 +89,12 @@ struct Push {
             if places == nil { places = trees.localPlaces() }
             guard let heir = places?[trees.key(remote.place)], heir != position else { continue }
             let file = trees.items[heir]
-            guard let local = original.local else {
-                awaitsHeir[position] = file.canInherit && !file.isReadyToInherit
-                continue
-            }
-            guard file.canInherit, file.isBornHere,
-                local.place.parent == remote.place.parent, local.hasSameContent(as: remote)
-            else { continue }
-            if file.isReadyToInherit {
+            guard original.local == nil || original.isBackup, file.canInherit else { continue }
+            if original.isBackup, file.isReadyToInherit, file.isBornHere {
                 heirs[position] = heir
                 isHeir[heir] = true
                 placing[heir] = false
-            } else {
+            } else if !file.isReadyToInherit {
                 awaitsHeir[position] = true
             }
         }

@@ -97,8 +97,23 @@ extension SyncEngine {
         case .createFolder, .upload, .duplicate: break
         case .replace, .move, .delete, .setAttributes: return nil
         }
-        if reservedIDs.isEmpty { reservedIDs = try await provider.reserveIDs(100) }
-        return reservedIDs.popLast()
+        while true {
+            if let id = reservedIDs.popLast() { return id }
+            let provider = provider
+            let task =
+                reservation
+                ?? Task { () -> Result<[ItemID], ProviderError> in
+                    do throws(ProviderError) {
+                        return .success(try await provider.reserveIDs(1000))
+                    } catch { return .failure(error) }
+                }
+            reservation = task
+            let result = await task.value
+            guard reservation == task else { continue }
+            reservation = nil
+            reservedIDs = try result.get()
+            if reservedIDs.isEmpty { return nil }
+        }
     }
 
     private func request(
@@ -188,7 +203,9 @@ extension SyncEngine {
         case .upload(let place, let content):
             let parent = try known(start.parent)
             if let copy = try await twin(of: content, start, parent, place.name) {
-                return request(copy, modified: node.modified)
+                // The bytes are here: they need not be read from the service again.
+                let frozen = await frozenCopy(of: content)
+                return request(copy, frozen: frozen, modified: node.modified)
             }
             let target = UploadTarget.create(
                 parent: parent,
@@ -248,6 +265,16 @@ extension SyncEngine {
             ),
             hash
         )
+    }
+
+    /// A staged content that is copied at the service; nil when it has changed meanwhile.
+    private func frozenCopy(of content: ContentIdentity) async -> FrozenContent? {
+        guard let staged = content.staged, staged > 0,
+            let frozen = try? await store.freeze(ContentID(staged))
+        else { return nil }
+        if frozen.hash == content.hash { return frozen }
+        store.release(frozen)
+        return nil
     }
 
     /// The upload of what the node holds.

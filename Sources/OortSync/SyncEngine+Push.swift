@@ -65,7 +65,8 @@ extension SyncEngine {
             isStarted = Array(repeating: false, count: operations.count)
             isDone = isStarted
             firstUnstarted = 0
-            unhashed = settings.isReadOnly ? [] : work.unhashed.reversed()
+            unhashed = settings.isReadOnly ? [] : work.unhashed.sorted { $0.size > $1.size }
+            newHashes = 0
             if let moment = work.nextMoment, !settings.isReadOnly { wake(at: moment) }
             if news != newsCount { withholdDeletions() }
         } catch {
@@ -88,14 +89,26 @@ extension SyncEngine {
     private func contentsToHash() -> [ContentID] {
         let now = now
         var new: [ContentID] = []
-        while hashing.count < 4, let content = unhashed.popLast() {
+        while hashing.count < 4, let next = unhashed.popLast() {
             // What could not be read is listed again by a later plan.
-            guard nextHashes[content] ?? 0 <= now, hashing.insert(content).inserted else {
+            guard nextHashes[next.content] ?? 0 <= now, hashing[next.content] == nil else {
                 continue
             }
-            new.append(content)
+            hashing[next.content] = next.size
+            new.append(next.content)
         }
         return new
+    }
+
+    /// Plans once for many small contents, so that they go up in as few calls as can be, but lets
+    /// nothing small wait for something large.
+    private func hashed(_ content: ContentID) {
+        hashing[content] = nil
+        newHashes += 1
+        let isLast =
+            !hashing.values.contains { $0 <= smallUpload }
+            && unhashed.last.map { $0.size > smallUpload } ?? true
+        if isLast || newHashes >= 1000 { planSoon() } else { waker.yield() }
     }
 
     /// Computes a staged content's hash, for which all of its bytes must be here.
@@ -110,17 +123,9 @@ extension SyncEngine {
             guard isStored else {
                 throw ProviderError(.localContent, detail: "the content is not staged")
             }
-            hashing.remove(content)
             nextHashes[content] = nil
-            // One plan for many, but a small file does not wait for a large one.
-            if hashing.isEmpty && unhashed.isEmpty {
-                planSoon()
-            } else {
-                wake(at: now + 1000)
-                waker.yield()
-            }
+            hashed(content)
         } catch {
-            hashing.remove(content)
             guard !Task.isCancelled else { return }
             logger.warning(
                 "a content could not be read",
@@ -140,7 +145,7 @@ extension SyncEngine {
                 try? await catalog.failed(node.inode, trouble, isUnknown: false)
             }
             wake(at: moment)
-            waker.yield()
+            hashed(content)
         }
     }
 
@@ -158,6 +163,7 @@ extension SyncEngine {
         }
         var members: [(index: Int, operation: RemoteOperation)] = []
         var room = 1
+        var total: Int64 = 0
         while firstUnstarted < operations.count, isStarted[firstUnstarted] { firstUnstarted += 1 }
         for index in firstUnstarted..<operations.count where !isStarted[index] {
             let operation = operations[index]
@@ -165,11 +171,14 @@ extension SyncEngine {
                 continue
             }
             if let first = members.first {
-                guard isAlike(first.operation, operation) else { continue }
+                guard isAlike(first.operation, operation),
+                    total + bytes(of: operation) <= Self.largestBatch
+                else { continue }
             } else {
                 room = batchSize(of: operation)
             }
             members.append((index, operation))
+            total += bytes(of: operation)
             if members.count >= room { break }
         }
         guard !members.isEmpty else { return nil }
@@ -201,15 +210,17 @@ extension SyncEngine {
         }
     }
 
+    /// Bytes of the contents of one batch at most, so that none takes long.
+    private static let largestBatch: Int64 = 32 << 20
     /// What goes up in one call with others: larger contents use the connection alone.
-    private var smallUpload: Int64 { min(provider.traits.largestSimpleUpload, 1 << 20) }
+    private var smallUpload: Int64 { provider.traits.batchSizes.largestUpload }
 
     private func batchSize(of operation: RemoteOperation) -> Int {
         let sizes = provider.traits.batchSizes
         switch operation.action {
         case .createFolder: return sizes.createFolder
         case .upload, .replace:
-            return bytes(of: operation) <= smallUpload ? min(sizes.upload, 64) : 1
+            return bytes(of: operation) <= smallUpload ? sizes.upload : 1
         case .move: return sizes.move
         case .delete: return sizes.delete
         case .setAttributes, .duplicate: return 1

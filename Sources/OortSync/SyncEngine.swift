@@ -53,9 +53,12 @@ public actor SyncEngine {
     var needsPlan = true
     var running: [Inode: SyncStatus.Transfer] = [:]
     var inFlight = 0
-    /// Staged contents whose hash the plan needs.
-    var unhashed: [ContentID] = []
-    var hashing: Set<ContentID> = []
+    /// Staged contents whose hash the plan needs, the smallest last.
+    var unhashed: [UnhashedContent] = []
+    /// Those that are being read, with their sizes.
+    var hashing: [ContentID: Int64] = [:]
+    /// How many hashes were stored since the last plan.
+    var newHashes = 0
     /// When a content that could not be hashed is read again, milliseconds since 1970.
     var nextHashes: [ContentID: Int64] = [:]
     var failures: [Inode: Int] = [:]
@@ -73,6 +76,8 @@ public actor SyncEngine {
     var pausedUntil: Int64 = 0
     var offlineTries = 0
     var reservedIDs: [ItemID] = []
+    /// Reserves more ids; shared by all who wait, ends by itself.
+    var reservation: Task<Result<[ItemID], ProviderError>, Never>?
     var timer: Task<Void, Never>?
     /// When to look again, milliseconds since 1970.
     var moments: Set<Int64> = []

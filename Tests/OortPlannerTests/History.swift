@@ -31,6 +31,7 @@ struct HistoryStep: Hashable, CustomStringConvertible {
         case settle, feed, staleFeed, lostCursor, look, plan, start, perform, performFailing
         case answer, answerLost, restart, retry, goOn
         case localOpen, localClose
+        case sentDance, sentBackupDance
 
         var isSomebodyElse: Bool { rawValue >= 8 && rawValue <= 12 }
     }

@@ -30,6 +30,8 @@ struct HistoryRun {
         case .localClose: client.closeAll()
         case .saveDance: if let picked { saveDance(picked, keepsBackup: false) }
         case .backupDance: if let picked { saveDance(picked, keepsBackup: true) }
+        case .sentDance: if let picked { sentDance(picked, keepsBackup: false) }
+        case .sentBackupDance: if let picked { sentDance(picked, keepsBackup: true) }
         case .remoteCreate, .remoteFolder, .remoteWrite, .remoteMove, .remoteDelete:
             somebodyElse(step, name)
         case .settle: client.settle()
@@ -79,6 +81,23 @@ struct HistoryRun {
         } else if let made = client.create(".tmp", in: place.parent, isFolder: false) {
             client.rename(made, to: place.parent, place.name)
         }
+    }
+
+    /// The temporary file is at the service before it is renamed over the original.
+    private mutating func sentDance(_ item: SimulatedClient.Row, keepsBackup: Bool) {
+        let inode = item.state.inode
+        guard !item.state.isFolder, let folder = item.state.local?.place.parent,
+            let made = client.create(".tmp", in: folder, isFolder: false)
+        else { return }
+        client.settle()
+        client.makePlan()
+        while client.start(0) {
+            client.perform(0, failing: false)
+            client.answer(0, isLost: false)
+        }
+        guard let place = client.rows[inode]?.state.local?.place else { return }
+        if keepsBackup { client.rename(inode, to: place.parent, place.name + "~") }
+        client.rename(made, to: place.parent, place.name)
     }
 
     private mutating func somebodyElse(_ step: HistoryStep, _ name: String) {
@@ -199,7 +218,8 @@ struct HistoryRun {
         if !overwritten.isEmpty { return "lost somebody else's \(overwritten.sorted())" }
         var seen: Set<Int> = []
         for item in client.service.items.values where !item.isFolder {
-            // A backup's original that somebody else moved away meanwhile is a second item.
+            // A backup's original, or a sent temporary file, that somebody else moved away
+            // meanwhile is a second item.
             if !isAlone, client.copied.contains(item.content) { continue }
             if !seen.insert(item.content).inserted {
                 return "content \(item.content) is there twice"

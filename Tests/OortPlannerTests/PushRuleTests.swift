@@ -170,6 +170,23 @@ struct PushRuleTests {
         )
     }
 
+    @Test("also when the new file had been uploaded as a temporary file, but not an old one")
+    func backupWithUploadedTemporary() {
+        let original = item(10, local: ("f~", 2), remote: ("f", 2), content: 1)
+        var temporary = item(11, local: ("f", 2), remote: (".tmp", 2), content: 2)
+        let old = planner().plan([original, temporary])
+        #expect(old.local.isEmpty)
+        #expect(old.remote.map(\.inode) == [Inode(10), Inode(11)])
+        temporary.isRecent = true
+        #expect(planner().plan([original, temporary]).local == [.renounce(Inode(11))])
+        // The original changed, or went elsewhere: not a backup.
+        let changed = item(10, local: ("f~", 2), remote: ("f", 2), content: 3, remoteContent: 1)
+        let moved = item(10, local: ("f", 3), remote: ("f", 2), content: 1)
+        for other in [changed, moved] {
+            #expect(planner().plan([other, temporary]).local.isEmpty)
+        }
+    }
+
     /// Why a file that has another's name is not ready to take over its identity.
     enum Delay: CaseIterable {
         case unsettled, open, busy, waitsForNextTry
@@ -193,7 +210,9 @@ struct PushRuleTests {
         var temporary = item(11, local: ("f", 2), remote: (".f.tmp", 2), content: 2)
         temporary.isRecent = true
         delay.apply(to: &temporary)
-        for items in [[deleted, heir], [backup, heir], [deleted, temporary]] {
+        for items in [
+            [deleted, heir], [backup, heir], [deleted, temporary], [backup, temporary],
+        ] {
             let plan = planner().plan(items)
             #expect(plan.local.isEmpty)
             #expect(plan.remote.isEmpty)

@@ -220,7 +220,9 @@ extension SimulatedClient {
         rows[inode]?.id = item.id
         rows[inode]?.state.remote = entry
         switch action {
-        case .createFolder, .upload, .duplicate: rows[inode]?.state.synced = entry
+        case .createFolder, .upload, .duplicate:
+            rows[inode]?.state.synced = entry
+            rows[inode]?.isOurs = true
         case .replace: rows[inode]?.state.synced?.content = entry.content
         case .move: rows[inode]?.state.synced?.place = entry.place
         case .setAttributes, .delete: break
@@ -243,6 +245,7 @@ extension SimulatedClient {
         let mayInherit = rows[heir].map { $0.id == nil && $0.state.local != nil } ?? false
         if mayInherit {
             rows[heir]?.id = old.id
+            rows[heir]?.isOurs = old.isOurs
             rows[heir]?.state.remote = old.state.remote
             rows[heir]?.state.synced = old.state.synced
             rows[heir]?.changedAt = clock
@@ -262,6 +265,7 @@ extension SimulatedClient {
             )
         }
         rows[original]?.id = item.id
+        rows[original]?.isOurs = true
         rows[original]?.state.remote = entry
         rows[original]?.state.synced = entry
         rows[original]?.changedAt = clock

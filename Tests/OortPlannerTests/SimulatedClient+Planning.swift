@@ -36,6 +36,7 @@ extension SimulatedClient {
                 state.expected = place
             case .move, .replace, .delete, .setAttributes, nil: break
             }
+            state.isRecent = row.isOurs && row.id != nil && !state.isFolder
             states.append(state)
         }
         let heirs: [Inode] = rows.values.compactMap { row in
@@ -70,6 +71,7 @@ extension SimulatedClient {
             case .renumber(let inode): renumber(inode)
             case .adopt(let inode, let other): adopt(inode, other)
             case .handOver(let original, let heir): handOver(original, heir)
+            case .renounce(let inode): renounce(inode)
             case .agree(let inode, let content):
                 guard let remote = rows[inode]?.state.remote else { continue }
                 let old = rows[inode]?.state.synced?.content
@@ -121,6 +123,7 @@ extension SimulatedClient {
         rows[inode]?.state.remote = newcomer.state.remote
         rows[inode]?.state.synced = newcomer.state.remote
         rows[inode]?.id = newcomer.id
+        rows[inode]?.isOurs = newcomer.isOurs
         if newcomer.mustLook { rows[inode]?.mustLook = true }
         rows[inode]?.state.local?.content = newcomer.state.remote?.content
         reparent(other, inode)
@@ -139,9 +142,32 @@ extension SimulatedClient {
         }
     }
 
+    mutating func renounce(_ inode: Inode) {
+        guard let row = rows[inode], let local = row.state.local, let content = local.content
+        else { return }
+        lastInode += 1
+        let orphan = Inode(lastInode)
+        rows[orphan] = row
+        rows[orphan]?.state = ItemState(
+            inode: orphan,
+            isFolder: false,
+            local: nil,
+            synced: row.state.synced,
+            remote: row.state.remote
+        )
+        rows[orphan]?.state.formerName = local.place.name
+        copied.insert(Int(row.state.remote?.content?.size ?? content.size))
+        rows[inode]?.id = nil
+        rows[inode]?.state.remote = nil
+        rows[inode]?.state.synced = nil
+        rows[inode]?.state.local?.content = Self.identity(Int(content.size), revision: nil)
+    }
+
     mutating func handOver(_ original: Inode, _ heir: Inode) {
         guard let old = rows[original], let new = rows[heir] else { return }
         rows[heir]?.id = old.id
+        rows[heir]?.isOurs = old.isOurs
+        rows[original]?.isOurs = new.isOurs
         rows[heir]?.state.remote = old.state.remote
         rows[heir]?.state.synced = old.state.synced
         rows[heir]?.changedAt = max(old.changedAt, new.changedAt)
@@ -152,6 +178,7 @@ extension SimulatedClient {
         rows[original]?.state.remote = new.state.remote
         rows[original]?.state.synced = new.state.synced
         rows[original]?.changedAt = clock
+        if let sent = new.state.remote?.content { copied.insert(Int(sent.size)) }
         if new.id == nil { rows[original] = nil }
         if old.mustLook || new.mustLook {
             rows[heir]?.mustLook = true

@@ -8,6 +8,8 @@ struct SimulatedClient {
         var state: ItemState
         var id: Int?
         var mustLook = false
+        /// Whether we created it at the service.
+        var isOurs = false
         var changedAt = -1
         /// What was sent and never answered.
         var attempt: RemoteOperation.Action?
@@ -38,7 +40,8 @@ struct SimulatedClient {
     /// Contents that somebody else made and that nobody who knew them took away.
     var owedToOthers: Set<Int> = []
     var lastContent = 0
-    /// Contents of backups: there once more while the original is on its way.
+    /// Contents of backups, and of temporary files that were sent: there once more while the
+    /// original is on its way, or until the temporary file is deleted.
     var copied: Set<Int> = []
     /// What we deleted, and when: a page that was read before may still name it.
     var deletedAt: [Int: Int] = [:]

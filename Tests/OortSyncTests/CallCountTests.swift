@@ -1,5 +1,6 @@
 import Foundation
 import OortCatalog
+import OortContentStore
 import OortModel
 import OortSync
 import Testing
@@ -60,6 +61,44 @@ struct CallCountTests {
             try world.rename("d", to: "e/new")
             try await world.settle()
             #expect(cloud.takeCalls() == ["move": 1])
+        }
+    }
+
+    @Test("a backup by renaming keeps the item, also when the new file was sent before")
+    func backupAfterUpload() async throws {
+        let cloud = MemoryCloud { $0.copiesFiles = true }
+        cloud.put("f", "old")
+        cloud.put("g", "other")
+        try await run(cloud) { world in
+            try await world.agree()
+            let id = world.cloud.id("f")
+            try world.write(".f.tmp", "new")
+            try await world.settle()
+            _ = world.cloud.takeCalls()
+            try world.rename("f", to: "f~")
+            try world.rename(".f.tmp", to: "f")
+            try await world.settle()
+            #expect(world.cloud.id("f") == id)
+            #expect(world.cloud.tree == ["f": "new", "f~": "old", "g": "other"])
+            #expect(world.cloud.takeCalls() == ["copy": 1, "upload": 1, "delete": 1])
+            // What was saved so is an old document: it keeps its item where it goes.
+            try world.rename("f", to: "g")
+            try await world.settle()
+            #expect(world.cloud.id("g") == id)
+        }
+    }
+
+    @Test("what is copied at the service since it is there already is read here")
+    func copiedContentStays() async throws {
+        try await run(MemoryCloud { $0.copiesFiles = true }) { world in
+            try world.write("f", "bytes")
+            try await world.settle()
+            try world.write("g", "bytes")
+            #expect(await world.engine.sync(timeout: .seconds(20)).isComplete)
+            #expect(world.cloud.takeCalls() == ["upload": 1, "copy": 1])
+            let content = try world.open("g")
+            #expect(content.isComplete)
+            world.store.close(content)
         }
     }
 
