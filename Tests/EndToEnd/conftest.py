@@ -3,6 +3,7 @@ import tempfile
 
 import pytest
 
+from desk import Desk
 from machine import CLOUDS, Clouds, Machine, remove
 
 
@@ -30,6 +31,32 @@ def machine(folder, clouds):
     log = machine.log()
     print(f"the end of the mount's log:\n{log[-4000:]}")  # shown by pytest for a failure
     machine.clean()
+    for word in ("Fatal error", "Illegal instruction", "Segmentation fault"):
+        assert word not in log, log[-3000:]
+
+
+@pytest.fixture(scope="module")
+def desk(request):
+    """One quiet mount of all clouds for a module's tests, each of which keeps to its own folder.
+
+    The module's `prepare(clouds, cloud)` fills each account before.
+    """
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="oort-e2e-", dir="/tmp"))
+    clouds = Clouds(folder)
+    desk = Desk(clouds, Machine(folder, clouds))
+    try:
+        for cloud in CLOUDS:
+            desk.prepared[cloud] = request.module.prepare(clouds, cloud)
+            desk.machine.login(cloud)
+        desk.machine.mount()
+        for cloud in CLOUDS:
+            desk.machine.ready(cloud)
+        yield desk
+        log = desk.machine.log()
+    finally:
+        desk.machine.clean()
+        clouds.stop()
+        remove(folder)
     for word in ("Fatal error", "Illegal instruction", "Segmentation fault"):
         assert word not in log, log[-3000:]
 

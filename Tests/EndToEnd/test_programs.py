@@ -164,56 +164,6 @@ def test_sqlite(machine, clouds, cloud, drive):
     assert [p for p in clouds.tree(cloud) if "data.sqlite" in p] == ["/data.sqlite"]
 
 
-def saved_as_a_revision(clouds, cloud, path, before, content):
-    tree = clouds.tree(cloud)
-    assert clouds.content(cloud, path) == content
-    assert tree[path]["id"] == before["id"], "the item is the same one"
-    assert tree[path]["revisions"] > before["revisions"]
-    assert [p for p in tree if p != path] == [], "nothing is left over"
-
-
-def test_vim_saves_a_revision(machine, clouds, cloud, drive):
-    clouds.edit(cloud, "write", "/note.txt", text="one\n")
-    note = drive / "note.txt"
-    eventually(note.exists, "the note is there")
-    before = clouds.tree(cloud)["/note.txt"]
-    machine.run("vim", "-u", "NONE", "-es", "-c", "set backup writebackup", "-c",
-                "normal Gotwo", "-c", "wq", note)
-    backup = drive / "note.txt~"
-    if backup.exists():
-        backup.unlink()
-    machine.sync()
-    saved_as_a_revision(clouds, cloud, "/note.txt", before, b"one\ntwo\n")
-
-
-def test_sed_in_place_saves_a_revision(machine, clouds, cloud, drive):
-    clouds.edit(cloud, "write", "/note.txt", text="one\n")
-    eventually((drive / "note.txt").exists, "the note is there")
-    before = clouds.tree(cloud)["/note.txt"]
-    machine.run("sed", "-i", "s/one/two/", drive / "note.txt")
-    machine.sync()
-    saved_as_a_revision(clouds, cloud, "/note.txt", before, b"two\n")
-
-
-def test_an_office_like_save_is_a_revision(machine, clouds, cloud, drive):
-    """Lock file, temporary file in the same folder, fsync, rename over the original."""
-    clouds.edit(cloud, "write", "/letter.odt", text="old")
-    letter = drive / "letter.odt"
-    eventually(letter.exists, "the letter is there")
-    before = clouds.tree(cloud)["/letter.odt"]
-    lock = drive / ".~lock.letter.odt#"
-    lock.write_text("me")
-    temporary = drive / "lu1234.tmp"
-    with open(temporary, "wb") as file:
-        file.write(b"new letter")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, letter)
-    lock.unlink()
-    machine.sync()
-    saved_as_a_revision(clouds, cloud, "/letter.odt", before, b"new letter")
-
-
 def test_parts_of_a_file_are_rewritten(machine, clouds, cloud, drive, folder):
     clouds.edit(cloud, "write", "/big.bin", seed=7, size=5_000_000)
     big = drive / "big.bin"
