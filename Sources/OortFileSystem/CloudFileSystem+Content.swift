@@ -24,7 +24,12 @@ extension CloudFileSystem {
             return waiting.later { () async throws(FileSystemError) in
                 do throws(ContentError) {
                     return .file(try await content.read(range, by: open.readAhead), range)
-                } catch { throw FileSystemError(error) }
+                } catch {
+                    let failure = FileSystemError(error)
+                    // This handle never mixes two revisions; who opens the file next has the new one.
+                    if failure == .revisionGone { await self.look(at: open.file.inode) }
+                    throw failure
+                }
             }
         case .staged(let content):
             guard offset < content.size else { return .now(.success(.end)) }

@@ -156,6 +156,19 @@ public final class CloudFileSystem: FileSystem {
         }
     }
 
+    /// Has the news of one item come at once; where they do not, the feed brings them.
+    func look(at inode: Inode) async {
+        guard let account = try? catalog.node(inode).account,
+            let lister = connections.withLock({ $0[account]?.lister })
+        else { return }
+        do throws(ProviderError) { try await lister.look(at: inode) } catch {
+            logger.info(
+                "an item was not asked for",
+                metadata: ["inode": "\(inode)", "error": "\(error)"]
+            )
+        }
+    }
+
     /// Refuses a name that the file system or the account's service does not take.
     func check(
         _ name: String,

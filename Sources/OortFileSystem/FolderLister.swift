@@ -7,4 +7,9 @@ public protocol FolderLister: Sendable {
     ///
     /// - Throws: `ProviderError` when the service did not tell; the folder is as it was.
     func list(_ folder: Inode) async throws(ProviderError)
+
+    /// Asks the service for one item and applies what it says, without waiting for the feed.
+    ///
+    /// - Throws: `ProviderError` when the service did not tell; the item is as it was.
+    func look(at item: Inode) async throws(ProviderError)
 }

@@ -151,6 +151,18 @@ extension SyncEngine {
         }
     }
 
+    /// Asks the service for one item at once: a reader found that its revision is gone.
+    ///
+    /// - Throws: `ProviderError` when the service did not tell; the item is as it was.
+    public func look(at inode: Inode) async throws(ProviderError) {
+        let known = try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.reference(to: inode)
+        }
+        guard let known else { return }
+        try await look(at: known)
+        planSoon()
+    }
+
     /// Asks for one item; only a positive answer is "gone".
     func look(at reference: ItemReference) async throws(ProviderError) {
         for _ in 0..<3 {

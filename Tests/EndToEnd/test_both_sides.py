@@ -163,3 +163,20 @@ def test_extended_attributes_show_the_schema(machine, clouds, cloud, drive):
     machine.unmount()
     machine.mount()
     assert os.getxattr(path, "user.mine") == b"kept"
+
+
+def test_a_revision_that_is_gone_is_asked_for(machine, clouds, cloud):
+    machine.write_settings('poll_interval = "1h"\nsettle = "200ms"\n' + clouds.settings())
+    clouds.edit(cloud, "write", "/file.txt", text="first")
+    machine.login(cloud)
+    machine.mount()
+    path = machine.ready(cloud) / "file.txt"
+    eventually(path.exists, "the file shows")
+    clouds.edit(cloud, "write", "/file.txt", text="second, and longer")
+    # Dropbox waits for changes and tells; Drive still has the first; OneDrive has it no longer,
+    # and says so once.
+    seen = eventually(lambda: read(path), "the file can be read", timeout=20)
+    assert seen in ("first", "second, and longer")
+    if cloud == "onedrive":
+        assert seen == "second, and longer"
+        assert path.stat().st_size == len(seen)

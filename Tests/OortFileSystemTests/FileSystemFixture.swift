@@ -113,6 +113,7 @@ final class FakeService: ContentFetcher, FolderLister {
     /// What a folder's listing brings; none brings nothing.
     let children = Mutex<[Inode: @Sendable () async -> Void]>([:])
     let listings = Mutex<[Inode]>([])
+    let looks = Mutex<[Inode]>([])
     let isOffline = Mutex(false)
     let catalog = Mutex<Catalog?>(nil)
 
@@ -139,6 +140,10 @@ final class FakeService: ContentFetcher, FolderLister {
         listings.withLock { $0.append(folder) }
         await children.withLock { $0[folder] }?()
         await Task.yield()
+    }
+
+    func look(at item: Inode) async throws(ProviderError) {
+        looks.withLock { $0.append(item) }
     }
 
     private final class Parts: Sendable {

@@ -157,6 +157,18 @@ struct OperationTests {
         #expect(try await system.bytes(old.handle, 0, 10) == [1, 2, 3])
     }
 
+    @Test("a revision that the service no longer gives is asked for, and nothing else is")
+    func goneRevision() async throws {
+        let node = try await remote("f", [1, 2, 3])
+        fixture.service.contents.withLock { $0["id-f"] = nil }
+        let handle = try await system.open(node.inode, mode: OpenMode()).value().handle
+        await fails(.revisionGone, system.read(handle, at: 0, count: 3))
+        #expect(fixture.service.looks.withLock { $0 } == [node.inode])
+        fixture.service.isOffline.withLock { $0 = true }
+        await fails(.offline, system.read(handle, at: 0, count: 3))
+        #expect(fixture.service.looks.withLock { $0.count } == 1)
+    }
+
     @Test("changing a part of a cloud file fetches nothing; all handles see it")
     func partial() async throws {
         let node = try await remote("f", [UInt8](repeating: 7, count: 50_000))
@@ -651,5 +663,7 @@ struct OperationTests {
         func list(_ folder: Inode) async throws(ProviderError) {
             try? await Task.sleep(for: .seconds(3))
         }
+
+        func look(at item: Inode) async throws(ProviderError) {}
     }
 }

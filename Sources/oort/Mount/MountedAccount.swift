@@ -39,4 +39,6 @@ struct EngineLister: FolderLister {
     let engine: SyncEngine
 
     func list(_ folder: Inode) async throws(ProviderError) { try await engine.list(folder) }
+
+    func look(at item: Inode) async throws(ProviderError) { try await engine.look(at: item) }
 }
