@@ -93,6 +93,28 @@ extension CachedContent {
         }
     }
 
+    /// Writes what was fetched; others' cached bytes give way to it.
+    private func write(
+        _ bytes: ArraySlice<UInt8>,
+        at position: Int64,
+        to path: String
+    ) async throws(ContentError) {
+        for _ in 0..<Self.tries {
+            do throws(ContentError) {
+                return try store.pool.file(path).write(bytes, at: position)
+            } catch {
+                guard error == .noSpace else { throw error }
+            }
+            await store.makeCacheRoom(for: Int64(bytes.count) + (16 << 20))
+            // What is being verified is not evicted, but soon.
+            guard (try? await store.clock.sleep(for: .milliseconds(100))) != nil else { break }
+        }
+        throw .noSpace
+    }
+
+    /// How often room is looked for: for some seconds.
+    private static let tries = 50
+
     private func transfer(
         _ range: Range<Int64>,
         number: Int,
@@ -115,8 +137,7 @@ extension CachedContent {
                 let count = min(Int64(bytes.count), rest.upperBound - position)
                 if count > 0 {
                     do throws(ContentError) {
-                        let file = try store.pool.file(path)
-                        try file.write(bytes[..<Int(count)], at: position)
+                        try await write(bytes[..<Int(count)], at: position, to: path)
                     } catch { throw ProviderError(.localContent, detail: "\(error)") }
                     position += count
                     arrived(

@@ -18,6 +18,7 @@ public enum ContentError: Error, Hashable, Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .noSpace: "there is no room on the local disk"
+        case .disk(DiskFile.readOnlyCode, _): "the local disk is read-only"
         case .damaged(let detail): detail
         case .disk(let code, let detail): "the local disk failed (error \(code): \(detail))"
         case .fetch(let error): "\(error)"

@@ -88,7 +88,8 @@ public final class ContentStore: Sendable {
         room = Room(
             limit: settings.limit,
             reserve: settings.reserve,
-            folder: paths.stagedFolder
+            folder: paths.stagedFolder,
+            cacheFolder: paths.cacheFolder
         )
     }
 
@@ -104,6 +105,19 @@ public final class ContentStore: Sendable {
 
     /// Bytes of staged and of cached contents on the disk.
     public var usage: (staged: Int64, cached: Int64) { room.used }
+
+    /// What keeps programs from writing now, as far as it is the local disk's; nil when nothing
+    /// does.
+    public var trouble: ContentError? {
+        // Tried, since a disk that has failed does not say so.
+        let path = temporaryPath()
+        DiskFile.remove(path)
+        defer { DiskFile.remove(path) }
+        do throws(ContentError) { _ = try DiskFile.open(path, creates: true) } catch {
+            return error
+        }
+        return room.isFull ? .noSpace : nil
+    }
 
     /// Bytes that programs can still write before an upload must make room.
     public var freeBytes: Int64 { room.free }
@@ -319,8 +333,9 @@ public final class ContentStore: Sendable {
 
     /// Takes cached contents away, the least recently used first, until limit and reserve are kept.
     ///
-    /// What somebody uses, what is pinned, and what is staged stays. `bytes` are to fit in, too.
-    public func evict(toFit bytes: Int64 = 0) async {
+    /// What somebody uses, what is pinned, and what is staged stays. `bytes` that are written and
+    /// `cached` ones that are fetched are to fit in, too.
+    public func evict(toFit bytes: Int64 = 0, cached: Int64 = 0) async {
         let starts = state.withLock { state in
             guard !state.isEvicting else {
                 state.evictsAgain = true
@@ -331,7 +346,7 @@ public final class ContentStore: Sendable {
         }
         guard starts else { return }
         while true {
-            await evictOnce(toFit: bytes)
+            await evictOnce(toFit: bytes, cached: cached)
             let isOver = state.withLock { state in
                 state.isEvicting = state.evictsAgain
                 state.evictsAgain = false
@@ -341,8 +356,15 @@ public final class ContentStore: Sendable {
         }
     }
 
-    private func evictOnce(toFit bytes: Int64) async {
-        var excess = room.excess(with: bytes)
+    /// Makes room on the cache's disk for bytes that were fetched and did not fit.
+    func makeCacheRoom(for bytes: Int64) async {
+        // What is not stored yet is not evicted.
+        await save()
+        await evict(cached: bytes)
+    }
+
+    private func evictOnce(toFit bytes: Int64, cached: Int64) async {
+        var excess = room.excess(with: bytes, cached: cached)
         guard excess > 0 else { return }
         guard let rows = try? await catalog.evictableContents(limit: 100_000) else { return }
         var gone: [ContentRow] = []

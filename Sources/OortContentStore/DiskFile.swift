@@ -160,6 +160,17 @@ public final class DiskFile: Sendable {
         }
     }
 
+    /// Whether two folders lie on one file system; true when that cannot be told.
+    static func areOnOneDisk(_ one: String, _ other: String) -> Bool {
+        var first = stat()
+        var second = stat()
+        guard unsafe stat(one, &first) == 0, unsafe stat(other, &second) == 0 else { return true }
+        return first.st_dev == second.st_dev
+    }
+
+    /// The error number of a disk that is mounted read-only.
+    static let readOnlyCode = EROFS
+
     /// Bytes that are free for us on the disk that holds the file system of `path`.
     static func freeBytes(at path: String) -> Int64? {
         var status = statvfs()

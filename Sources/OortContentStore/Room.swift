@@ -20,12 +20,16 @@ final class Room: Sendable {
     /// Bytes of the disk that are left for the catalog.
     let reserve: Int64
     private let folder: String
+    /// The cache's folder, where it lies on another disk than the staged contents.
+    private let otherFolder: String?
     private let state = Mutex(State())
 
-    init(limit: Int64, reserve: Int64, folder: String) {
+    /// A room for staged contents in one folder and cached ones in another.
+    init(limit: Int64, reserve: Int64, folder: String, cacheFolder: String) {
         self.limit = limit
         self.reserve = reserve
         self.folder = folder
+        otherFolder = DiskFile.areOnOneDisk(folder, cacheFolder) ? nil : cacheFolder
     }
 
     /// Bytes of staged and of cached contents.
@@ -68,9 +72,14 @@ final class Room: Sendable {
     /// Bytes that staged contents can still take, in place of cached ones if need be.
     var free: Int64 {
         let (staged, cached) = used
-        let onDisk = (DiskFile.freeBytes(at: folder) ?? .max).addingReportingOverflow(cached)
+        // What is cached on another disk cannot give way.
+        let here = otherFolder == nil ? cached : 0
+        let onDisk = (DiskFile.freeBytes(at: folder) ?? .max).addingReportingOverflow(here)
         return max(min(limit - staged, (onDisk.overflow ? .max : onDisk.partialValue) - reserve), 0)
     }
+
+    /// Whether a program that writes much would find no room now.
+    var isFull: Bool { free < min(8 << 20, limit / 16) }
 
     /// Counts staged bytes that were there before.
     func addStaged(_ bytes: Int64) { state.withLock { $0.staged += bytes } }
@@ -93,11 +102,19 @@ final class Room: Sendable {
     }
 
     /// Bytes of cached content that must go so that the limit and the reserve are kept with some
-    /// more bytes.
-    func excess(with bytes: Int64) -> Int64 {
+    /// more bytes: staged ones, and cached ones.
+    func excess(with bytes: Int64, cached more: Int64 = 0) -> Int64 {
         let (staged, cached) = used
-        let overLimit = staged + cached - limit + bytes
-        let overDisk = (reserve * 2) + bytes - (DiskFile.freeBytes(at: folder) ?? .max)
+        let overLimit = staged + cached - limit + bytes + more
+        let overDisk: Int64
+        if let otherFolder {
+            overDisk = spare + more - (DiskFile.freeBytes(at: otherFolder) ?? .max)
+        } else {
+            overDisk = (reserve * 2) + bytes + more - (DiskFile.freeBytes(at: folder) ?? .max)
+        }
         return max(overLimit, overDisk, 0)
     }
+
+    /// Bytes that are left free on a disk that has nothing of ours but the cache.
+    private let spare: Int64 = 4 << 20
 }

@@ -129,7 +129,8 @@ class Writer:
     def replace(self, name):
         self.touched_again.add(name)
         temporary = name + "~"
-        self.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        # One that a crash left is taken anew.
+        self.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         self.append(temporary)
         self.close(temporary)
         self.call({name: self.files[temporary], temporary: None}, os.replace,
@@ -296,6 +297,10 @@ class Disk:
             fcntl.ioctl(folder, self.SHUTDOWN, struct.pack("I", self.WITHOUT_FLUSH))
         finally:
             os.close(folder)
+
+    def make_read_only(self):
+        """As ext4 does by itself after an error of the disk's."""
+        subprocess.run(["mount", "-o", "remount,abort", self.at], check=True)
 
     def free(self):
         room = os.statvfs(self.at)

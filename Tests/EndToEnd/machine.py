@@ -265,6 +265,9 @@ class Machine:
     def write_settings(self, text):
         (self.folder / "config" / "oort" / "config.toml").write_text(text)
 
+    def settings(self):
+        return (self.folder / "config" / "oort" / "config.toml").read_text()
+
     def oort(self, *arguments, status=0, timeout=120, **more):
         """Runs a command of Oort's, which ends with this code; all that it says."""
         result = self.run(str(OORT), *arguments, status=None, timeout=timeout, **more)

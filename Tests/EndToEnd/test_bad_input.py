@@ -106,39 +106,6 @@ def test_answers_that_are_no_json(machine, clouds, cloud, drive):
     assert clouds.content(cloud, "/file.txt") == b"kept"
 
 
-@pytest.mark.parametrize("cloud", ["drive"])
-def test_a_full_disk_refuses_and_loses_nothing(machine, clouds, cloud, folder):
-    """A write waits a minute for uploads to make room, of which there are none; then none waits.
-
-    64 MiB of the disk are kept for the catalog.
-    """
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
-    state = folder / "one" / "state"
-    state.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", state], check=True)
-    try:
-        machine.login(cloud)
-        machine.mount()
-        drive = machine.ready(cloud)
-        (drive / "first.txt").write_text("first")
-        clouds.gates[cloud].shut()
-        with pytest.raises(OSError) as refusal:
-            with open(drive / "huge.bin", "wb") as file:
-                for _ in range(64):
-                    file.write(bytes(1 << 20))
-                    file.flush()
-        assert refusal.value.errno == 28
-        assert (drive / "first.txt").read_text() == "first"
-        (drive / "huge.bin").unlink()
-        clouds.gates[cloud].open()
-        machine.sync()
-        assert clouds.content(cloud, "/first.txt") == b"first"
-    finally:
-        machine.clean()
-        subprocess.run(["umount", "-l", state])
-
-
 def test_signed_out(machine, clouds, cloud, drive):
     clouds.control(cloud, "POST", "tokens/revoke")
     (drive / "file.txt").write_text("kept")

@@ -13,7 +13,7 @@ import pytest
 
 from crash_kit import (
     Disk, Faults, Writer, check_service, flush_journal, overwritten, seeds, sha, wait_for_death)
-from machine import CLOUDS, Machine, eventually
+from machine import alive, eventually, read
 
 MIB = 1 << 20
 
@@ -21,13 +21,20 @@ MIB = 1 << 20
 # The process dies
 
 
-def work(writer, enough):
-    """Works until the mount is gone."""
+# What a call in a mount that dies, or is dead, is told.
+DEAD = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
+
+
+def work(writer, process, enough, problems):
+    """Works until the mount is gone; where it was there is nothing then."""
     try:
         while not enough.is_set():
             writer.step()
     except OSError as error:
-        assert error.errno in (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO), error
+        if error.errno not in DEAD and (error.errno != errno.ENOENT or alive(process)):
+            problems.append(error)
+    except Exception as error:
+        problems.append(error)
 
 
 def test_kills_under_load(machine, clouds, cloud, drive):
@@ -38,7 +45,9 @@ def test_kills_under_load(machine, clouds, cloud, drive):
         writer.begin()
     for _ in range(3):
         enough = threading.Event()
-        threads = [threading.Thread(target=work, args=(w, enough)) for w in writers]
+        problems = []
+        threads = [threading.Thread(target=work, args=(w, machine.process, enough, problems))
+                   for w in writers]
         for thread in threads:
             thread.start()
         # A random moment is what is wanted, not a condition.
@@ -48,6 +57,7 @@ def test_kills_under_load(machine, clouds, cloud, drive):
         for thread in threads:
             thread.join(timeout=30)
             assert not thread.is_alive(), "a program hangs in a mount that was killed"
+        assert not problems, problems
         machine.mount()
         for writer in writers:
             writer.check()
@@ -135,7 +145,8 @@ def crash_in(machine, faults, writer, number, action, chance):
         writer.end()
         machine.oort("sync", "--timeout", "20s", status=None)
     except OSError as error:
-        assert error.errno in (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO), error
+        is_gone = error.errno == errno.ENOENT and faults.count >= faults.first
+        assert error.errno in DEAD or is_gone, error
     has_died = faults.count >= faults.first
     if has_died:
         wait_for_death(process)
@@ -308,6 +319,15 @@ class Versions(Writer):
                 assert item["hash"] in {sha(content) for content in self.ever[name]}, item["path"]
 
 
+def keep_state(source, target):
+    """Copies the catalog and the staged contents."""
+    target.mkdir(exist_ok=True)
+    shutil.rmtree(target / "staged", ignore_errors=True)
+    shutil.copytree(source / "staged", target / "staged")
+    for name in ("catalog.sqlite", "catalog.sqlite-wal"):
+        shutil.copyfile(source / name, target / name)
+
+
 @pytest.mark.parametrize("cloud", ["drive"])
 def test_a_log_that_is_cut_anywhere(machine, clouds, cloud, drive):
     """The machine dies, and of the catalog's log only a part reached the disk."""
@@ -329,11 +349,10 @@ def test_a_log_that_is_cut_anywhere(machine, clouds, cloud, drive):
     size = log.stat().st_size
     assert size >= durable[-1][0] > durable[0][0], "the log was begun anew: do less"
     saved = machine.folder / "saved"
-    shutil.copytree(machine.state, saved)
+    keep_state(machine.state, saved)
     for cut in sorted({chance.randrange(start, size) for _ in range(3)} | {durable[2][0]}):
         print(f"the log is cut after {cut} of {size} bytes")
-        shutil.rmtree(machine.state)
-        shutil.copytree(saved, machine.state)
+        keep_state(saved, machine.state)
         os.truncate(log, cut)
         lose_run(machine)
         machine.mount()
@@ -472,3 +491,129 @@ def test_a_disk_that_fails_for_a_while(machine, clouds, cloud, faults, error):
     assert there == {
         "/one": sha(b"changed"), "/two": sha((drive / "two").read_bytes()), "/folder": None,
         "/staged": sha(b"not uploaded yet"), "/held": sha(b"beforeafter"), "/new": sha(b"new")}
+
+
+def fill(disk, spare=0):
+    """Somebody else takes all room of a disk but some."""
+    with open(disk.at / "filler", "wb", buffering=0) as file:
+        for size in (MIB, 1024):
+            try:
+                while disk.free() > spare + size:
+                    file.write(bytes(size))
+            except OSError as error:
+                assert error.errno == errno.ENOSPC
+
+
+@pytest.mark.parametrize("disk", ["state", "both"], indirect=True)
+@pytest.mark.parametrize("cloud", ["drive"])
+def test_a_full_disk_refuses_and_loses_nothing(machine, clouds, cloud, disk):
+    """A write waits for uploads to make room, of which there are none; then none waits.
+
+    64 MiB of the disk are kept for the catalog, until somebody else takes them, too.
+    """
+    machine.write_settings('room_patience = "2s"\n' + machine.settings())
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
+    clouds.edit(cloud, "write", "/theirs.txt", text="theirs")
+    clouds.gates[cloud].shut()
+    first = os.urandom(100_000)
+    (drive / "first.bin").write_bytes(first)
+    with pytest.raises(OSError) as refusal:
+        with open(drive / "huge.bin", "wb", buffering=0) as file:
+            for _ in range(disk.free() // MIB):
+                file.write(bytes(MIB))
+    assert refusal.value.errno == errno.ENOSPC
+    assert disk.free() > 32 * MIB, "there is room for the catalog"
+    assert "no room on the local disk" in machine.oort("status")
+    # Names need no room but the catalog's.
+    (drive / "folder").mkdir()
+    os.rename(drive / "first.bin", drive / "folder" / "second.bin")
+    size = (drive / "huge.bin").stat().st_size
+    assert 0 < size < 176 * MIB
+    # What is taken away makes room.
+    os.remove(drive / "huge.bin")
+    eventually(lambda: disk.free() > size, "the room is given back")
+    (drive / "large.bin").write_bytes(bytes(size - 8 * MIB))
+    os.remove(drive / "large.bin")
+    # Somebody else takes even the catalog's room.
+    fill(disk)
+    refused = 0
+    for number in range(200):
+        try:
+            (drive / f"small {number}").write_bytes(first)
+        except OSError as error:
+            assert error.errno == errno.ENOSPC
+            refused += 1
+            if refused > 5:
+                break
+    assert refused > 5
+    assert (drive / "folder" / "second.bin").read_bytes() == first
+    machine.oort("status")
+    machine.kill()
+    assert "no room" in machine.oort("mount", machine.mount_point, status=None) or \
+        machine.is_mounted
+    (disk.at / "filler").unlink()
+    if not machine.is_mounted:
+        machine.mount()
+    small = {path.name for path in drive.iterdir() if path.name.startswith("small ")}
+    clouds.gates[cloud].open()
+    machine.sync()
+    there = clouds.tree(cloud)
+    assert there["/folder/second.bin"]["hash"] == sha(first)
+    for name in small:
+        content = (drive / name).read_bytes()
+        assert content == first[:len(content)] and there[f"/{name}"]["hash"] == sha(content)
+    assert {path[1:] for path in there if "small" in path} == small
+    eventually(lambda: read(drive / "theirs.txt") == "theirs", "what others do shows")
+
+
+@pytest.mark.parametrize("disk", ["cache"], indirect=True)
+@pytest.mark.parametrize("cloud", ["drive"])
+def test_a_full_cache_gives_way(machine, clouds, cloud, disk):
+    """What is read is more than the cache's disk holds."""
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
+    contents = [random.Random(number).randbytes(40 * MIB) for number in range(3)]
+    for number, content in enumerate(contents):
+        (drive / f"{number}.bin").write_bytes(content)
+    machine.sync()
+    fill(disk, spare=60 * MIB)
+    for _ in range(2):
+        for number, content in enumerate(contents):
+            assert (drive / f"{number}.bin").read_bytes() == content, number
+
+
+@pytest.mark.parametrize("cloud", ["drive"])
+def test_a_disk_that_turns_read_only(machine, clouds, cloud, disk):
+    """The kernel lets no more be written, as after an error of the disk; then it is mended."""
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
+    clouds.gates[cloud].shut()
+    with open(drive / "kept.bin", "wb") as file:
+        file.write(b"kept")
+        file.flush()
+        os.fsync(file.fileno())
+    process = machine.process
+    disk.make_read_only()
+    with pytest.raises(OSError) as refusal:
+        (drive / "new.bin").write_bytes(b"new")
+    assert refusal.value.errno in (errno.EROFS, errno.EIO)
+    with pytest.raises(OSError) as refusal:
+        os.remove(drive / "kept.bin")
+    assert refusal.value.errno in (errno.EROFS, errno.EIO)
+    assert (drive / "kept.bin").read_bytes() == b"kept"
+    assert "read-only" in machine.oort("status")
+    machine.oort("unmount", status=None)
+    wait_for_death(process)
+    said = machine.oort("mount", machine.mount_point, status=1)
+    assert "read-only" in said.lower() or "permission" in said.lower(), said
+    disk.unmount()
+    disk.mount()
+    machine.mount()
+    clouds.gates[cloud].open()
+    machine.sync()
+    assert clouds.content(cloud, "/kept.bin") == b"kept"
+    assert sorted(clouds.tree(cloud)) == ["/kept.bin"]

@@ -55,6 +55,7 @@ enum StatusText {
                 "Cache: \(ByteSize(bytes: mount.cachedBytes)) of "
                     + "\(ByteSize(bytes: mount.cacheLimit))"
             )
+            if let trouble = mount.trouble { lines.append("! \(trouble)") }
         } else {
             lines.append("Not mounted; `oort mount` mounts the accounts.")
         }

@@ -22,6 +22,8 @@ struct MountStatus: Codable, Hashable, Sendable {
     var cachedBytes: Int64
     /// The most bytes of such contents.
     var cacheLimit: Int64
+    /// What keeps programs from writing, and what to do; nil when nothing does.
+    var trouble: String?
 }
 
 /// One account.

@@ -42,7 +42,8 @@ final class InstanceLock: Sendable {
 
     /// Whether somebody holds the lock now.
     static func isHeld(path: String) -> Bool {
-        let descriptor = unsafe open(path, O_RDWR | O_CLOEXEC)
+        // Only to be read: the disk may have turned read-only under a mount that runs.
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
         return flock(descriptor, LOCK_SH | LOCK_NB) != 0

@@ -16,7 +16,8 @@ extension CloudMount {
                 since: since,
                 version: OortVersion.current,
                 cachedBytes: usage.cached,
-                cacheLimit: options.settings.cacheSize.bytes
+                cacheLimit: options.settings.cacheSize.bytes,
+                trouble: diskTrouble
             ),
             accounts: []
         )
@@ -24,6 +25,18 @@ extension CloudMount {
             report.accounts.append(await status(of: account))
         }
         return report
+    }
+
+    /// What is wrong with the disk on which programs' writes are kept, in words.
+    private var diskTrouble: String? {
+        guard let trouble = store.trouble else { return nil }
+        let advice =
+            switch trouble {
+            case .noSpace:
+                "make room on the disk or raise cache_size; uploads make room by themselves"
+            default: "nothing can be changed until the disk is mended; nothing that was is lost"
+            }
+        return "\(trouble) (\(options.folders.state)): \(advice)"
     }
 
     func sync(_ request: SyncRequest) throws(Failure) -> AsyncStream<SyncProgress> {

@@ -1,0 +1,135 @@
+import OortCatalog
+import OortModel
+import Synchronization
+import Testing
+
+@testable import OortContentStore
+
+@Suite("What a crash leaves of staged content", .timeLimit(.minutes(3)))
+struct CrashTests {
+    private func staged(
+        _ fixture: StoreFixture,
+        _ name: String,
+        _ bytes: [UInt8],
+        over base: CachedContent? = nil
+    ) throws -> StagedContent {
+        let node = try fixture.file(name)
+        let (content, _) = try fixture.store.stage(
+            over: base,
+            of: node.inode,
+            account: fixture.account.id,
+            modified: .now
+        )
+        _ = try content.write(bytes, at: 0)
+        try content.record(modified: .now)
+        return content
+    }
+
+    @Test("a change after the record is known before its first byte, and voids the hash")
+    func reopened() async throws {
+        let fixture = try StoreFixture()
+        let content = try staged(fixture, "f", [1, 2, 3])
+        let hash = SumHasher.hash(of: [1, 2, 3])
+        #expect(try await fixture.catalog.setHash(hash, ofStaged: content.id))
+        #expect(try fixture.catalog.content(content.id)?.isOpen == false)
+        _ = try content.write([9], at: 0)
+        #expect(try fixture.catalog.content(content.id)?.isOpen == true)
+        let recovery = try await fixture.restart()
+        #expect(recovery.recovered == 1 && recovery.damaged.isEmpty)
+        // A hash of what the bytes were would have another file's content copied in their place.
+        #expect(try fixture.catalog.content(content.id)?.hash == nil)
+        let frozen = try await fixture.store.freeze(content.id)
+        #expect(frozen.hash == SumHasher.hash(of: [9, 2, 3]))
+        fixture.store.release(frozen)
+    }
+
+    @Test("a closed file that is shorter than recorded is read, not sent, and written anew")
+    func short() async throws {
+        let fixture = try StoreFixture()
+        let id = try staged(fixture, "f", [UInt8](repeating: 7, count: 1000)).id
+        try DiskFile.open(fixture.store.paths.staged(id)).resize(to: 400)
+        for _ in 0..<2 {
+            #expect(try await fixture.restart().damaged == [id.rawValue])
+            let content = try fixture.store.open(staged: id)
+            #expect(try await content.bytes(0..<1000) == [UInt8](repeating: 7, count: 400))
+            await #expect(throws: ProviderError.self) { try await fixture.store.freeze(id) }
+            fixture.store.close(content)
+        }
+        let content = try fixture.store.open(staged: id)
+        _ = try content.write([1], at: 400)
+        await #expect(throws: ProviderError.self) { try await fixture.store.freeze(id) }
+        _ = try content.truncate(to: 0)
+        _ = try content.write([2], at: 0)
+        try content.record(modified: .now)
+        let frozen = try await fixture.store.freeze(id)
+        #expect(frozen.hash == SumHasher.hash(of: [2]))
+        fixture.store.release(frozen)
+        #expect(try await fixture.restart().damaged.isEmpty)
+    }
+
+    @Test("bytes that are not those of the recorded hash are not sent")
+    func other() async throws {
+        let fixture = try StoreFixture()
+        let id = try staged(fixture, "f", [1, 2, 3]).id
+        #expect(try await fixture.catalog.setHash(SumHasher.hash(of: [1, 2, 3]), ofStaged: id))
+        try DiskFile.open(fixture.store.paths.staged(id)).write([0][...], at: 2)
+        _ = try await fixture.restart()
+        await #expect(throws: ProviderError.self) { try await fixture.store.freeze(id) }
+    }
+
+    @Test("after lost power, written bytes that are holes are the base's again")
+    func holes() async throws {
+        let fixture = try StoreFixture()
+        let old = [UInt8](repeating: 5, count: 300_000)
+        let base = try fixture.remote("base", old)
+        let id = try staged(fixture, "f", [UInt8](repeating: 6, count: 100_000), over: base).id
+        // What the disk did not keep, though the sidecar tells of it.
+        let file = try DiskFile.open(fixture.store.paths.staged(id))
+        try file.resize(to: 0)
+        try file.resize(to: 300_000)
+        DiskFile.remove(fixture.store.paths.boot)
+        let recovery = try await fixture.restart()
+        #expect(recovery.isAfterPowerLoss)
+        #expect(recovery.damaged == [id.rawValue])
+        let content = try fixture.store.open(staged: id)
+        #expect(try await content.bytes(0..<300_000) == old)
+        fixture.store.close(content)
+        #expect(try await fixture.restart().damaged == [id.rawValue])
+        #expect(!(try await fixture.restart().isAfterPowerLoss))
+        await #expect(throws: ProviderError.self) { try await fixture.store.freeze(id) }
+    }
+
+    @Test("content that was uploaded, and of which the catalog forgot that, is taken back")
+    func forgotten() async throws {
+        let fixture = try StoreFixture()
+        let bytes = [UInt8](repeating: 3, count: 5000)
+        let base = try fixture.remote("base", [UInt8](repeating: 1, count: 5000))
+        let id = try staged(fixture, "f", bytes, over: base).id
+        let paths = fixture.store.paths
+        #expect(DiskFile.move(paths.staged(id), to: paths.cached(id)))
+        DiskFile.remove(paths.journal(id))
+        #expect(try await fixture.restart().damaged.isEmpty)
+        let frozen = try await fixture.store.freeze(id)
+        #expect(try await frozen.read(at: 0, count: 5000) == bytes)
+        fixture.store.release(frozen)
+    }
+
+    @Test("cached bytes that the disk did not keep are fetched anew")
+    func cached() async throws {
+        let fixture = try StoreFixture()
+        let bytes = [UInt8](repeating: 4, count: 200_000)
+        let content = try fixture.remote("item", bytes)
+        #expect(try await content.bytes(0..<200_000) == bytes)
+        try await until { content.state.withLock { $0.isVerified && !$0.isUnsaved } }
+        await fixture.store.save()
+        let id = try #require(content.id)
+        fixture.store.close(content)
+        let file = try DiskFile.open(fixture.store.paths.cached(id))
+        try file.resize(to: 0)
+        try file.resize(to: 200_000)
+        DiskFile.remove(fixture.store.paths.boot)
+        #expect(try await fixture.restart().lost == 1)
+        let again = try fixture.remote("item", bytes)
+        #expect(try await again.bytes(0..<200_000) == bytes)
+    }
+}
