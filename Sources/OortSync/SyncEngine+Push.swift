@@ -42,6 +42,13 @@ extension SyncEngine {
         guard started >= nextPlan || nextPlan > started + 60_000 else {
             return wake(at: nextPlan)
         }
+        // Small contents that are hashed one after the other are to go up in the same calls; one
+        // that takes long (its bytes have to be fetched) holds nothing up.
+        if isHashingSmall, newHashes < Self.mostNewHashes,
+            (lastHash...lastHash + 1000).contains(started)
+        {
+            return wake(at: lastHash + 1000)
+        }
         defer { nextPlan = now + min((now - started) * 4, 10_000) }
         needsPlan = false
         let provider = provider
@@ -95,9 +102,18 @@ extension SyncEngine {
                 continue
             }
             hashing[next.content] = next.size
+            lastHash = now
             new.append(next.content)
         }
         return new
+    }
+
+    /// After how many hashes a plan is made, though more are under way.
+    private static let mostNewHashes = 1000
+
+    private var isHashingSmall: Bool {
+        hashing.values.contains { $0 <= smallUpload }
+            || unhashed.last.map { $0.size <= smallUpload } ?? false
     }
 
     /// Plans once for many small contents, so that they go up in as few calls as can be, but lets
@@ -105,10 +121,8 @@ extension SyncEngine {
     private func hashed(_ content: ContentID) {
         hashing[content] = nil
         newHashes += 1
-        let isLast =
-            !hashing.values.contains { $0 <= smallUpload }
-            && unhashed.last.map { $0.size > smallUpload } ?? true
-        if isLast || newHashes >= 1000 { planSoon() } else { waker.yield() }
+        lastHash = now
+        if !isHashingSmall || newHashes >= Self.mostNewHashes { planSoon() } else { waker.yield() }
     }
 
     /// Computes a staged content's hash, for which all of its bytes must be here.

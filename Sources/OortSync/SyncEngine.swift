@@ -59,6 +59,8 @@ public actor SyncEngine {
     var hashing: [ContentID: Int64] = [:]
     /// How many hashes were stored since the last plan.
     var newHashes = 0
+    /// When a content's hash was last begun or done, milliseconds since 1970.
+    var lastHash: Int64 = 0
     /// When a content that could not be hashed is read again, milliseconds since 1970.
     var nextHashes: [ContentID: Int64] = [:]
     var failures: [Inode: Int] = [:]
