@@ -397,10 +397,13 @@ extension CatalogTransaction {
             }
             try takeRevision(inode, item)
         case .setAttributes:
-            try database.run(
-                "UPDATE motion SET synced_description = ? WHERE inode = ?",
-                [item.description, inode.column]
-            )
+            // Another description than ours is somebody else's news, which are still to come.
+            if item.description ?? "" == node.itemDescription ?? "" {
+                try database.run(
+                    "UPDATE motion SET synced_description = ? WHERE inode = ?",
+                    [item.description, inode.column]
+                )
+            }
             try keepRevision(inode, item, replacing: node.revision)
         case .delete: break
         }

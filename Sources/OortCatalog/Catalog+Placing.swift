@@ -42,10 +42,9 @@ extension CatalogTransaction {
     }
 
     /// Gives a name that may be free now to what has it at the service and was shown with a number
-    /// meanwhile, where a folder of the service holds a name once.
+    /// meanwhile.
     mutating func giveBack(_ name: String, in parent: Inode, _ rules: AccountNameRules) throws {
-        guard !rules.allowsDuplicates,
-            try Catalog.fetch(key: rules.comparison.key(name), in: parent, database) == nil
+        guard try Catalog.fetch(key: rules.comparison.key(name), in: parent, database) == nil
         else { return }
         var number = 2
         while let node = try Catalog.fetch(

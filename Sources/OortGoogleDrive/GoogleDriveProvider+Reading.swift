@@ -12,7 +12,10 @@ extension GoogleDriveProvider {
         guard !range.isEmpty else { return ByteStream { nil } }
         // Drive cannot be asked for a revision. The check runs beside the download, so that the
         // first byte costs one round trip; a content read as a whole is verified by its hash.
-        async let check = isCurrent(revision, of: item.id)
+        // It takes no turn of its own: the download is not read before it is answered.
+        async let check = RequestPriority.$current.withValue(.attendant) {
+            await isCurrent(revision, of: item.id)
+        }
         let answer = await open(item, range)
         try await check.get()
         let response = try answer.get()

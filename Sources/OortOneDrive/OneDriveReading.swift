@@ -129,7 +129,13 @@ extension OneDriveProvider {
         against download: OneDriveMemory.Download
     ) async throws(ProviderError) {
         if let tag = head.header("ETag"), let known = download.tag, tag == known { return }
-        let wire = try await api.item(at: id.target)
+        let answer = await RequestPriority.$current.withValue(.attendant) {
+            () async -> Result<DriveItemWire, ProviderError> in
+            do throws(ProviderError) { return .success(try await api.item(at: id.target)) } catch {
+                return .failure(error)
+            }
+        }
+        let wire = try answer.get()
         let current = OneDriveItems.revision(
             wire,
             in: id.target.drive,

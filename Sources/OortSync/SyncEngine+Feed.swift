@@ -26,10 +26,22 @@ extension SyncEngine {
                 if case .signedOut = error.kind { return }
                 // Nothing that passes by itself: asked again as seldom as other refusals.
                 if case .clientRefused = error.kind { tries = max(tries, 6) }
-                let backoff = backoff(after: tries, error)
-                guard (try? await clock.sleep(for: backoff)) != nil else { return }
+                await restOfFeed(backoff(after: tries, error))
             }
         }
+    }
+
+    /// Waits before the feed is read again; not for as long when the service is heard of otherwise.
+    private func restOfFeed(_ duration: Duration) async {
+        let clock = clock
+        let pause = Task { () -> Void in try? await clock.sleep(for: duration) }
+        feedPause = pause
+        await withTaskCancellationHandler {
+            await pause.value
+        } onCancel: {
+            pause.cancel()
+        }
+        feedPause = nil
     }
 
     private func identify() async throws(ProviderError) {
@@ -242,6 +254,7 @@ extension SyncEngine {
         pausedUntil = 0
         guard trouble != nil else { return }
         trouble = nil
+        feedPause?.cancel()
         try? catalog.setTrouble(nil, of: account)
         planSoon()
     }
@@ -273,8 +286,10 @@ extension SyncEngine {
     /// How long to wait after so many failures: doubled each time, never the same for all.
     func backoff(after tries: Int, _ error: ProviderError) -> Duration {
         if let asked = error.retryAfter { return asked }
+        // To ask whether the network is there again costs the service nothing.
+        let bound = error.kind == .offline ? settings.longestOfflineWait : settings.longestBackoff
         let longest = min(
-            settings.longestBackoff,
+            bound,
             .seconds(1) * (1 << min(max(tries - 1, 0), 12))
         )
         return longest * Double.random(in: 0.5...1)

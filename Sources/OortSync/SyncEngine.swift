@@ -31,6 +31,8 @@ public actor SyncEngine {
     var ordinal: UInt64 = 0
     /// When we last changed an item at the service.
     var touched: [ItemID: UInt64] = [:]
+    /// The wait before the feed is read again after a failure; cancelled to end it.
+    var feedPause: Task<Void, Never>?
     /// Items that could not be asked for while an operation of ours was under way on them.
     var owedLooks: Set<ItemID> = []
     /// Whether a run of the feed is applied in part only.

@@ -11,6 +11,9 @@ public struct SyncSettings: Sendable {
     /// The longest wait between two tries of what may work later.
     public var longestBackoff = Duration.seconds(300)
 
+    /// The longest wait before the service is tried again that could not be reached.
+    public var longestOfflineWait = Duration.seconds(30)
+
     /// The settings of a person's mount.
     public init() {}
 }

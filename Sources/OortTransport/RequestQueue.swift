@@ -7,13 +7,15 @@ import OortModel
 ///
 /// The limit halves when the service complains and grows by one for each round of good answers
 /// (additive increase, multiplicative decrease). Interactive requests start before background
-/// ones, each kind in its order; the last free place is kept for interactive ones.
+/// ones, each kind in its order; the last free place is kept for interactive ones. Attendants take
+/// no place that others could have.
 struct RequestQueue {
     typealias ID = UInt64
 
     private let largestLimit: Double
     private var limit: Double
     private var inFlight: [ID: Int] = [:]
+    private var attendants: Deque<ID> = []
     private var interactive: Deque<ID> = []
     private var background: Deque<ID> = []
     private var lastID: ID = 0
@@ -28,7 +30,7 @@ struct RequestQueue {
 
     var currentLimit: Int { Int(limit) }
     var inFlightCount: Int { inFlight.count }
-    var isIdle: Bool { interactive.isEmpty && background.isEmpty }
+    var isIdle: Bool { attendants.isEmpty && interactive.isEmpty && background.isEmpty }
 
     /// A number for a request that will be taken in.
     mutating func newID() -> ID {
@@ -39,6 +41,7 @@ struct RequestQueue {
     /// Takes a request in; it starts when `startable` names it.
     mutating func enqueue(_ id: ID, _ priority: RequestPriority) {
         switch priority {
+        case .attendant: attendants.append(id)
         case .interactive: interactive.append(id)
         case .background: background.append(id)
         }
@@ -46,7 +49,9 @@ struct RequestQueue {
 
     /// A waiting request was given up; false when it was not waiting.
     mutating func withdraw(_ id: ID) -> Bool {
-        if let index = interactive.firstIndex(of: id) {
+        if let index = attendants.firstIndex(of: id) {
+            attendants.remove(at: index)
+        } else if let index = interactive.firstIndex(of: id) {
             interactive.remove(at: index)
         } else if let index = background.firstIndex(of: id) {
             background.remove(at: index)
@@ -63,6 +68,7 @@ struct RequestQueue {
             blockedUntil = nil
         }
         var started: [ID] = []
+        while let id = attendants.popFirst() { started.append(id) }
         while inFlight.count < currentLimit, let id = interactive.popFirst() {
             inFlight[id] = era
             started.append(id)

@@ -24,7 +24,7 @@ public struct RetryPolicy: Sendable {
 
     func patience(_ priority: RequestPriority) -> Duration {
         switch priority {
-        case .interactive: interactivePatience
+        case .interactive, .attendant: interactivePatience
         case .background: backgroundPatience
         }
     }

@@ -276,6 +276,9 @@ struct ObservationTests {
         )
         try await tests.merge()
         #expect(try ["1", "2", "3"].map(name) == before)
+        // What is alone with its name has no number, as on a machine that never saw the other.
+        try await tests.apply([.removed(ItemID("1")), .removed(ItemID("3"))])
+        #expect(try name("2") == "f.txt")
         #expect(try await tests.catalog.pending(tests.account).isEmpty)
         await tests.world.end()
         await world.end()

@@ -273,6 +273,24 @@ struct RequestQueueTests {
         #expect(queue.startable(at: .zero) == [background[2]])
     }
 
+    @Test("what an answer in flight waits for never waits for that one's place")
+    func attendants() {
+        var queue = RequestQueue(limit: 1)
+        let first = enqueue(&queue, .interactive, 2)
+        #expect(queue.startable(at: .zero) == [first[0]])
+        let attendant = enqueue(&queue, .attendant, 1)
+        #expect(queue.startable(at: .zero) == attendant)
+        queue.finish(attendant[0])
+        #expect(queue.startable(at: .zero) == [])
+        queue.finish(first[0])
+        #expect(queue.startable(at: .zero) == [first[1]])
+        // Retry-After holds it back, too: that passes by itself.
+        queue.judge(first[1], .notDone(retryAfter: .seconds(1)), at: .zero)
+        let later = enqueue(&queue, .attendant, 1)
+        #expect(queue.startable(at: .zero) == [])
+        #expect(queue.startable(at: .seconds(1)) == later)
+    }
+
     @Test("a limit of one still lets background requests through")
     func one() {
         var queue = RequestQueue(limit: 1)

@@ -1,5 +1,11 @@
 """Weather that changes while a history goes on: everything that a network and a service do."""
 
+import threading
+import time
+
+# A read may be retried for minutes; then the history would stand still.
+LONGEST_WAIT = 5
+
 # A share of each, of all requests of a stew.
 KINDS = [
     {"fault": "status", "status": 500},
@@ -26,6 +32,10 @@ class Storms:
 
     def __init__(self, clouds, cloud, random):
         self.clouds, self.cloud, self.random = clouds, cloud, random
+        self.lock = threading.Lock()
+        self.last_sign = time.monotonic()
+        self.is_over = threading.Event()
+        threading.Thread(target=self._watch, daemon=True).start()
         clouds.control(cloud, "PUT", "faults/seed", {"seed": random.getrandbits(60)})
         self.kinds = [
             (self.fair, 2), (self.stew, 6), (self.answers_lost, 4), (self.slow, 2),
@@ -41,11 +51,29 @@ class Storms:
         return kind.__name__
 
     def end(self):
-        self.clouds.no_faults(self.cloud)
-        self.clouds.control(self.cloud, "PUT", "weather", {})
-        gate = self.clouds.gates[self.cloud]
-        if gate.is_shut:
-            gate.open()
+        with self.lock:
+            self.clouds.no_faults(self.cloud)
+            self.clouds.control(self.cloud, "PUT", "weather", {})
+            gate = self.clouds.gates[self.cloud]
+            if gate.is_shut:
+                gate.open()
+
+    def sign_of_life(self):
+        """The history goes on; without one for a while the weather clears up."""
+        self.last_sign = time.monotonic()
+
+    def stop(self):
+        self.is_over.set()
+        self.end()
+
+    def _watch(self):
+        while not self.is_over.wait(0.5):
+            if time.monotonic() - self.last_sign > LONGEST_WAIT:
+                try:
+                    self.end()
+                except OSError:
+                    return  # the simulators have ended
+                self.sign_of_life()
 
     def counts(self):
         """How often each kind of fault happened."""

@@ -49,6 +49,7 @@ class History:
         return station
 
     def note(self, words):
+        self.storms.sign_of_life()
         self.record.write(f"{time.strftime('%H:%M:%S')} {self.steps:5} {words}\n")
         self.record.flush()
 
@@ -60,7 +61,7 @@ class History:
                 self.accident()
                 self.program()
             time.sleep(1 if self.faults else 0)
-            self.storms.end()
+            self.storms.stop()
             self.note("quiet")
             self.finish()
             for station in self.stations:
@@ -99,7 +100,7 @@ class History:
             self.figures.bytes_sent = sum(
                 count["bytes_in"] for count in self.clouds.traffic(self.cloud).values())
             self.figures.faults.update(self.storms.counts())
-            self.storms.end()
+            self.storms.stop()
         for station in self.stations:
             station.leave()
         self.clouds.stop()
