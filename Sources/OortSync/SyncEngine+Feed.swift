@@ -187,6 +187,8 @@ extension SyncEngine {
                 change = .removed(reference.id)
             }
             var observations = Observations(changes: [change])
+            // A page of the feed may be half of a move whose other half is still to come.
+            observations.endsRun = false
             observations.suspects = suspects(since: began)
             let unsure = try await storedAsync { [observations] () throws(CatalogError) in
                 try await self.catalog.apply(observations, to: self.account)
