@@ -10,7 +10,7 @@ from torture.history import history
 SEED = os.environ.get("OORT_SEED") or str(random.SystemRandom().randrange(1 << 32))
 
 
-@pytest.mark.parametrize("mode", ["faults", "kills"])
+@pytest.mark.parametrize("mode", ["faults", "kills", "machines"])
 def test_random_history(folder, cloud, mode):
     operations = int(os.environ.get("OORT_OPERATIONS", "150"))
     try:

@@ -95,19 +95,25 @@ def nothing_lost(contents, ledger):
     _report("lost", "contents that nobody has any more", [ledger.describe(c) for c in sorted(lost)])
 
 
-def nothing_doubled(contents, ledger):
-    """Whether no content came to the service more often than it was made or copied."""
-    count = collections.Counter(c for item in contents for c in item["hashes"])
+def nothing_doubled(contents, ledger, history=True):
+    """Whether no content is a current file more often than it was made or copied.
+
+    With `history` older revisions and the trash count, too: alone nothing is ever sent twice. Where
+    others take part it may be: what was copied at the service while somebody changed the original,
+    and goes to the trash; what is in a file's history and its author was never told so.
+    """
     places = collections.defaultdict(list)
     for item in contents:
-        for number, content in enumerate(item["hashes"]):
-            trash = " in the trash" if item["trashed"] else ""
-            places[content].append(
-                f"{item['path']} revision {number + 1} of {len(item['hashes'])}{trash}")
+        hashes = item["hashes"]
+        for number, content in enumerate(hashes):
+            if history or number == len(hashes) - 1 and not item["trashed"]:
+                trash = " in the trash" if item["trashed"] else ""
+                places[content].append(
+                    f"{item['path']} revision {number + 1} of {len(hashes)}{trash}")
     doubled = [
-        f"{ledger.describe(content)} {number} times, at most {ledger.allowed[content]}: {places[content]}"
-        for content, number in count.items()
-        if content in ledger.allowed and number > ledger.allowed[content] and content != EMPTY]
+        f"{ledger.describe(content)} {len(found)} times, at most {ledger.allowed[content]}: {found}"
+        for content, found in places.items()
+        if content in ledger.allowed and len(found) > ledger.allowed[content] and content != EMPTY]
     _report("doubled", "contents at the service", doubled)
 
 

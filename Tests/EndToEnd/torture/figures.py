@@ -15,6 +15,7 @@ class Figures:
     bytes_written: int = 0
     bytes_sent: int = 0
     conflict_copies: int = 0
+    stranded: int = 0
     faults: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     failures: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
@@ -31,6 +32,7 @@ class Figures:
             f"weather          {self.weathers:,} changes",
             f"bytes            {self.bytes_written:,} closed, {self.bytes_sent:,} sent",
             f"conflict copies  {self.conflict_copies:,}",
+            f"stranded         {self.stranded:,} (docs/reliability.md, what is not promised)",
             "faults           " + (", ".join(
                 f"{kind} {count:,}" for kind, count in sorted(self.faults.items())) or "none"),
         ]
