@@ -248,10 +248,12 @@ extension CloudFileSystem {
             ($0.written, $0.modified, $0.writeCount)
         }
         guard let written else { return }
-        _ = try FileSystemError.translatingContent { () throws(ContentError) in
+        let node = try FileSystemError.translatingContent { () throws(ContentError) in
             try written.record(modified: modified ?? .now)
         }
         file.state.withLock { state in
+            // What remains when another file takes the name, and the catalog forgets this one.
+            if let node { state.node = node }
             if state.writeCount == count { state.written = nil }
         }
     }
