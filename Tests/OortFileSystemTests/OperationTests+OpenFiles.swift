@@ -1,0 +1,182 @@
+import OortCatalog
+import OortContentStore
+import OortFileSystem
+import OortModel
+import Synchronization
+import Testing
+
+/// What handles show while files are read, written, replaced, unlinked and copied.
+extension OperationTests {
+    @Test("a file is read from the service once, and from the cache then, offline too")
+    func read() async throws {
+        let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        let node = try await remote("f", bytes)
+        fixture.service.isOffline.withLock { $0 = true }
+        let first = try await system.open(node.inode, mode: OpenMode()).value()
+        await fails(.offline, system.read(first.handle, at: 0, count: 10))
+        fixture.service.isOffline.withLock { $0 = false }
+        #expect(try await system.bytes(first.handle, 99_990, 100) == Array(bytes[99_990...]))
+        fixture.service.isOffline.withLock { $0 = true }
+        guard case .now(.success(.file)) = system.read(first.handle, at: 0, count: 4096) else {
+            Issue.record("a cached range was not answered at once")
+            return
+        }
+        #expect(try await system.bytes(first.handle, 100_000, 1) == [])
+        let second = try await system.open(node.inode, mode: OpenMode()).value()
+        #expect(!first.keepsCache || second.keepsCache)
+        #expect(second.keepsCache)
+    }
+
+    @Test("a handle keeps its revision while another reads the new one")
+    func revisions() async throws {
+        let node = try await remote("f", [1, 2, 3])
+        let old = try await system.open(node.inode, mode: OpenMode()).value()
+        #expect(try await system.bytes(old.handle, 0, 10) == [1, 2, 3])
+        fixture.service.contents.withLock { $0["id-f"] = [4, 5] }
+        _ = try fixture.catalog.setCopiedContent(
+            item: ItemID("id-f"),
+            revision: Revision("2"),
+            hash: nil,
+            size: 2,
+            modified: .now,
+            of: node.inode
+        )
+        let new = try await system.open(node.inode, mode: OpenMode()).value()
+        #expect(!new.keepsCache)
+        #expect(try await system.bytes(new.handle, 0, 10) == [4, 5])
+        #expect(try await system.bytes(old.handle, 0, 10) == [1, 2, 3])
+    }
+
+    @Test("a revision that the service no longer gives is asked for, and nothing else is")
+    func goneRevision() async throws {
+        let node = try await remote("f", [1, 2, 3])
+        fixture.service.contents.withLock { $0["id-f"] = nil }
+        let handle = try await system.open(node.inode, mode: OpenMode()).value().handle
+        await fails(.revisionGone, system.read(handle, at: 0, count: 3))
+        #expect(fixture.service.looks.withLock { $0 } == [node.inode])
+        fixture.service.isOffline.withLock { $0 = true }
+        await fails(.offline, system.read(handle, at: 0, count: 3))
+        #expect(fixture.service.looks.withLock { $0.count } == 1)
+    }
+
+    @Test("changing a part of a cloud file fetches nothing; all handles see it")
+    func partial() async throws {
+        let node = try await remote("f", [UInt8](repeating: 7, count: 50_000))
+        let reader = try await system.open(node.inode, mode: OpenMode()).value()
+        let writer = try await system.open(node.inode, mode: CloudFileSystem.readWrite).value()
+        fixture.service.isOffline.withLock { $0 = true }
+        #expect(try await system.put(writer.handle, [1, 2], at: 10) == 2)
+        #expect(try await system.bytes(reader.handle, 10, 2) == [1, 2])
+        await fails(.offline, system.read(reader.handle, at: 9, count: 3))
+        fixture.service.isOffline.withLock { $0 = false }
+        #expect(try await system.bytes(reader.handle, 9, 4) == [7, 1, 2, 7])
+        #expect(fixture.store.writers.isOpen(node.inode))
+        system.release(writer.handle)
+        #expect(!fixture.store.writers.isOpen(node.inode))
+        guard case .staged = try fixture.catalog.node(node.inode).content else {
+            Issue.record("nothing is staged")
+            return
+        }
+    }
+
+    @Test("size and time show while writing; a time that is set stays")
+    func times() async throws {
+        let (entry, opened) = try await system.make("f", in: root)
+        let inode = entry.attributes.inode
+        _ = try await system.put(opened.handle, [1, 2, 3], at: 4)
+        #expect(try await system.attributes(of: inode, handle: nil).value().attributes.size == 7)
+        var setting = AttributeSetting()
+        setting.modified = .at(Timestamp(seconds: 1_000_000_000, nanoseconds: 5))
+        setting.mode = 0o751
+        setting.owner = 33
+        _ = try await system.setAttributes(setting, of: inode, handle: nil).value()
+        try await system.flush(opened.handle).value()
+        system.release(opened.handle)
+        try await fixture.restart()
+        let attributes = try await system.attributes(of: inode, handle: nil).value().attributes
+        #expect(attributes.modified == Timestamp(seconds: 1_000_000_000, nanoseconds: 5))
+        #expect(attributes.mode == 0o751 && attributes.owner == 33)
+        #expect(attributes.size == 7 && attributes.blocks == 1)
+    }
+
+    @Test("an unlinked file stays readable and writable while it is open")
+    func unlinked() async throws {
+        let (entry, opened) = try await system.make("f", in: root)
+        _ = try await system.put(opened.handle, [1, 2, 3], at: 0)
+        try await system.unlink("f", in: root).value()
+        await fails(.notFound, system.lookup("f", in: root))
+        _ = try await system.put(opened.handle, [9], at: 1)
+        #expect(try await system.bytes(opened.handle, 0, 9) == [1, 9, 3])
+        let attributes = try await system.attributes(
+            of: entry.attributes.inode,
+            handle: opened.handle
+        ).value().attributes
+        #expect(attributes.linkCount == 0 && attributes.size == 3)
+        await fixture.store.collectGarbage()
+        #expect(try await system.bytes(opened.handle, 0, 9) == [1, 9, 3])
+        system.release(opened.handle)
+    }
+
+    @Test("append writes at the end, truncating open empties, and both keep other handles right")
+    func modes() async throws {
+        let (entry, first) = try await system.make("f", in: root)
+        _ = try await system.put(first.handle, [1, 2, 3], at: 0)
+        let append = try await system.open(
+            entry.attributes.inode,
+            mode: OpenMode(reads: false, writes: true, appends: true)
+        ).value()
+        _ = try await system.put(append.handle, [4], at: 0)
+        #expect(try await system.bytes(first.handle, 0, 9) == [1, 2, 3, 4])
+        await fails(.badHandle, system.read(append.handle, at: 0, count: 1))
+        let cut = try await system.open(
+            entry.attributes.inode,
+            mode: OpenMode(writes: true, truncates: true)
+        ).value()
+        #expect(!cut.keepsCache)
+        #expect(try await system.bytes(first.handle, 0, 9) == [])
+    }
+
+    @Test("a copy of a whole clean file is left to the service; anything else is copied here")
+    func copy() async throws {
+        let source = try await remote("f", [1, 2, 3])
+        let from = try await system.open(source.inode, mode: OpenMode()).value()
+        let (entry, to) = try await system.make("g", in: root)
+        fixture.service.isOffline.withLock { $0 = true }
+        #expect(
+            try await system.copyRange(
+                from: from.handle,
+                at: 0,
+                to: to.handle,
+                at: 0,
+                count: 1 << 30
+            ).value() == 3
+        )
+        #expect(
+            try fixture.catalog.node(entry.attributes.inode).content
+                == .revision(item: ItemID("id-f"), Revision("1"))
+        )
+        fixture.service.isOffline.withLock { $0 = false }
+        #expect(try await system.bytes(to.handle, 0, 9) == [1, 2, 3])
+        #expect(
+            try await system.copyRange(
+                from: from.handle,
+                at: 1,
+                to: to.handle,
+                at: 3,
+                count: 100
+            ).value() == 2
+        )
+        #expect(try await system.bytes(to.handle, 0, 9) == [1, 2, 3, 2, 3])
+        let (_, elsewhere) = try await system.make("g", in: fixture.other.root)
+        await fails(
+            .otherAccount,
+            system.copyRange(
+                from: from.handle,
+                at: 0,
+                to: elsewhere.handle,
+                at: 0,
+                count: 3
+            )
+        )
+    }
+}
