@@ -41,6 +41,7 @@ class Refused:
 class Handle:
     descriptor: int
     path: str
+    writes: bool
     # Whether something was written that no close has told of.
     is_dirty: bool = False
 
@@ -88,19 +89,19 @@ class Side:
     def open(self, number, path, mode):
         descriptor = os.open(self.at(path), MODES[mode], 0o644)
         is_dirty = mode in ("create", "replace")
-        self.handles[number] = Handle(descriptor, path, is_dirty)
+        self.handles[number] = Handle(descriptor, path, mode != "read", is_dirty)
 
     def write(self, number, offset, content, size):
         handle = self.handles[number]
         data = made(self.seed, content, size)
-        handle.is_dirty = True
+        handle.is_dirty |= handle.writes
         if offset is None:
             return os.write(handle.descriptor, data)
         return os.pwrite(handle.descriptor, data, offset)
 
     def resize(self, number, size):
         handle = self.handles[number]
-        handle.is_dirty = True
+        handle.is_dirty |= handle.writes
         os.ftruncate(handle.descriptor, size)
 
     def read(self, number, offset, size):
@@ -112,7 +113,7 @@ class Side:
     def copy(self, source, target):
         """The whole of one handle onto another."""
         reader, writer = self.handles[source].descriptor, self.handles[target]
-        writer.is_dirty = True
+        writer.is_dirty |= writer.writes
         count = 0
         while done := os.copy_file_range(reader, writer.descriptor, 1 << 30, count, count):
             count += done
