@@ -63,7 +63,7 @@ public final class KernelNotifier: Sendable {
                 backlog.news = []
                 backlog.known = []
             }
-            return backlog.news
+            return News.inTellingOrder(backlog.news)
         }
     }
 

@@ -13,6 +13,23 @@ public enum News: Hashable, Sendable {
     case expired(String, in: InodeNumber)
     /// A name is gone that stood for `inode`; programs that watch it by inotify are told.
     case removed(String, in: InodeNumber, inode: InodeNumber)
+
+    private var isOfName: Bool {
+        switch self {
+        case .name, .expired, .removed: true
+        case .content, .attributes: false
+        }
+    }
+
+    /// News of names before news of contents, each in its order.
+    ///
+    /// The kernel takes news of a name only when no listing of the folder is under way, and then the
+    /// folder's cached listing may be dropped. The other way round a listing that was answered before
+    /// the change, and arrives between the two, would stay in the cache for good.
+    /// Source: fs/fuse/dir.c, fuse_reverse_inval_entry, which takes the folder's lock.
+    public static func inTellingOrder(_ news: [News]) -> [News] {
+        news.filter(\.isOfName) + news.filter { !$0.isOfName }
+    }
 }
 
 /// Tells the kernel what changed, on a thread of its own.
@@ -109,7 +126,7 @@ public final class Notifier: Sendable {
         let (batch, waiting) = state.wait { state -> Batch? in
             if state.hasEnded { return (nil, []) }
             guard !state.queue.isEmpty else { return nil }
-            let batch = state.queue
+            let batch = News.inTellingOrder(state.queue)
             let waiting = state.waitingForRoom
             state.queue = []
             state.queued = []
