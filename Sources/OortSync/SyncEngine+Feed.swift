@@ -132,9 +132,10 @@ extension SyncEngine {
         }
     }
 
-    /// The items that we changed after a request began.
+    /// The items that we changed after a request began, or are changing: an operation may end before
+    /// what the request told is stored.
     func suspects(since began: UInt64) -> Set<ItemID> {
-        var found: Set<ItemID> = []
+        var found = Set(runningItems.values)
         for (id, when) in touched where when >= began { found.insert(id) }
         // What is older than any request in flight can be forgotten.
         if touched.count > 10_000 { touched = touched.filter { $0.value + 1000 > began } }

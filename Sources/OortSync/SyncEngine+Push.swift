@@ -249,6 +249,7 @@ extension SyncEngine {
             switch await prepare(operation, index: index) {
             case .ready(let request):
                 staleRounds[operation.inode] = nil
+                runningItems[operation.inode] = request.start.item?.id
                 requests.append(request)
             case .stale:
                 running[operation.inode] = nil
@@ -263,6 +264,7 @@ extension SyncEngine {
         for (request, result) in zip(requests, results) {
             let isDone = await finish(request, result)
             running[request.inode] = nil
+            runningItems[request.inode] = nil
             if isDone, batch.plan == planNumber {
                 self.isDone[request.index] = true
             } else if !isDone {

@@ -54,6 +54,8 @@ public actor SyncEngine {
     var planNumber: UInt64 = 0
     var needsPlan = true
     var running: [Inode: SyncStatus.Transfer] = [:]
+    /// The items that the running operations change.
+    var runningItems: [Inode: ItemID] = [:]
     var inFlight = 0
     /// Staged contents whose hash the plan needs, the smallest last.
     var unhashed: [UnhashedContent] = []
