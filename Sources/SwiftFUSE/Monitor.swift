@@ -4,6 +4,7 @@ import Glibc
 /// A value behind a lock, with waiting for a condition of it: for this module's own threads, never
 /// for a task's.
 @safe
+// @unchecked because the value is touched under the lock only.
 final class Monitor<Value>: @unchecked Sendable {
     // Sendable because `value` is only touched with `mutex` held, and the two C objects are made
     // for sharing.
