@@ -167,17 +167,21 @@ def keyring(machine, folder):
     daemon.stdin.write("password")
     daemon.stdin.close()
 
-    def kept():
-        """All that the keyring has of Oort's; None while it does not answer."""
+    def ask(*words, **more):
+        """What `secret-tool` answers; None while the keyring does not."""
         try:
-            answer = machine.run(
-                "secret-tool", "search", "--all", "application", "oort", status=None, timeout=5)
+            return machine.run("secret-tool", *words, status=None, timeout=5, **more)
         except subprocess.TimeoutExpired:
             return None
-        return answer.stdout
 
-    eventually(lambda: kept() is not None, "the keyring answers")
-    yield kept
+    def takes_secrets():
+        # It is on the bus before its collection is unlocked.
+        answer = ask("store", "--label=probe", "purpose", "probe", input="secret")
+        return answer is not None and answer.returncode == 0
+
+    eventually(takes_secrets, "the keyring takes secrets")
+    ask("clear", "purpose", "probe")
+    yield lambda: ask("search", "--all", "application", "oort").stdout
     for process in (daemon, bus):
         process.kill()
         process.wait()

@@ -129,14 +129,19 @@ extension CloudMount {
         tell: @escaping @Sendable (SyncProgress) -> Void
     ) async {
         let (changes, changed) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let (retries, retried) = AsyncStream<Void>.makeStream()
         await withTaskGroup { group in
             for target in targets {
                 group.addTask {
                     await target.account.engine.pushingAtOnce { news in
+                        retried.yield()
                         for await _ in news { changed.yield() }
                     }
                 }
             }
+            // What was refused earlier is stuck only when it was tried again.
+            var all = retries.makeAsyncIterator()
+            for _ in targets { await all.next() }
             changed.yield()
             for await _ in changes {
                 let now = await progress(targets)
