@@ -63,7 +63,7 @@ extension CatalogTransaction {
     /// lets go when nobody holds them.
     mutating func forget(_ inode: Inode) throws {
         touch(inode)
-        for table in ["node", "motion", "xattr", "conflict"] {
+        for table in ["node", "motion", "xattr", "conflict", "told_again"] {
             try database.run("DELETE FROM \(table) WHERE inode = ?", [inode.column])
         }
     }

@@ -67,10 +67,10 @@ struct Observer {
     let account: AccountID
     let rules: AccountNameRules
     private var suspects: Set<ItemID> = []
-    private(set) var unsure: Set<ItemID> = []
+    var unsure: Set<ItemID> = []
     private var enumeration: Int64 = 0
     private var hasIntents = false
-    private var isFeed = false
+    private(set) var isFeed = false
     /// Folders by path, within one application.
     private var folders: [RemotePath: Node] = [:]
 
@@ -142,10 +142,12 @@ struct Observer {
         )
         if item.kind == .folder { folders = [:] }
         let motion = try Catalog.motion(known.inode, database)
+        if item.kind == .folder, item.parentID == nil { try doubtMoved(known, item, in: parent) }
         if suspects.contains(item.id) || motion?.intent != nil {
             if try !isKnown(item, of: known, motion, parent) { unsure.insert(item.id) }
             return
         }
+        unsure.remove(item.id)
         try displace(for: item, in: parent)
         let isApplied =
             try motion == nil && parent.map { try updateClean(known, item, $0) } ?? false
@@ -448,6 +450,17 @@ struct Observer {
             Node.init(columns:)
         )
         for node in nodes { try gone(node) }
+        // A folder that was not told with what lies in it has another path by now.
+        unsure.formUnion(
+            try database.all(
+                """
+                SELECT remote_id FROM node WHERE remote_id IS NOT NULL AND inode IN
+                    (SELECT inode FROM motion WHERE account = ? AND remote_state = 1
+                        AND remote_parent_id >= '/' AND remote_parent_id < '0')
+                """,
+                [account.rawValue]
+            ) { ItemID($0[0] as String) }
+        )
     }
 
     /// What an enumeration did not name is gone; what was made here meanwhile is not.
@@ -514,6 +527,7 @@ struct Observer {
                 break
             }
         }
+        for item in subtree { if let id = item.remoteID { unsure.remove(id) } }
         if isClean {
             for item in subtree.reversed() {
                 if let parent = item.parent {

@@ -380,6 +380,12 @@ extension CatalogTransaction {
                 "UPDATE motion SET synced_parent = ?, synced_name = ? WHERE inode = ?",
                 [parent.inode.column, item.fileName, inode.column]
             )
+            if node.kind == .folder, parentID == nil {
+                try database.run(
+                    "INSERT OR IGNORE INTO told_again (inode, account) VALUES (?, ?)",
+                    [inode.column, node.account.rawValue]
+                )
+            }
             try keepRevision(inode, item, replacing: node.revision)
         case .replace:
             try database.run(

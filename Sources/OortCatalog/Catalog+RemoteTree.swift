@@ -109,6 +109,10 @@ extension Catalog {
         var names: [String] = []
         var next = node
         while !next.isAccountRoot {
+            if let path = try pathMark(of: next, database) {
+                names += path.parts.reversed()
+                break
+            }
             guard let place = try remotePlace(of: next, database),
                 let parent = try fetch(place.parent, database), names.count < 10_000
             else { return nil }
@@ -116,6 +120,14 @@ extension Catalog {
             next = parent
         }
         return ItemReference(id: id, path: RemotePath(names.reversed()))
+    }
+
+    /// Where an item is whose folder was told by a path that is not known.
+    private static func pathMark(of node: Node, _ database: Database) throws -> RemotePath? {
+        guard let motion = try motion(node.inode, database), motion.remoteState == .present,
+            let mark = motion.remoteParentID, mark.hasPrefix("/"), let item = motion.remoteItem
+        else { return nil }
+        return RemotePath(mark.split(separator: "/").map(String.init) + [item.fileName])
     }
 
     /// The items that lie in a folder at the service, as last heard; with `onlyRenamed` without

@@ -27,8 +27,20 @@ extension Catalog {
                     """
             )
         }
+        migrator.registerMigration("moved folders that are told again") { database in
+            try database.execute(sql: foldersToldAgain)
+        }
         return migrator
     }
+
+    /// Folders that we moved at a service that tells places by path, and that its feed has not told
+    /// since: it will tell them with everything below.
+    private static let foldersToldAgain = """
+        CREATE TABLE told_again (
+            inode INTEGER PRIMARY KEY,
+            account INTEGER NOT NULL
+        ) STRICT;
+        """
 
     /// Items of which something was told that may be older than what we did to them: what the
     /// service has is known only when it was asked for by itself, and must be asked for after a

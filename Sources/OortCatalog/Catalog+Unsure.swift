@@ -1,14 +1,35 @@
 import GRDB
 public import OortModel
+import OortPlanner
 
 extension Catalog {
-    /// The items that the service must be asked for by themselves.
-    public func unsureItems(of account: AccountID) async throws(CatalogError) -> [ItemID] {
+    /// An item that the service must be asked for by itself.
+    public struct UnsureItem: Sendable {
+        /// The service's id of it.
+        public var id: ItemID
+        /// How it is asked for; nil when nothing of this id is here.
+        public var reference: ItemReference?
+        /// The folder that it lies in at the service, as last heard.
+        public var folder: Inode?
+    }
+
+    /// The items that the service must be asked for by themselves, in the order of their ids.
+    public func unsureItems(of account: AccountID) async throws(CatalogError) -> [UnsureItem] {
         try await readAsync { database in
-            try database.all(
-                "SELECT remote_id FROM unsure WHERE account = ?",
+            let ids = try database.all(
+                "SELECT remote_id FROM unsure WHERE account = ? ORDER BY remote_id",
                 [account.rawValue]
             ) { ItemID($0[0] as String) }
+            return try ids.map { id in
+                guard let node = try Self.node(id.rawValue, in: account, database) else {
+                    return UnsureItem(id: id)
+                }
+                return UnsureItem(
+                    id: id,
+                    reference: try Self.reference(node.inode, database),
+                    folder: try Self.remotePlace(of: node, database)?.parent
+                )
+            }
         }
     }
 
@@ -39,6 +60,35 @@ extension CatalogTransaction {
 }
 
 extension Observer {
+    /// A folder is told at a path: where it lies elsewhere than was known, or we moved it ourselves,
+    /// everything below it must be told again.
+    ///
+    /// Dropbox tells a moved folder as the removal of the old path, the folder at the new one, and
+    /// all that lies there now. What somebody removed from it before it was moved is not told by
+    /// itself any longer: it is what does not come again. So all below is unsure until it is told.
+    mutating func doubtMoved(_ folder: Node, _ item: Item, in parent: Node?) throws {
+        let wasMovedHere = try transaction.database.has(
+            "SELECT 1 FROM told_again WHERE inode = ?",
+            [folder.inode.column]
+        )
+        let place = try Catalog.remotePlace(of: folder, transaction.database)
+        let isThere =
+            place?.parent == parent?.inode && place?.name.isSameText(as: item.fileName) == true
+        guard wasMovedHere || !isThere else { return }
+        var queue = [folder]
+        while let folder = queue.popLast() {
+            for child in try Catalog.remoteChildren(of: folder, transaction.database) {
+                if let id = child.remoteID { unsure.insert(id) }
+                if child.kind == .folder { queue.append(child) }
+            }
+        }
+        guard wasMovedHere, isThere, isFeed else { return }
+        try transaction.database.run(
+            "DELETE FROM told_again WHERE inode = ?",
+            [folder.inode.column]
+        )
+    }
+
     /// What is said for certain need not be asked for any longer.
     func rememberUnsure(_ changes: [Change]) throws {
         let hasSome = try transaction.database.has(

@@ -82,9 +82,10 @@ extension SyncEngine {
             lostCursor = false
             isMidRun = page.hasMore && !page.isEnumeration
             isReachable()
-            try await lookAtUnsure()
             guard page.hasMore else { break }
         }
+        // A later page may have told what an earlier one left open.
+        try await lookAtUnsure()
         planSoon()
         await readQuota()
     }
@@ -144,23 +145,40 @@ extension SyncEngine {
 
     /// Asks by themselves for the items of which something was told that may be old; where that
     /// fails they stay to be asked for, over restarts, too.
+    ///
+    /// Many of one folder cost one listing.
     func lookAtUnsure() async throws(ProviderError) {
         owedLooks = []
-        let items = try await storedAsync { () throws(CatalogError) in
-            try await self.catalog.unsureItems(of: self.account)
-        }
-        for id in items.sorted(by: { $0.rawValue < $1.rawValue }) {
-            let known = try await storedAsync { () throws(CatalogError) in
-                try await self.catalog.reference(to: id, in: self.account)
+        let items = try await unsureItems()
+        guard !items.isEmpty else { return }
+        var counts: [Inode: Int] = [:]
+        for case let folder? in items.map(\.folder) { counts[folder, default: 0] += 1 }
+        let crowded = counts.filter { $0.value > Self.mostLooksInFolder }.map(\.key).sorted()
+        for folder in crowded {
+            do throws(ProviderError) { try await readListing(folder) } catch {
+                guard error.kind == .notFound || error.kind == .parentNotFound else { throw error }
             }
-            if let known {
-                try await look(at: known)
+        }
+        // What a listing did not name may lie elsewhere now.
+        for item in crowded.isEmpty ? items : try await unsureItems() {
+            if let reference = item.reference {
+                try await look(at: reference)
             } else if inFlight == 0, !hasOpenIntents {
                 // Not even an operation of ours, whose answer would tell the id, can bring it.
                 try await storedAsync { () throws(CatalogError) in
-                    try await self.catalog.forgetUnsure(of: id, in: self.account)
+                    try await self.catalog.forgetUnsure(of: item.id, in: self.account)
                 }
             }
+        }
+    }
+
+    /// How many items of a folder are asked for one by one; a listing of the folder costs as much
+    /// as several.
+    private static let mostLooksInFolder = 8
+
+    private func unsureItems() async throws(ProviderError) -> [Catalog.UnsureItem] {
+        try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.unsureItems(of: self.account)
         }
     }
 
@@ -194,7 +212,7 @@ extension SyncEngine {
             let unsure = try await storedAsync { [observations] () throws(CatalogError) in
                 try await self.catalog.apply(observations, to: self.account)
             }
-            if unsure.isEmpty { return }
+            guard unsure.contains(reference.id) else { return }
             // An operation of ours is under way on it: it is asked for afterwards.
             if let inode = try? catalog.node(remoteID: reference.id, account: account)?.inode,
                 running[inode] != nil
@@ -214,7 +232,7 @@ extension SyncEngine {
         // Owned by `listings`; it ends by itself, and one waiter's leaving does not end it.
         let task = Task { () -> Result<Void, ProviderError> in
             do throws(ProviderError) {
-                try await self.readListing(folder)
+                try await self.readListingAlone(folder)
                 return .success(())
             } catch { return .failure(error) }
         }
@@ -224,8 +242,14 @@ extension SyncEngine {
         try result.get()
     }
 
-    private func readListing(_ folder: Inode) async throws(ProviderError) {
+    private func readListingAlone(_ folder: Inode) async throws(ProviderError) {
         try await identify()
+        try await readListing(folder)
+        try await lookAtUnsure()
+        planSoon()
+    }
+
+    private func readListing(_ folder: Inode) async throws(ProviderError) {
         let reference = try await storedAsync { () throws(CatalogError) in
             try await self.catalog.reference(to: folder)
         }
@@ -246,8 +270,6 @@ extension SyncEngine {
             try await self.catalog.apply(observations, to: self.account)
         }
         isReachable()
-        try await lookAtUnsure()
-        planSoon()
     }
 
     // MARK: Trouble
