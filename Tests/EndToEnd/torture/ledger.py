@@ -108,7 +108,8 @@ class Witness:
 
     @staticmethod
     def _is_removed(handle):
-        return os.readlink(f"/proc/self/fd/{handle.descriptor}").endswith(" (deleted)")
+        # The kernel calls a path "(deleted)", too, when somebody else moved the file.
+        return os.fstat(handle.descriptor).st_nlink == 0
 
     def _content(self, path, follows=False):
         path = self.side.at(path)
