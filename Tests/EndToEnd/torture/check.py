@@ -75,10 +75,9 @@ def same_trees(shown, wanted, words, times=True):
 
 def same_as_service(shown, items, words):
     """Whether a mount shows the service's items, names taken twice with numbers."""
-    paths = collections.Counter(path for path, _, _ in items)
     wanted = collections.Counter(items)
     here = collections.Counter((path, *entry[:2]) for path, entry in shown.items())
-    if max(paths.values(), default=1) > 1:
+    if has_names_twice(items):
         strip = lambda counter: collections.Counter(
             {}) + sum((collections.Counter({(NUMBERED.sub("", path), *rest): count})
                        for (path, *rest), count in counter.items()), collections.Counter())
@@ -117,22 +116,34 @@ def nothing_doubled(contents, ledger, history=True):
     _report("doubled", "contents at the service", doubled)
 
 
+def has_names_twice(items):
+    """Whether a folder of the service holds a name twice, so that a mount shows numbers."""
+    return max(collections.Counter(path for path, _, _ in items).values(), default=1) > 1
+
+
 def names_once(items):
     """Whether no folder of the service holds a name twice."""
     count = collections.Counter(path for path, _, _ in items)
     _report("doubled", "names at the service", [path for path, n in count.items() if n > 1])
 
 
-def conflicts_told(shown, conflicts):
-    """Whether conflict copies are named as documented, and each is in somebody's status."""
+def conflicts_told(shown, own, others=frozenset(), numbered=False):
+    """Whether a machine's conflict copies are named as documented, and each is in a status.
+
+    What a machine tells of its own is there by that very path. What another machine tells may have
+    other numbers here, when the service has names twice (`numbered`): which of two items came
+    first, and keeps the name, is each machine's own.
+    """
+    bare = (lambda path: NUMBERED.sub("", path)) if numbered else (lambda path: path)
+    told = {bare(path) for path in own | others}
     problems = []
     for path in shown:
         name = os.path.basename(path)
         if CONFLICT.search(path) and not CONFLICT_NAME.fullmatch(name):
             problems.append(f"{path} is no conflict copy's name")
-        if CONFLICT_NAME.fullmatch(name) and path not in conflicts:
+        if CONFLICT_NAME.fullmatch(name) and bare(path) not in told:
             problems.append(f"{path} is in no status")
-    problems += [f"{path} is told and not there" for path in conflicts if path not in shown]
+    problems += [f"{path} is told and not there" for path in own if path not in shown]
     _report("unequal", "conflict copies", problems)
 
 

@@ -401,8 +401,10 @@ class Crowd(History):
         mixed = [p for p, e in shown[0].items() if e[0] == "file" and e[1] not in self.ledger.known]
         if mixed:
             raise Discrepancy("unequal", f"contents that nobody wrote: {mixed}")
-        conflicts = set().union(*(station.conflicts for station, _, _ in self.crew))
-        check.conflicts_told(shown[0], conflicts)
+        conflicts = [station.conflicts for station, _, _ in self.crew]
+        for entries, own in zip(shown, conflicts):
+            check.conflicts_told(
+                entries, own, set().union(*conflicts), check.has_names_twice(items))
         self.figures.conflict_copies += sum(1 for p in shown[0] if CONFLICT.search(p))
         fresh = self.station("fresh")
         check.same_as_service(check.listing(fresh.root), items, "a fresh mount and the service")
