@@ -133,7 +133,7 @@ let package = Package(
             ),
             tests("OortModelTests", ["OortModel"]),
             tests("OortPlannerTests", ["OortPlanner", "OortModel"]),
-            tests("OortCatalogTests", ["OortCatalog", "OortModel", grdb, logging]),
+            tests("OortCatalogTests", ["OortCatalog", "OortPlanner", "OortModel", grdb, logging]),
             tests(
                 "OortContentStoreTests",
                 ["OortContentStore", "OortCatalog", "OortModel", logging]

@@ -70,7 +70,8 @@ extension Catalog {
             let plan = planner.plan(items)
             let operated = Set(plan.remote.map(\.inode))
             guard plan.local.isEmpty,
-                !items.contains(where: { $0.mayRest && !operated.contains($0.inode) })
+                !items.contains(where: { $0.mayRest && !operated.contains($0.inode) }),
+                try Self.namesToGiveBack(in: account, database, rules).isEmpty
             else { return nil }
             var work = reader.work
             work.operations = plan.remote
@@ -88,6 +89,7 @@ extension Catalog {
                 if plan.local.isEmpty {
                     work.operations = plan.remote
                     try transaction.restAll(items, but: Set(plan.remote.map(\.inode)))
+                    try transaction.giveBackNames(in: account, rules)
                     break
                 }
                 var merger = Merger(transaction, rules: rules)
@@ -166,7 +168,7 @@ struct TreesReader {
     }
 
     mutating func read() throws -> [ItemState] {
-        let start = 29
+        let start = Node.columnCount
         let motions = try database.all(
             """
             SELECT \(Node.columns.split(separator: ",").map { "node." + $0.drop { $0 == " " } }

@@ -189,6 +189,7 @@ extension Catalog {
                 }
                 try transaction.takeOut(other, at: now)
                 try transaction.place(node, as: newName, in: newParent, at: now, catalog: self)
+                try transaction.takeServiceName(of: other, for: node)
                 return RenameOutcome(node: try transaction.node(node.inode), other: other)
             }
         }
@@ -236,15 +237,12 @@ extension CatalogTransaction {
         try setInMotion(node, at: now)
         let rules = catalog.nameRules(of: node.account)
         var serviceName = node.storedServiceName
-        if !name.isSameText(as: node.name) {
-            // What a native document's shown name has and its service's name has not.
-            let ending =
-                node.kind == .nativeDocument && node.name.hasPrefix(node.serviceName)
-                ? String(node.name.dropFirst(node.serviceName.count + 1)) : nil
+        // A number that told two items of a folder apart is part of the name from now on.
+        if !name.isSameText(as: node.name) || node.plainKey != nil {
             let service = ShownName.service(
                 shown: name,
                 kind: node.kind,
-                exportExtension: ending,
+                exportExtension: try Catalog.exportExtension(of: node, database),
                 rules: rules
             )
             serviceName = service.isSameText(as: name) ? nil : service
@@ -252,13 +250,23 @@ extension CatalogTransaction {
         try database.run(
             """
             UPDATE node SET parent = ?, name = ?, name_key = ?, service_name = ?,
-                changed_s = ?, changed_ns = ?
+                plain_key = NULL, changed_s = ?, changed_ns = ?
             WHERE inode = ?
             """,
             [
                 parent.column, name, rules.comparison.key(name), serviceName, now.seconds,
                 Int64(now.nanoseconds), node.inode.column,
             ]
+        )
+    }
+
+    /// What replaces a file that is shown with a number is called as that is at the service, so
+    /// that it can take over its identity.
+    mutating func takeServiceName(of other: Node, for node: Node) throws {
+        guard let key = other.plainKey, other.kind == .file, node.kind == .file else { return }
+        try database.run(
+            "UPDATE node SET service_name = ?, plain_key = ? WHERE inode = ?",
+            [other.serviceName, key, node.inode.column]
         )
     }
 

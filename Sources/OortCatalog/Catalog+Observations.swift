@@ -110,7 +110,7 @@ struct Observer {
         if let folder = observations.folder { try listed(folder, observations.changes) }
         if observations.endsRun { try endRun() }
         if observations.endsEnumeration { try endEnumeration() }
-        try transaction.giveBackNames(rules)
+        try transaction.giveBackNames(in: account, rules)
         try rememberUnsure(observations.changes)
         if let cursor = observations.cursor {
             try database.run(
@@ -211,15 +211,16 @@ struct Observer {
         let created = stored.createdTime
         try database.run(
             """
-            INSERT INTO node (account, parent, name, name_key, service_name, kind, size,
+            INSERT INTO node (account, parent, name, name_key, service_name, plain_key, kind, size,
                 modified_s, modified_ns, changed_s, changed_ns, created_s, created_ns,
                 remote_id, revision, hash, target, permissions, description, mime_type,
                 details, enumeration)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 account.rawValue, place?.parent.inode.column, name, rules.comparison.key(name),
-                name.isSameText(as: item.fileName) ? nil : item.fileName, kind.rawValue,
+                name.isSameText(as: item.fileName) ? nil : item.fileName,
+                name.isSameText(as: shown) ? nil : rules.comparison.key(shown), kind.rawValue,
                 item.size ?? 0, modified.seconds, Int64(modified.nanoseconds), modified.seconds,
                 Int64(modified.nanoseconds), created?.seconds,
                 created.map { Int64($0.nanoseconds) }, item.id.rawValue, item.rev?.rawValue,
@@ -304,6 +305,7 @@ struct Observer {
                     node,
                     at: folder.inode,
                     name: name,
+                    plainName: stored.shownName,
                     serviceName: stored.fileName,
                     rules
                 )
@@ -344,6 +346,7 @@ struct Observer {
                 node,
                 at: parent.inode,
                 name: shown,
+                plainName: shown,
                 serviceName: item.fileName,
                 rules
             )

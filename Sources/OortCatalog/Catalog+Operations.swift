@@ -203,7 +203,6 @@ extension Catalog {
                 """,
                 [inode.column]
             )
-            let left = try Catalog.motion(inode, transaction.database)
             let account = try transaction.node(inode).account
             var isOpen = false
             if let item {
@@ -218,13 +217,7 @@ extension Catalog {
             } else {
                 try transaction.deleted(inode)
             }
-            if let left, let parent = left.syncedParent {
-                try transaction.giveBack(
-                    left.syncedName,
-                    in: parent,
-                    self.nameRules(of: account)
-                )
-            }
+            try transaction.giveBackNames(in: account, self.nameRules(of: account))
             return isOpen
         }
     }
@@ -474,9 +467,9 @@ extension CatalogTransaction {
         try database.run("UPDATE node SET remote_id = NULL WHERE inode = ?", [node.inode.column])
         try database.run(
             """
-            INSERT INTO node (account, name, name_key, service_name, kind, size, modified_s,
+            INSERT INTO node (account, name, name_key, service_name, plain_key, kind, size, modified_s,
                 modified_ns, changed_s, changed_ns, remote_id, revision, hash, permissions)
-            SELECT account, name, name_key, service_name, kind, size, modified_s, modified_ns,
+            SELECT account, name, name_key, service_name, plain_key, kind, size, modified_s, modified_ns,
                 changed_s, changed_ns, ?, revision, hash, permissions
             FROM node WHERE inode = ?
             """,

@@ -23,92 +23,14 @@ extension CatalogTransaction {
         )
     }
 
-    /// A name that nothing has in a folder: the name itself, or with the first free number.
-    func freeName(_ name: String, in parent: Inode, _ rules: AccountNameRules) throws -> String {
-        var candidate = name
-        var number = 2
-        while try isTaken(candidate, in: parent, rules) {
-            candidate = ShownName.numbered(name, number)
-            number += 1
-        }
-        return candidate
-    }
-
-    /// Gives names that news freed to those that have them at the service.
-    mutating func giveBackNames(_ rules: AccountNameRules) throws {
-        for case .entryRemoved(let parent, let name, _) in effects.news {
-            try giveBack(name, in: parent, rules)
-        }
-    }
-
-    /// Gives a name that may be free now to what has it at the service and was shown with a number
-    /// meanwhile.
-    mutating func giveBack(_ name: String, in parent: Inode, _ rules: AccountNameRules) throws {
-        guard try Catalog.fetch(key: rules.comparison.key(name), in: parent, database) == nil
-        else { return }
-        var number = 2
-        while let node = try Catalog.fetch(
-            key: rules.comparison.key(ShownName.numbered(name, number)),
-            in: parent,
-            database
-        ) {
-            if try isNumbered(node, name) {
-                return try put(
-                    node,
-                    at: parent,
-                    name: name,
-                    serviceName: node.serviceName,
-                    rules
-                )
-            }
-            number += 1
-        }
-    }
-
-    /// Whether an item is called `name` at the service and shown with a number.
-    private func isNumbered(_ node: Node, _ name: String) throws -> Bool {
-        guard node.remoteID != nil, !node.serviceName.isSameText(as: node.name) else {
-            return false
-        }
-        let details = try database.text(
-            "SELECT details FROM node WHERE inode = ?",
-            [node.inode.column]
-        )
-        return try details.map { try StoredItem(json: $0) }?.shownName.isSameText(as: name) ?? false
-    }
-
-    /// Whether something has or had the name, here or at the service.
-    private func isTaken(_ name: String, in parent: Inode, _ rules: AccountNameRules) throws -> Bool
-    {
-        let key = rules.comparison.key(name)
-        if try Catalog.fetch(key: key, in: parent, database) != nil { return true }
-        guard let folder = try Catalog.fetch(parent, database), folder.remoteID != nil else {
-            return false
-        }
-        let names = try database.all(
-            """
-            SELECT synced_name FROM motion WHERE synced_parent = ? AND remote_state IN (0, 3)
-            """,
-            [parent.column]
-        ) { $0[0] as String }
-        if names.contains(where: { rules.comparison.key($0).isSameText(as: key) }) { return true }
-        let items = try database.all(
-            """
-            SELECT remote_item FROM motion
-            WHERE account = ? AND remote_parent_id = ? AND remote_state = 1
-            """,
-            [folder.account.rawValue, folder.remoteID?.rawValue]
-        ) { $0[0] as String }
-        return try items.contains {
-            rules.comparison.key(try StoredItem(json: $0).shownName).isSameText(as: key)
-        }
-    }
-
     /// Puts a node at a place of the local tree and tells the kernel.
+    ///
+    /// `plainName` is how it would be shown there were it alone, without a number.
     mutating func put(
         _ node: Node,
         at parent: Inode,
         name: String,
+        plainName: String,
         serviceName: String,
         _ rules: AccountNameRules
     ) throws {
@@ -119,12 +41,14 @@ extension CatalogTransaction {
         effects.news.append(.entryAdded(parent: parent, name: name))
         try database.run(
             """
-            UPDATE node SET parent = ?, name = ?, name_key = ?, service_name = ?
+            UPDATE node SET parent = ?, name = ?, name_key = ?, service_name = ?, plain_key = ?
             WHERE inode = ?
             """,
             [
                 parent.column, name, rules.comparison.key(name),
-                serviceName.isSameText(as: name) ? nil : serviceName, node.inode.column,
+                serviceName.isSameText(as: name) ? nil : serviceName,
+                plainName.isSameText(as: name) ? nil : rules.comparison.key(plainName),
+                node.inode.column,
             ]
         )
     }

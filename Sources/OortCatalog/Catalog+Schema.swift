@@ -30,6 +30,16 @@ extension Catalog {
         migrator.registerMigration("moved folders that are told again") { database in
             try database.execute(sql: foldersToldAgain)
         }
+        migrator.registerMigration("names shown with a number") { database in
+            try database.execute(
+                sql: """
+                    -- While an item is shown with a number: the key of the name without it.
+                    ALTER TABLE node ADD COLUMN plain_key TEXT;
+                    CREATE INDEX node_by_plain_key ON node(account) WHERE plain_key IS NOT NULL;
+                    """
+            )
+            try CatalogTransaction(database: database).findNumberedNames()
+        }
         return migrator
     }
 

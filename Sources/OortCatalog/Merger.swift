@@ -33,7 +33,6 @@ struct Merger {
         }
         // Last, since a number is given among all that the others brought.
         for case .renumber(let inode) in steps { try renumber(inode) }
-        try transaction.giveBackNames(rules)
         for step in steps { try settle(step) }
     }
 
@@ -119,21 +118,21 @@ struct Merger {
             }
         }
         let shown: String
-        if let item, item.fileName.isSameText(as: place.name) {
-            shown = item.shownName
-        } else if node.serviceName.isSameText(as: place.name) {
+        if let item {
+            var told = item
+            told.fileName = place.name
+            shown = told.shownName
+        } else if node.plainKey == nil, node.serviceName.isSameText(as: place.name) {
             shown = node.name
         } else {
-            var renamed = item ?? StoredItem(Item(id: ItemID(""), kind: .file, fileName: ""))
-            renamed.fileName = place.name
-            if item == nil { renamed.kind = node.kind.rawValue }
-            shown = renamed.shownName
+            shown = try transaction.plainName(of: node, calledAtService: place.name)
         }
         let name = try freeLocalName(shown, in: place.parent)
         try transaction.put(
             node.withoutParent,
             at: place.parent,
             name: name,
+            plainName: shown,
             serviceName: place.name,
             rules
         )
@@ -254,14 +253,11 @@ struct Merger {
             let parent = node.parent ?? waiting.removeValue(forKey: inode)
         else { return }
         try setParent(nil, of: inode)
-        let name = try transaction.freeName(
-            ShownName.numbered(node.name, 2),
-            in: parent,
-            rules
-        )
-        let number = try firstNumber(node.name, in: parent, orElse: name)
+        // The number that it is shown with will do.
+        let name =
+            node.plainKey == nil ? try firstNumber(node.name, in: parent) : node.name
         let service = ShownName.service(
-            shown: number,
+            shown: name,
             kind: node.kind,
             exportExtension: nil,
             rules: rules
@@ -269,22 +265,21 @@ struct Merger {
         try transaction.put(
             node.withoutParent,
             at: parent,
-            name: number,
+            name: name,
+            plainName: name,
             serviceName: service,
             rules
         )
     }
 
     /// `name (2)`, `name (3)` and so on: the first that nobody has.
-    private func firstNumber(_ name: String, in parent: Inode, orElse other: String) throws
-        -> String
-    {
+    private func firstNumber(_ name: String, in parent: Inode) throws -> String {
         for number in 2..<1000 {
             let candidate = ShownName.numbered(name, number)
             let free = try transaction.freeName(candidate, in: parent, rules)
             if free.isSameText(as: candidate) { return candidate }
         }
-        return other
+        return try transaction.freeName(ShownName.numbered(name, 2), in: parent, rules)
     }
 
     // MARK: Identities

@@ -2,13 +2,15 @@ import GRDB
 import OortModel
 
 extension Node {
-    /// The columns that `init(row:)` reads, in its order.
+    /// The columns that `init(columns:)` reads, in its order.
     static let columns = """
         inode, account, parent, name, service_name, kind, size, modified_s, modified_ns, \
         changed_s, changed_ns, accessed_s, accessed_ns, created_s, created_ns, mode, owner, \
         grp, remote_id, revision, content_item, hash, staged, target, permissions, listed, \
-        description, mime_type, born_s
+        description, mime_type, born_s, plain_key
         """
+    /// How many `columns` there are.
+    static let columnCount = 30
 
     /// Reads a row of `columns`.
     ///
@@ -45,6 +47,7 @@ extension Node {
         itemDescription = row[26]
         mimeType = row[27]
         born = (row[28] as Int64?).map { Timestamp(seconds: $0) }
+        plainKey = row[29]
     }
 }
 

@@ -104,6 +104,9 @@ public struct Node: Hashable, Sendable {
     public var mimeType: String?
     /// When it was created on this mount; nil for what came from the service.
     public var born: Timestamp?
+    /// The key of the name that it has at the service, while it is shown with a number because that
+    /// name was taken; nil when the name that is shown is its own.
+    var plainKey: String?
 
     /// The name that the service has or is to have.
     public var serviceName: String { storedServiceName ?? name }

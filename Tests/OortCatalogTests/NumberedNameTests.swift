@@ -1,0 +1,340 @@
+import GRDB
+import OortCatalog
+import OortModel
+import OortPlanner
+import Testing
+
+/// Two items of one name are shown apart by a number, on a service that has such or in passing.
+@Suite("names that are shown with a number")
+struct NumberedNameTests {
+    private let temporary: TemporaryCatalog
+    private var catalog: Catalog { temporary.catalog }
+    private let account: Account
+
+    init() throws {
+        temporary = try TemporaryCatalog()
+        account = try temporary.catalog.registerAccount(
+            name: "work",
+            service: "drive",
+            names: Rules.exact
+        )
+        try catalog.setIdentity(
+            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: ItemID("root")),
+            of: account.id
+        )
+    }
+
+    // MARK: What others do at the service
+
+    private func item(_ name: String, _ id: String, in folder: String = "root") -> Item {
+        let isFolder = name.hasSuffix("/")
+        var item = Item(
+            id: ItemID(id),
+            kind: isFolder ? .folder : .file,
+            fileName: isFolder ? String(name.dropLast()) : name
+        )
+        item.parentID = ItemID(folder)
+        if !isFolder {
+            item.rev = Revision("1")
+            item.size = 0
+        }
+        return item
+    }
+
+    private func told(
+        _ changes: [Change],
+        begins: Bool = false,
+        ends: Bool = false
+    ) async throws {
+        var observations = Observations(changes: changes)
+        observations.beginsEnumeration = begins
+        observations.endsEnumeration = ends
+        observations.cursor = OortModel.Cursor("c")
+        _ = try await catalog.apply(observations, to: account.id)
+    }
+
+    private func told(_ items: Item...) async throws { try await told(items.map(Change.changed)) }
+
+    /// The tree of most tests: two of one name, a folder beside.
+    private func twins() async throws {
+        let items = [
+            item("f.txt", "1"), item("f.txt", "2"), item("d/", "d"), item("d/", "e"),
+            item("g", "g", in: "e"),
+        ]
+        try await told(items.map(Change.changed), begins: true, ends: true)
+        #expect(try names() == ["d", "d (2)", "f (2).txt", "f.txt"])
+    }
+
+    // MARK: What the engine does
+
+    /// Merges all news, as the engine does after each page.
+    @discardableResult
+    private func plan() async throws -> [RemoteOperation] {
+        let planner = Planner(
+            traits: PlannerTraits(comparison: .exact, allowsDuplicates: true)
+        )
+        let conditions = PlanningConditions(
+            now: Timestamp.now.seconds * 1000,
+            settle: 0,
+            isOpen: { _ in false },
+            hash: { _ in ContentHash(algorithm: .sha256, value: "") }
+        )
+        return try await catalog.plan(account.id, with: planner, under: conditions).operations
+    }
+
+    /// Carries out one planned operation; nil when the service deletes something.
+    private func push(_ answer: Item?, _ isMeant: (RemoteOperation) -> Bool = { _ in true })
+        async throws
+    {
+        let operation = try #require(try await plan().first(where: isMeant))
+        let start = try #require(
+            try await catalog.begin(operation, account: account.id, reservedID: nil)
+        )
+        _ = try await catalog.succeeded(
+            start.intent,
+            of: operation.inode,
+            item: answer,
+            sentModified: nil
+        )
+    }
+
+    // MARK: What the user sees
+
+    private func names(in folder: Inode? = nil) throws -> [String] {
+        try catalog.children(of: folder ?? account.root, after: nil, limit: 1000)
+            .map(\.name).sorted()
+    }
+
+    private func node(_ id: String) throws -> Node? {
+        try catalog.node(remoteID: ItemID(id), account: account.id)
+    }
+
+    private func path(_ id: String) throws -> String? {
+        try node(id).flatMap { try catalog.shownPath(of: $0.inode)?.joined(separator: "/") }
+    }
+
+    // MARK: The name is free again
+
+    /// What may become of the item that has the name without a number.
+    enum Departure: String, CaseIterable {
+        case deletedThere, trashedThere, movedThere, renamedThere, notEnumerated
+        case deletedHere, movedHere, renamedHere
+        case deletedOnBothSides, movedOnBothSides, renamedOnBothSides, deletedHereMovedThere
+    }
+
+    @Test("a number goes when the other item went, whichever way", arguments: Departure.allCases)
+    func departure(_ departure: Departure) async throws {
+        try await twins()
+        let root = account.root
+        let folder = try #require(try node("d")).inode
+        func moveHere() throws {
+            _ = try catalog.rename(
+                "f.txt",
+                in: root,
+                to: "f.txt",
+                in: folder,
+                mode: .noReplace
+            )
+        }
+        func renameHere() throws {
+            _ = try catalog.rename("f.txt", in: root, to: "new", in: root, mode: .noReplace)
+        }
+        switch departure {
+        case .deletedThere: try await told([.removed(ItemID("1"))])
+        case .trashedThere:
+            var trashed = item("f.txt", "1")
+            trashed.isTrashed = true
+            try await told(trashed)
+        case .movedThere: try await told(item("f.txt", "1", in: "d"))
+        case .renamedThere: try await told(item("new", "1"))
+        case .notEnumerated:
+            let rest = [item("f.txt", "2"), item("d/", "d"), item("d/", "e")]
+            try await told(rest.map(Change.changed), begins: true, ends: true)
+        case .deletedHere:
+            _ = try catalog.unlink("f.txt", in: root)
+            // Until the service did it there are two of that name.
+            try await plan()
+            #expect(try node("2")?.name == "f (2).txt")
+            try await push(nil)
+        case .movedHere:
+            try moveHere()
+            try await plan()
+            #expect(try node("2")?.name == "f (2).txt")
+            try await push(item("f.txt", "1", in: "d"))
+        case .renamedHere:
+            try renameHere()
+            try await push(item("new", "1"))
+        case .deletedOnBothSides:
+            _ = try catalog.unlink("f.txt", in: root)
+            try await told([.removed(ItemID("1"))])
+        case .movedOnBothSides:
+            try moveHere()
+            try await told(item("f.txt", "1", in: "d"))
+        case .renamedOnBothSides:
+            try renameHere()
+            try await told(item("new", "1"))
+        case .deletedHereMovedThere:
+            _ = try catalog.unlink("f.txt", in: root)
+            try await told(item("f.txt", "1", in: "d"))
+        }
+        try await plan()
+        #expect(try node("2")?.name == "f.txt")
+        #expect(try node("2")?.serviceName == "f.txt")
+        #expect(try await catalog.pending(account.id).isEmpty)
+    }
+
+    @Test("a folder's number goes, too, and what lies in it is told under its new path")
+    func folders() async throws {
+        try await twins()
+        #expect(try path("g") == "d (2)/g")
+        try await told([.removed(ItemID("d"))])
+        #expect(try path("g") == "d/g")
+    }
+
+    @Test("a number goes though the ones before it went first")
+    func gaps() async throws {
+        try await told(item("f", "1"), item("f", "2"), item("f", "3"))
+        try await told([.removed(ItemID("2"))])
+        #expect(try names() == ["f", "f (3)"])
+        try await told([.removed(ItemID("1"))])
+        #expect(try names() == ["f"])
+    }
+
+    @Test("of several the lowest number goes, and the others stay as they are")
+    func several() async throws {
+        try await told(item("f", "1"), item("f", "2"), item("f", "3"))
+        try await told([.removed(ItemID("1"))])
+        #expect(try ["2", "3"].map { try node($0)?.name } == ["f", "f (3)"])
+    }
+
+    @Test("names that show otherwise than the service has them get them back, too")
+    func shownOtherwise() async throws {
+        func document(_ id: String) -> Item {
+            var item = item("plan", id)
+            item.kind = .nativeDocument
+            item.exports = [ExportFormat(mimeType: "m", fileExtension: "docx")]
+            return item
+        }
+        for (name, first, second) in [
+            ("a∕b", item("a/b", "1"), item("a/b", "2")),
+            ("link", item("link.rclonelink", "1"), item("link.rclonelink", "2")),
+            ("plan.docx", document("1"), document("2")),
+        ] {
+            try await told([.changed(first), .changed(second)])
+            #expect(try names() == [name, ShownName.numbered(name, 2)].sorted())
+            _ = try catalog.unlink(name, in: account.root)
+            try await push(nil)
+            #expect(try names() == [name])
+            try await told([.removed(ItemID("2"))])
+        }
+    }
+
+    @Test("what comes back, or is moved by others, has no number where its name is free")
+    func elsewhere() async throws {
+        try await twins()
+        let folder = try #require(try node("d")).inode
+        // Deleted here with its number, then changed there: the change wins.
+        _ = try catalog.unlink("f (2).txt", in: account.root)
+        try await told([.removed(ItemID("1"))])
+        var changed = item("f.txt", "2")
+        changed.rev = Revision("2")
+        try await told(changed)
+        try await plan()
+        #expect(try names() == ["d", "d (2)", "f.txt"])
+        try await told(item("f.txt", "3"))
+        try await told(item("f.txt", "3", in: "d"))
+        #expect(try names(in: folder) == ["f.txt"])
+    }
+
+    @Test("a catalog of before, which did not note numbers, gives names back as well")
+    func migrated() async throws {
+        try await twins()
+        try catalog.close()
+        let database = try DatabaseQueue(path: temporary.path)
+        try await database.write { database in
+            try database.execute(
+                sql: """
+                    DROP INDEX node_by_plain_key;
+                    ALTER TABLE node DROP COLUMN plain_key;
+                    DELETE FROM grdb_migrations WHERE identifier = 'names shown with a number';
+                    """
+            )
+        }
+        try database.close()
+        try temporary.reopen()
+        try await told([.removed(ItemID("1"))])
+        #expect(try node("2")?.name == "f.txt")
+    }
+
+    // MARK: A number that stays
+
+    @Test("a number that the item has at the service is its name")
+    func realNumbers() async throws {
+        try await told(item("f", "1"), item("f (2)", "2"))
+        try await told([.removed(ItemID("1"))])
+        try await plan()
+        #expect(try names() == ["f (2)"])
+    }
+
+    @Test("a number that the user gave is the item's name")
+    func givenNumbers() async throws {
+        try await told(item("f", "1"), item("g", "2"))
+        let root = account.root
+        _ = try catalog.rename("g", in: root, to: "f (2)", in: root, mode: .noReplace)
+        try await push(item("f (2)", "2"))
+        try await told([.removed(ItemID("1"))])
+        try await plan()
+        #expect(try names() == ["f (2)"])
+    }
+
+    @Test("what is moved under its number has it at the service from then on")
+    func movedWithNumber() async throws {
+        try await twins()
+        let folder = try #require(try node("d")).inode
+        _ = try catalog.rename(
+            "f (2).txt",
+            in: account.root,
+            to: "f (2).txt",
+            in: folder,
+            mode: .noReplace
+        )
+        let planned = try #require(try await plan().first)
+        #expect(
+            planned.action
+                == .move(to: Place(parent: folder, name: "f (2).txt"), isDetour: false)
+        )
+        try await push(item("f (2).txt", "2", in: "d"))
+        try await plan()
+        #expect(try names(in: folder) == ["f (2).txt"])
+        #expect(try names() == ["d", "d (2)", "f.txt"])
+        #expect(try await catalog.pending(account.id).isEmpty)
+    }
+
+    @Test("two that change places have the names that are seen then")
+    func exchanged() async throws {
+        try await twins()
+        let root = account.root
+        _ = try catalog.rename("f.txt", in: root, to: "f (2).txt", in: root, mode: .exchange)
+        #expect(try node("1")?.name == "f (2).txt")
+        #expect(try node("1")?.serviceName == "f (2).txt")
+        try await push(item("f (2).txt", "1"))
+        try await plan()
+        #expect(try node("2")?.name == "f.txt")
+        #expect(try node("1")?.name == "f (2).txt")
+        #expect(try await catalog.pending(account.id).isEmpty)
+    }
+
+    @Test("a file that is saved by replacing stays the service's item, and keeps its number")
+    func replaced() async throws {
+        try await twins()
+        let root = account.root
+        let new = try catalog.create(.file, named: ".f.txt.tmp", in: root)
+        _ = try catalog.rename(".f.txt.tmp", in: root, to: "f (2).txt", in: root, mode: .replace)
+        try await plan()
+        #expect(try node("2")?.inode == new.inode)
+        #expect(try node("2")?.name == "f (2).txt")
+        try await told([.removed(ItemID("1"))])
+        try await plan()
+        #expect(try node("2")?.name == "f.txt")
+    }
+}
