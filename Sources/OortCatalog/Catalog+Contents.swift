@@ -254,9 +254,9 @@ extension Catalog {
     /// Notes what of a staged content was lost, in words; nil when all of it was written anew.
     public func setDamage(_ damage: String?, ofStaged id: ContentID) throws(CatalogError) {
         try mutate { transaction in
-            try transaction.database.execute(
-                sql: "UPDATE content SET damage = ? WHERE id = ? AND is_staged = 1",
-                arguments: [damage, id.rawValue]
+            try transaction.database.run(
+                "UPDATE content SET damage = ? WHERE id = ? AND is_staged = 1",
+                [damage, id.rawValue]
             )
         }
     }
@@ -264,12 +264,12 @@ extension Catalog {
     /// Notes that staged content lies over no base: its file has all bytes.
     public func standsAlone(_ id: ContentID) async throws(CatalogError) {
         try await mutateAsync { transaction in
-            try transaction.database.execute(
-                sql: """
-                    UPDATE content SET base_item = NULL, base_revision = NULL, base_size = 0
-                    WHERE id = ?
-                    """,
-                arguments: [id.rawValue]
+            try transaction.database.run(
+                """
+                UPDATE content SET base_item = NULL, base_revision = NULL, base_size = 0
+                WHERE id = ?
+                """,
+                [id.rawValue]
             )
         }
     }
