@@ -10,8 +10,9 @@ from torture.contents import EMPTY, digest
 
 LINK_ENDING = ".rclonelink"
 CONFLICT_NAME = re.compile(
-    r"(?P<stem>.*) \(conflicted copy \d{4}-\d\d-\d\d [^()/]+\)( \(\d+\))?(?P<ending>\.[^./]{0,15})?")
-NUMBERED = re.compile(r" \(\d+\)(?=(\.[^./]{1,15})?(/|$))")
+    r"(?P<stem>.*) \(conflicted copy \d{4}-\d\d-\d\d [^()/]+\)( \(\d+\))*(?P<ending>\.[^./]{0,15})?")
+# An item whose own name ends in a number may be shown with another one behind it.
+NUMBERED = re.compile(r"( \(\d+\))+(?=(\.[^./]{1,15})?(/|$))")
 # Explicit times lie before this moment, the clock's after it.
 FIRST_NOW = 1_750_000_000
 
