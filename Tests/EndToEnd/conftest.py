@@ -3,6 +3,7 @@ import tempfile
 
 import pytest
 
+from crash_kit import Faults
 from desk import Desk
 from machine import CLOUDS, Clouds, Machine, remove
 
@@ -33,6 +34,11 @@ def machine(folder, clouds):
     machine.clean()
     for word in ("Fatal error", "Illegal instruction", "Segmentation fault"):
         assert word not in log, log[-3000:]
+
+
+@pytest.fixture
+def faults(folder):
+    return Faults(folder)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Work of which it is known at any moment what must be there after a crash, and crashes."""
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import mmap
@@ -183,6 +184,69 @@ class Writer:
             f"{digest(self.files)}\nnor, changed by the call under way,\n{digest(self.under_way)}")
 
 
+class Versions(Writer):
+    """A writer that knows every content that a name ever had, and what was synchronised."""
+
+    def __init__(self, folder, seed, largest=60_000):
+        super().__init__(folder, seed, largest)
+        self.ever = {}
+        self.durable = {}
+
+    def note(self):
+        for name, content in self.files.items():
+            self.ever.setdefault(name, set()).add(content)
+
+    def write(self, name, offset):
+        super().write(name, offset)
+        self.note()
+
+    def call(self, outcome, function, *arguments):
+        result = super().call(outcome, function, *arguments)
+        self.note()
+        for name in outcome:
+            # Changed since: this or that may be there.
+            self.durable.pop(name, None)
+        return result
+
+    def keep(self, name):
+        """Writes a file that is never touched again, synchronised before it is closed."""
+        self.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        for _ in range(3):
+            self.append(name)
+        self.sync(name)
+        kept = self.files.pop(name)
+        os.close(self.descriptors.pop(name))
+        self.durable[name] = kept
+
+    def check_versions(self):
+        """Nothing is there that never was; what cannot be read is refused, not made up."""
+        self.forget_descriptors()
+        self.torn = set()
+        for entry in os.scandir(self.folder):
+            try:
+                content = pathlib.Path(entry.path).read_bytes()
+            except OSError as error:
+                assert error.errno == errno.EIO
+                content = None
+            if content not in self.ever[entry.name]:
+                self.torn.add(entry.name)
+        for name, content in self.durable.items():
+            with open(self.path(name), "rb") as file:
+                assert file.read() == content, f"{name} was synchronised"
+
+    def check_service(self, machine, clouds, cloud):
+        """What is torn is told, and stays here; all else is there."""
+        pending = machine.account(cloud)["pending"]
+        refused = {os.path.basename(change["path"]) for change in pending}
+        assert self.torn <= refused, "what is torn is refused"
+        for change in pending:
+            assert "cannot be read from the local disk" in change["error"], change
+        for item in clouds.items(cloud):
+            if item["kind"] == "file":
+                name = os.path.basename(item["path"])
+                assert item["hash"] in {sha(content) for content in self.ever[name]}, item["path"]
+
+
 def overwritten(old, offset, data):
     if not data:
         return old
@@ -310,8 +374,22 @@ class Disk:
         subprocess.run(["umount", "-l", self.at], stderr=subprocess.DEVNULL)
 
 
+def staged_file(machine, content):
+    """The file that holds what was written and not uploaded."""
+    found = [path for path in (machine.state / "staged").rglob("*")
+             if path.is_file() and path.read_bytes() == content]
+    assert len(found) == 1, found
+    return found[0]
+
+
 def wait_for_death(process):
     eventually(lambda: not alive(process), "the mount died", timeout=60)
+
+
+def lose_run(machine):
+    """The machine was started anew since."""
+    (machine.state / "catalog.sqlite-shm").unlink(missing_ok=True)
+    (machine.state / "staged" / "boot").unlink(missing_ok=True)
 
 
 def flush_journal(folder):

@@ -1,0 +1,258 @@
+"""Disks that lose power, fail, are full or turn read-only: finished or refused, never half."""
+
+import errno
+import os
+import random
+import signal
+
+import pytest
+
+from crash_kit import (
+    Disk, Versions, flush_journal, lose_run, overwritten, seeds, sha, staged_file, wait_for_death)
+from machine import eventually, read
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def disk(folder, machine, request):
+    """A small disk below the machine's state, its cache, or both."""
+    where = getattr(request, "param", "both")
+    disk = Disk(folder / "image", folder / "disk", 176 * MIB)
+    for part in ("state", "cache") if where == "both" else (where,):
+        (disk.at / part).mkdir()
+        (machine.folder / part).symlink_to(disk.at / part)
+    yield disk
+    machine.keep_log()
+    machine.clean()
+    disk.clean()
+
+
+@pytest.mark.parametrize("cloud", ["drive"])
+def test_lost_power(machine, clouds, cloud, disk):
+    seed = seeds("4")
+    old, base = os.urandom(200_000), os.urandom(3 * MIB)
+    clouds.edit(cloud, "write", "/edited.bin", text="x")
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
+    (drive / "edited.bin").write_bytes(base)
+    machine.sync()
+    clouds.gates[cloud].shut()
+    writer = Versions(drive / "folder", seed)
+    writer.begin()
+    for number in range(3):
+        for _ in range(4):
+            writer.step()
+        writer.keep(f"kept {number}")
+    # A file that was synchronised is replaced by another: one of the two is there.
+    writer.keep("replaced")
+    writer.keep("new")
+    either = {writer.durable["replaced"], writer.durable.pop("new")}
+    replaced = staged_file(machine, writer.durable.pop("replaced"))
+    os.replace(writer.path("new"), writer.path("replaced"))
+    # A part of a file of the service's is changed, synchronised, and another part not.
+    with open(drive / "edited.bin", "r+b") as file:
+        file.write(b"durable")
+        file.flush()
+        os.fsync(file.fileno())
+        file.seek(2 * MIB)
+        file.write(b"perhaps" * 20_000)
+    for _ in range(10):
+        writer.step()
+    eventually(lambda: not replaced.exists(), "what was replaced is taken away")
+    flush_journal(disk.at)
+    process = machine.process
+    disk.lose_power()
+    os.kill(process, signal.SIGKILL)
+    wait_for_death(process)
+    machine.clean()
+    disk.unmount()
+    disk.mount()
+    lose_run(machine)
+    machine.mount()
+    writer.ever["replaced"] = writer.ever["new"] = either
+    writer.check_versions()
+    with open(writer.path("replaced"), "rb") as file:
+        assert file.read() in either
+    clouds.gates[cloud].open()  # what was in the cache may be lost, too
+    edited = (drive / "edited.bin").read_bytes()
+    new = b"durable" + base[7:]
+    assert edited[:2 * MIB] == new[:2 * MIB], "what was synchronised is there"
+    for start in range(2 * MIB, 3 * MIB, 4096):
+        block = slice(start, start + 4096)
+        assert edited[block] in (base[block], overwritten(base, 2 * MIB, b"perhaps" * 20_000)[block])
+    machine.oort("sync", "--timeout", "60s", status=None)
+    writer.ever["edited.bin"] = {base, edited}
+    writer.check_service(machine, clouds, cloud)
+
+
+# Full and failing disks
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS, errno.EIO])
+@pytest.mark.parametrize("cloud", ["drive"])
+def test_a_disk_that_fails_for_a_while(machine, clouds, cloud, faults, error):
+    machine.login(cloud)
+    faults.mount(machine)
+    drive = machine.ready(cloud)
+    for name in ("one", "two"):
+        (drive / name).write_bytes(os.urandom(50_000))
+    machine.sync()
+    clouds.gates[cloud].shut()
+    (drive / "one").write_bytes(b"changed")
+    (drive / "staged").write_bytes(b"not uploaded yet")
+    held = open(drive / "held", "wb", buffering=0)
+    held.write(b"before")
+    clouds.gates[cloud].open()
+    faults.fail(error)
+    allowed = {error, errno.EIO}
+    for act in (lambda: (drive / "new").write_bytes(b"x"), lambda: (drive / "folder").mkdir(),
+                lambda: os.rename(drive / "one", drive / "three"),
+                lambda: os.remove(drive / "two"), lambda: os.truncate(drive / "staged", 3),
+                lambda: held.write(b"after"), lambda: os.fsync(held.fileno())):
+        with pytest.raises(OSError) as refusal:
+            act()
+        assert refusal.value.errno in allowed, refusal.value
+    assert (drive / "one").read_bytes() == b"changed"
+    assert (drive / "staged").read_bytes() == b"not uploaded yet"
+    assert sorted(os.listdir(drive)) == ["held", "new", "one", "staged", "two"] or \
+        sorted(os.listdir(drive)) == ["held", "one", "staged", "two"]
+    machine.oort("sync", "--timeout", "1s", status=1)
+    assert machine.account(cloud)["pending_count"] >= 2
+    faults.disarm()
+    held.write(b"after")
+    held.close()
+    (drive / "new").write_bytes(b"new")
+    (drive / "folder").mkdir()
+    machine.sync()
+    there = {path: item.get("hash") for path, item in clouds.tree(cloud).items()}
+    assert there == {
+        "/one": sha(b"changed"), "/two": sha((drive / "two").read_bytes()), "/folder": None,
+        "/staged": sha(b"not uploaded yet"), "/held": sha(b"beforeafter"), "/new": sha(b"new")}
+
+
+def fill(disk, spare=0):
+    """Somebody else takes all room of a disk but some."""
+    with open(disk.at / "filler", "wb", buffering=0) as file:
+        for size in (MIB, 1024):
+            try:
+                while disk.free() > spare + size:
+                    file.write(bytes(size))
+            except OSError as error:
+                assert error.errno == errno.ENOSPC
+
+
+@pytest.mark.parametrize("disk", ["state", "both"], indirect=True)
+@pytest.mark.parametrize("cloud", ["drive"])
+def test_a_full_disk_refuses_and_loses_nothing(machine, clouds, cloud, disk):
+    """A write waits for uploads to make room, of which there are none; then none waits.
+
+    64 MiB of the disk are kept for the catalog, until somebody else takes them, too.
+    """
+    machine.write_settings('room_patience = "2s"\n' + machine.settings())
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
+    clouds.edit(cloud, "write", "/theirs.txt", text="theirs")
+    clouds.gates[cloud].shut()
+    first = os.urandom(100_000)
+    (drive / "first.bin").write_bytes(first)
+    with pytest.raises(OSError) as refusal:
+        with open(drive / "huge.bin", "wb", buffering=0) as file:
+            for _ in range(disk.free() // MIB):
+                file.write(bytes(MIB))
+    assert refusal.value.errno == errno.ENOSPC
+    assert disk.free() > 32 * MIB, "there is room for the catalog"
+    assert "no room on the local disk" in machine.oort("status")
+    # Names need no room but the catalog's.
+    (drive / "folder").mkdir()
+    os.rename(drive / "first.bin", drive / "folder" / "second.bin")
+    size = (drive / "huge.bin").stat().st_size
+    assert 0 < size < 176 * MIB
+    # What is taken away makes room.
+    os.remove(drive / "huge.bin")
+    eventually(lambda: disk.free() > size, "the room is given back")
+    (drive / "large.bin").write_bytes(bytes(size - 8 * MIB))
+    os.remove(drive / "large.bin")
+    # Somebody else takes even the catalog's room.
+    fill(disk)
+    refused = 0
+    for number in range(200):
+        try:
+            (drive / f"small {number}").write_bytes(first)
+        except OSError as error:
+            assert error.errno == errno.ENOSPC
+            refused += 1
+            if refused > 5:
+                break
+    assert refused > 5
+    assert (drive / "folder" / "second.bin").read_bytes() == first
+    machine.oort("status")
+    machine.kill()
+    assert "no room" in machine.oort("mount", machine.mount_point, status=None) or \
+        machine.is_mounted
+    (disk.at / "filler").unlink()
+    if not machine.is_mounted:
+        machine.mount()
+    small = {path.name for path in drive.iterdir() if path.name.startswith("small ")}
+    clouds.gates[cloud].open()
+    machine.sync()
+    there = clouds.tree(cloud)
+    assert there["/folder/second.bin"]["hash"] == sha(first)
+    for name in small:
+        content = (drive / name).read_bytes()
+        assert content == first[:len(content)] and there[f"/{name}"]["hash"] == sha(content)
+    assert {path[1:] for path in there if "small" in path} == small
+    eventually(lambda: read(drive / "theirs.txt") == "theirs", "what others do shows")
+
+
+@pytest.mark.parametrize("disk", ["cache"], indirect=True)
+@pytest.mark.parametrize("cloud", ["drive"])
+def test_a_full_cache_gives_way(machine, clouds, cloud, disk):
+    """What is read is more than the cache's disk holds."""
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
+    contents = [random.Random(number).randbytes(40 * MIB) for number in range(3)]
+    for number, content in enumerate(contents):
+        (drive / f"{number}.bin").write_bytes(content)
+    machine.sync()
+    fill(disk, spare=60 * MIB)
+    for _ in range(2):
+        for number, content in enumerate(contents):
+            assert (drive / f"{number}.bin").read_bytes() == content, number
+
+
+@pytest.mark.parametrize("cloud", ["drive"])
+def test_a_disk_that_turns_read_only(machine, clouds, cloud, disk):
+    """The kernel lets no more be written, as after an error of the disk; then it is mended."""
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
+    clouds.gates[cloud].shut()
+    with open(drive / "kept.bin", "wb") as file:
+        file.write(b"kept")
+        file.flush()
+        os.fsync(file.fileno())
+    process = machine.process
+    disk.make_read_only()
+    with pytest.raises(OSError) as refusal:
+        (drive / "new.bin").write_bytes(b"new")
+    assert refusal.value.errno in (errno.EROFS, errno.EIO)
+    with pytest.raises(OSError) as refusal:
+        os.remove(drive / "kept.bin")
+    assert refusal.value.errno in (errno.EROFS, errno.EIO)
+    assert (drive / "kept.bin").read_bytes() == b"kept"
+    assert "read-only" in machine.oort("status")
+    machine.oort("unmount", status=None)
+    wait_for_death(process)
+    said = machine.oort("mount", machine.mount_point, status=1)
+    assert "read-only" in said.lower() or "permission" in said.lower(), said
+    disk.unmount()
+    disk.mount()
+    machine.mount()
+    clouds.gates[cloud].open()
+    machine.sync()
+    assert clouds.content(cloud, "/kept.bin") == b"kept"
+    assert sorted(clouds.tree(cloud)) == ["/kept.bin"]

@@ -1,0 +1,276 @@
+import OortModel
+import Synchronization
+
+/// The calls of a provider, as a service answers them.
+extension MemoryCloud: Provider {
+    func identity() async throws(ProviderError) -> AccountIdentity {
+        AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: Self.rootID)
+    }
+
+    func quota() async throws(ProviderError) -> Quota { Quota(used: 1, total: nil) }
+    func signOut() async throws(ProviderError) {}
+
+    func changes(since cursor: Cursor?) async throws(ProviderError) -> ChangePage {
+        let result: Result<ChangePage, ProviderError> = state.withLock { state in
+            let end = Cursor("\(state.cursorEpoch):\(state.log.count)")
+            guard let cursor else {
+                // A parent may come after its children, as at the services.
+                let all = state.entries.values.sorted { $0.item.id.rawValue > $1.item.id.rawValue }
+                return .success(
+                    ChangePage(
+                        changes: all.map { .changed($0.item) },
+                        cursor: end,
+                        hasMore: false,
+                        isEnumeration: true
+                    )
+                )
+            }
+            let parts = cursor.rawValue.split(separator: ":").compactMap { Int($0) }
+            guard parts.count == 2, parts[0] == state.cursorEpoch else {
+                return .failure(ProviderError(.cursorLost, detail: "memory"))
+            }
+            var seen: Set<ItemID> = []
+            var changes: [Change] = []
+            for id in state.log[parts[1]...] where seen.insert(id).inserted {
+                changes.append(state.entries[id].map { .changed($0.item) } ?? .removed(id))
+            }
+            return .success(
+                ChangePage(changes: changes, cursor: end, hasMore: false, isEnumeration: false)
+            )
+        }
+        return try result.get()
+    }
+
+    func waitForChanges(
+        since cursor: Cursor,
+        atMost limit: Duration
+    ) async throws(ProviderError) -> FeedNews {
+        do { try await Task.sleep(for: .milliseconds(5)) } catch { throw self.error(.cancelled) }
+        let end = state.withLock { "\($0.cursorEpoch):\($0.log.count)" }
+        return end == cursor.rawValue ? .quiet(backoff: nil) : .changed
+    }
+
+    func children(
+        of folder: ItemReference,
+        page: PageToken?
+    ) async throws(ProviderError) -> ListingPage {
+        ListingPage(
+            items: state.withLock { state in
+                state.calls["list", default: 0] += 1
+                return state.entries.values.map(\.item).filter { $0.parentID == folder.id }
+            },
+            next: nil
+        )
+    }
+
+    func item(_ reference: ItemReference) async throws(ProviderError) -> Item {
+        guard let item = state.withLock({ $0.entries[reference.id]?.item }) else {
+            throw error(.notFound)
+        }
+        return item
+    }
+
+    func items(
+        named name: String,
+        in folder: ItemReference
+    ) async throws(ProviderError) -> [Item] {
+        let key = traits.names.key(name)
+        return state.withLock { state in
+            state.entries.values.map(\.item).filter {
+                $0.parentID == folder.id
+                    && traits.names.key($0.fileName).isSameText(as: key)
+            }
+        }
+    }
+
+    func read(
+        _ item: ItemReference,
+        revision: Revision?,
+        range: Range<Int64>
+    ) async throws(ProviderError) -> ByteStream {
+        let entry = state.withLock { $0.entries[item.id] }
+        guard let entry, revision == nil || entry.item.rev == revision else {
+            throw error(.preconditionFailed)
+        }
+        let part = Array(
+            entry.bytes[Int(range.lowerBound)..<min(Int(range.upperBound), entry.bytes.count)]
+        )
+        let left = Mutex<[UInt8]?>(part.isEmpty ? nil : part)
+        return ByteStream { () throws(ProviderError) in
+            left.withLock { left in
+                defer { left = nil }
+                return left
+            }
+        }
+    }
+
+    func export(
+        _ item: ItemReference,
+        to format: ExportFormat
+    ) async throws(ProviderError) -> ByteStream { throw error(.unsupported) }
+
+    func thumbnail(
+        of item: ItemReference,
+        edge: Int
+    ) async throws(ProviderError) -> ByteStream { throw error(.unsupported) }
+
+    func reserveIDs(_ count: Int) async throws(ProviderError) -> [ItemID] {
+        state.withLock { state in
+            (0..<count).map { _ in
+                state.counter += 1
+                return ItemID("reserved\(state.counter)")
+            }
+        }
+    }
+
+    func createFolder(_ folder: NewFolder) async throws(ProviderError) -> Item {
+        try await call("createFolder") { state throws(ProviderError) in
+            try free(folder.reservedID, "createFolder", &state)
+            try free(folder.name, in: folder.parent.id, state)
+            return Self.make(
+                folder.name,
+                folder.parent.id,
+                nil,
+                modified: nil,
+                id: folder.reservedID,
+                &state
+            )
+        }
+    }
+
+    /// An id that was ever used creates nothing any more.
+    private func free(
+        _ id: ItemID?,
+        _ call: String,
+        _ state: inout State
+    ) throws(ProviderError) {
+        guard let id else { return }
+        if state.usedIDs.contains(id) { throw error(.preconditionFailed) }
+        guard state.usingUp.remove(call) != nil else { return }
+        state.usedIDs.insert(id)
+        throw error(.parentNotFound)
+    }
+
+    func upload(
+        _ upload: Upload,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> Item {
+        var bytes = try await send(upload, observer)
+        return try await call("upload") { state throws(ProviderError) in
+            let stored: Item
+            let isDamaged = state.damagedUploads > 0
+            if isDamaged {
+                state.damagedUploads -= 1
+                bytes.append(0)
+            } else if state.rewrites {
+                bytes += Array(" (rewritten)".utf8)
+            }
+            switch upload.target {
+            case .create(let parent, let name, let id):
+                try free(id, "upload", &state)
+                try free(name, in: parent.id, state)
+                stored = Self.make(
+                    name,
+                    parent.id,
+                    bytes,
+                    modified: upload.modifiedTime,
+                    id: id,
+                    &state
+                )
+            case .replace(let item, let revision):
+                guard var entry = state.entries[item.id] else { throw error(.notFound) }
+                if let revision, entry.item.rev != revision { throw error(.preconditionFailed) }
+                entry.bytes = bytes
+                entry.item.clientModifiedTime = upload.modifiedTime?.truncated(to: .milliseconds)
+                stored = Self.store(entry, newContent: true, &state)
+            }
+            if isDamaged { throw ProviderError(.contentDamaged, detail: "memory", item: stored) }
+            return stored
+        }
+    }
+
+    /// The bytes of an upload, sent at once or in the parts of a session, each of them a call.
+    private func send(
+        _ upload: Upload,
+        _ observer: any UploadObserver
+    ) async throws(ProviderError) -> [UInt8] {
+        guard upload.size > traits.largestSimpleUpload else {
+            let bytes = try await upload.content.read(at: 0, count: Int(upload.size))
+            state.withLock { $0.bytesUp += upload.size }
+            observer.sent(upload.size)
+            return bytes
+        }
+        let name: String = state.withLock { state in
+            if let known = upload.session?.state, state.sessions[known] != nil { return known }
+            state.counter += 1
+            state.sessions["s\(state.counter)"] = []
+            return "s\(state.counter)"
+        }
+        while true {
+            let sent = state.withLock { $0.sessions[name] ?? [] }
+            guard sent.count < upload.size else { return sent }
+            let count = min(traits.uploadPartSize, upload.size - Int64(sent.count))
+            let part = try await upload.content.read(at: Int64(sent.count), count: Int(count))
+            try await call("part") { state throws(ProviderError) in
+                state.sessions[name]?.append(contentsOf: part)
+                state.bytesUp += count
+            }
+            let confirmed = Int64(sent.count) + count
+            observer.sent(confirmed)
+            await observer.sessionChanged(
+                UploadSession(state: name, confirmedBytes: confirmed, expires: nil)
+            )
+        }
+    }
+
+    func move(_ move: Move) async throws(ProviderError) -> Item {
+        try await call("move") { state throws(ProviderError) in
+            guard var entry = state.entries[move.item.id] else { throw error(.notFound) }
+            try free(move.name, in: move.parent.id, but: move.item.id, state)
+            entry.item.parentID = move.parent.id
+            entry.item.fileName = move.name
+            return Self.store(entry, newContent: false, &state)
+        }
+    }
+
+    func delete(_ deletion: Deletion) async throws(ProviderError) {
+        try await call("delete") { state throws(ProviderError) in
+            guard let entry = state.entries[deletion.item.id] else { return }
+            if let revision = deletion.revision, entry.item.rev != revision {
+                throw error(.preconditionFailed)
+            }
+            Self.drop(deletion.item.id, &state)
+        }
+    }
+
+    func copy(_ copy: Copy) async throws(ProviderError) -> Item {
+        try await call("copy") { state throws(ProviderError) in
+            guard let entry = state.entries[copy.item.id] else { throw error(.notFound) }
+            try free(copy.name, in: copy.parent.id, state)
+            return Self.make(
+                copy.name,
+                copy.parent.id,
+                entry.bytes,
+                modified: traits.setsModifiedTime
+                    ? copy.modifiedTime : entry.item.clientModifiedTime,
+                &state
+            )
+        }
+    }
+
+    func setAttributes(
+        of item: ItemReference,
+        to change: AttributeChange
+    ) async throws(ProviderError) -> Item {
+        try await call("setAttributes") { state throws(ProviderError) in
+            guard var entry = state.entries[item.id] else { throw error(.notFound) }
+            if let time = change.modifiedTime {
+                entry.item.clientModifiedTime = time.truncated(to: .milliseconds)
+            }
+            if let text = change.description { entry.item.description = text }
+            return Self.store(entry, newContent: false, &state)
+        }
+    }
+
+    func makeHasher() -> any ContentHasher { MemoryHasher() }
+}
