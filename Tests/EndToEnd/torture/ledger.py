@@ -63,10 +63,13 @@ class Witness:
 
     def __init__(self, ledger, author, side):
         self.ledger, self.author, self.side = ledger, author, side
+        # The file that the step under way removes.
+        self.removed = None
 
     def before(self, step):
         """Notes what the step is about to destroy or to rename; raises what looking raises."""
         ledger = self.ledger
+        self.removed = None
         match step.call, step.arguments:
             case ("write" | "resize" | "copy"), arguments:
                 number = arguments[1] if step.call == "copy" else arguments[0]
@@ -79,19 +82,23 @@ class Witness:
             case "truncate", (path, _):
                 self._ended_at(path, follows=True)
             case "unlink", (path,):
-                self._ended_at(path)
+                self.removed = self._ended_at(path)
             case "rename", (path, to, how):
                 self._moved_at(path)
                 if how == "exchange":
                     self._moved_at(to)
                 elif how == "over" and path != to:
                     self._moved_at(to)
-                    self._ended_at(to)
+                    self.removed = self._ended_at(to)
 
     def after(self, step, result):
         """Notes what the step closed."""
         if isinstance(result, Refused):
             return
+        if self.removed is not None:
+            for handle in self.side.handles.values():
+                if os.fstat(handle.descriptor).st_ino == self.removed:
+                    handle.is_removed = True
         if step.call == "truncate":
             path = step.arguments[0]
             with open(self.side.at(path), "rb") as file:
@@ -109,7 +116,7 @@ class Witness:
     @staticmethod
     def _is_removed(handle):
         # The kernel calls a path "(deleted)", too, when somebody else moved the file.
-        return os.fstat(handle.descriptor).st_nlink == 0
+        return handle.is_removed or os.fstat(handle.descriptor).st_nlink == 0
 
     def _content(self, path, follows=False):
         path = self.side.at(path)
@@ -127,8 +134,11 @@ class Witness:
             raise
 
     def _ended_at(self, path, follows=False):
+        """Notes that a file is destroyed; its inode, where there is one."""
         if found := self._content(path, follows):
             self._ended(*found)
+            return found[0]
+        return None
 
     def _ended(self, inode, content):
         self.ledger.ended(self.author, inode, content)

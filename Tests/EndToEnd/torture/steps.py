@@ -44,6 +44,9 @@ class Handle:
     writes: bool
     # Whether something was written that no close has told of.
     is_dirty: bool = False
+    # Whether its author took the file's name away; that somebody else's change brings the file
+    # back makes what the handle holds nobody's wish.
+    is_removed: bool = False
 
 
 class Side:
