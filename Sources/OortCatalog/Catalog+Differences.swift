@@ -155,6 +155,7 @@ struct TreesReader {
     private var nodes: [Inode: Node] = [:]
     private var inodesByID: [String: Inode] = [:]
     private let comparison: NameRules.Comparison
+    private let allowsDuplicates: Bool
 
     init(_ database: Database, _ account: AccountID, _ conditions: PlanningConditions) {
         self.database = database
@@ -165,6 +166,11 @@ struct TreesReader {
             [account.rawValue]
         )
         comparison = NameRules.Comparison(column: name ?? "exact")
+        let duplicates = try? database.number(
+            "SELECT allows_duplicates FROM account WHERE id = ?",
+            [account.rawValue]
+        )
+        allowsDuplicates = duplicates == 1
     }
 
     mutating func read() throws -> [ItemState] {
@@ -195,6 +201,7 @@ struct TreesReader {
         let heirs = motions.compactMap { $0.1.intent?.heir.map { Inode($0) } }
         for heir in heirs { states[heir]?.isBusy = true }
         try readContext()
+        if !allowsDuplicates { try readDisplaced() }
         return states.values.sorted { $0.inode < $1.inode }
     }
 
@@ -389,6 +396,24 @@ struct TreesReader {
             else { continue }
             states[inode] = clean(node)
             queue.append(parent)
+        }
+    }
+
+    /// What has its name at the service while another item, which is in motion, has it here.
+    private mutating func readDisplaced() throws {
+        let nodes = try database.all(
+            """
+            SELECT \(Node.columns) FROM node
+            WHERE account = ? AND plain_key IS NOT NULL AND EXISTS
+                (SELECT 1 FROM node AS other JOIN motion ON motion.inode = other.inode
+                    WHERE other.parent = node.parent AND other.name_key = node.plain_key)
+            """,
+            [account.rawValue],
+            Node.init(columns:)
+        )
+        for node in nodes {
+            if states[node.inode] == nil { states[node.inode] = clean(node) }
+            states[node.inode]?.isDisplaced = true
         }
     }
 

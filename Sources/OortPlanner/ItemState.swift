@@ -121,6 +121,9 @@ public struct ItemState: Sendable {
     /// Whether it may be pushed at all (not read-only, not local by kind, not waiting for its
     /// next try).
     public var isPushable = true
+    /// Whether another item has its name here, so that it is shown with a number, on a service where
+    /// a folder holds a name once: the other one cannot go there.
+    public var isDisplaced = false
     /// Whether we created it at the service a short while ago and its content is all here: then it
     /// may be a program's temporary file, and its identity can be given away.
     public var isRecent = false

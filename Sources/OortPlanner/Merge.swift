@@ -44,7 +44,10 @@ struct Merge {
     /// The steps that merge all news that can be merged now; empty when there are none.
     mutating func steps() -> [LocalStep] {
         var hasNews = false
-        for position in trees.items.indices where trees.items[position].hasNews {
+        var hasDisplaced = false
+        for position in trees.items.indices {
+            hasDisplaced = hasDisplaced || trees.items[position].isDisplaced
+            guard trees.items[position].hasNews else { continue }
             hasNews = true
             mergeItem(position)
         }
@@ -55,7 +58,7 @@ struct Merge {
                 fate[position] = .goes
             }
         }
-        if hasNews {
+        if hasNews || hasDisplaced {
             // Each pass only ever postpones, saves or undoes more, so it ends.
             while saveFolders() || undoCycles() || resolveNames() {}
             if !adoptions.isEmpty { return adoptions }

@@ -11,12 +11,20 @@ struct NumberedNameTests {
     private var catalog: Catalog { temporary.catalog }
     private let account: Account
 
-    init() throws {
+    private let traits: PlannerTraits
+
+    init() throws { try self.init(names: Rules.exact) }
+
+    private init(names: NameRules) throws {
         temporary = try TemporaryCatalog()
+        traits = PlannerTraits(
+            comparison: names.comparison,
+            allowsDuplicates: names.allowsDuplicates
+        )
         account = try temporary.catalog.registerAccount(
             name: "work",
             service: "drive",
-            names: Rules.exact
+            names: names
         )
         try catalog.setIdentity(
             AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: ItemID("root")),
@@ -70,9 +78,7 @@ struct NumberedNameTests {
     /// Merges all news, as the engine does after each page.
     @discardableResult
     private func plan() async throws -> [RemoteOperation] {
-        let planner = Planner(
-            traits: PlannerTraits(comparison: .exact, allowsDuplicates: true)
-        )
+        let planner = Planner(traits: traits)
         let conditions = PlanningConditions(
             now: Timestamp.now.seconds * 1000,
             settle: 0,
@@ -264,6 +270,26 @@ struct NumberedNameTests {
         try temporary.reopen()
         try await told([.removed(ItemID("1"))])
         #expect(try node("2")?.name == "f.txt")
+    }
+
+    @Test("where a name is given once, the item that the service lost leaves it to the other one")
+    func displaced() async throws {
+        let tests = try NumberedNameTests(names: Rules.folding)
+        let root = tests.account.root
+        try await tests.told(tests.item("f", "1"))
+        // Saved here by replacing, while somebody else puts another file in its place there.
+        let new = try tests.catalog.create(.file, named: ".f.tmp", in: root)
+        _ = try tests.catalog.rename(".f.tmp", in: root, to: "f", in: root, mode: .replace)
+        try await tests.plan()
+        #expect(try tests.node("1")?.inode == new.inode)
+        try await tests.told(tests.item("f", "2"))
+        try await tests.plan()
+        #expect(try tests.names() == ["f", "f (2)"])
+        try await tests.told([.removed(ItemID("1"))])
+        let operations = try await tests.plan()
+        #expect(try tests.node("2")?.name == "f")
+        #expect(try tests.catalog.node(new.inode).name == "f (3)")
+        #expect(operations.map(\.inode) == [new.inode])
     }
 
     // MARK: A number that stays

@@ -163,6 +163,18 @@ struct MergeRuleTests {
         #expect(folders.local == [.adopt(item, from: other)])
     }
 
+    @Test("a name that the service gave to another item while this one had it there, too")
+    func displaced() {
+        let entry = file("a", 1)
+        var displaced = state(other, local: entry, synced: entry, remote: entry)
+        let mine = state(item, local: file("a", 2), synced: nil, remote: nil)
+        displaced.isDisplaced = true
+        #expect(planner.plan([mine, displaced]).local == [.renumber(item)])
+        // Both have it there: half of a change that the feed has yet to complete.
+        let still = state(item, local: file("a", 2), synced: file("a", 2), remote: file("a", 2))
+        #expect(planner.plan([still, displaced]) == Plan())
+    }
+
     @Test("moves that close a circle: the local one is undone")
     func circle() {
         let (one, two) = (Inode(20), Inode(21))
