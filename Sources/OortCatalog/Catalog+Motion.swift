@@ -54,7 +54,11 @@ extension CatalogTransaction {
         }
         try setInMotion(node, at: now)
         try database.run(
-            "UPDATE node SET parent = NULL, changed_s = ?, changed_ns = ? WHERE inode = ?",
+            """
+            UPDATE node SET parent = NULL, changed_s = ?, changed_ns = ?,
+                generation = generation + (kind = 0)
+            WHERE inode = ?
+            """,
             [now.seconds, Int64(now.nanoseconds), node.inode.column]
         )
     }

@@ -36,7 +36,7 @@ extension CatalogTransaction {
     ) throws {
         touch(node.inode)
         if let old = node.parent {
-            effects.news.append(.entryRemoved(parent: old, name: node.name, child: node.inode))
+            effects.news.append(.entryLeft(parent: old, name: node.name))
         }
         effects.news.append(.entryAdded(parent: parent, name: name))
         try database.run(

@@ -30,6 +30,12 @@ extension Catalog {
         migrator.registerMigration("moved folders that are told again") { database in
             try database.execute(sql: foldersToldAgain)
         }
+        migrator.registerMigration("folders that come back") { database in
+            // How often a folder was removed here: the next one of the same number is another.
+            try database.execute(
+                sql: "ALTER TABLE node ADD COLUMN generation INTEGER NOT NULL DEFAULT 0"
+            )
+        }
         migrator.registerMigration("names shown with a number") { database in
             try database.execute(
                 sql: """

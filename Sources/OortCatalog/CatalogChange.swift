@@ -4,7 +4,9 @@ public import OortModel
 public enum CatalogChange: Hashable, Sendable {
     /// A name appeared in a folder.
     case entryAdded(parent: Inode, name: String)
-    /// A name went from a folder; `child` had it.
+    /// A name went from a folder; what had it lies elsewhere.
+    case entryLeft(parent: Inode, name: String)
+    /// A name went from a folder; `child` had it, and is nowhere any longer.
     case entryRemoved(parent: Inode, name: String, child: Inode)
     /// A file's content, and with it size and times, is another.
     case content(Inode)

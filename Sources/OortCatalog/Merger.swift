@@ -49,9 +49,7 @@ struct Merger {
             guard let node = try Catalog.fetch(inode, database), let parent = node.parent else {
                 continue
             }
-            transaction.effects.news.append(
-                .entryRemoved(parent: parent, name: node.name, child: inode)
-            )
+            transaction.effects.news.append(.entryLeft(parent: parent, name: node.name))
             waiting[inode] = parent
             try setParent(nil, of: inode)
         }

@@ -7,10 +7,11 @@ extension Node {
         inode, account, parent, name, service_name, kind, size, modified_s, modified_ns, \
         changed_s, changed_ns, accessed_s, accessed_ns, created_s, created_ns, mode, owner, \
         grp, remote_id, revision, content_item, hash, staged, target, permissions, listed, \
-        description, mime_type, born_s, plain_key
+        description, mime_type, born_s, plain_key, generation
         """
-    /// How many `columns` there are.
-    static let columnCount = 30
+
+    /// How many columns `columns` names.
+    static let columnCount = columns.split(separator: ",").count
 
     /// Reads a row of `columns`.
     ///
@@ -48,6 +49,7 @@ extension Node {
         mimeType = row[27]
         born = (row[28] as Int64?).map { Timestamp(seconds: $0) }
         plainKey = row[29]
+        generation = UInt64(bitPattern: row[30])
     }
 }
 

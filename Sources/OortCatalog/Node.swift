@@ -107,6 +107,10 @@ public struct Node: Hashable, Sendable {
     /// The key of the name that it has at the service, while it is shown with a number because that
     /// name was taken; nil when the name that is shown is its own.
     var plainKey: String?
+    /// How often it was removed on this machine and came back: to the kernel a removed folder stays
+    /// dead as long as anything below it is open, and the same number is another folder only in
+    /// another generation.
+    public var generation: UInt64
 
     /// The name that the service has or is to have.
     public var serviceName: String { storedServiceName ?? name }

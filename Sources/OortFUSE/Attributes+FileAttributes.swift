@@ -27,6 +27,7 @@ extension SwiftFUSE.Entry {
     init(_ entry: OortFileSystem.Entry) {
         self.init(
             attributes: SwiftFUSE.Attributes(entry.attributes),
+            generation: entry.generation,
             attributesTimeout: entry.validity.attributes,
             entryTimeout: entry.validity.entry
         )

@@ -72,7 +72,9 @@ public final class KernelNotifier: Sendable {
     /// A name's coming or going changes the folder's cached listing, too.
     static func news(of change: CatalogChange) -> [News] {
         switch change {
-        case .entryAdded(let parent, let name):
+        // A folder of which a name is told as removed is dead to the kernel: nothing can be listed or
+        // made in it any more (fs/fuse/dir.c, fuse_reverse_inval_entry). One that moved is not.
+        case .entryAdded(let parent, let name), .entryLeft(let parent, let name):
             [
                 .name(name, in: InodeNumber(parent)),
                 .content(InodeNumber(parent), offset: 0, length: 0),

@@ -60,6 +60,8 @@ public struct Validity: Hashable, Sendable {
 public struct Entry: Hashable, Sendable {
     /// Its attributes, the inode among them.
     public var attributes: FileAttributes
+    /// Tells a folder that came back from the one of this inode that was removed.
+    public var generation: UInt64 = 0
     /// How long the kernel may believe it.
     public var validity: Validity
 }

@@ -212,6 +212,7 @@ public final class CloudFileSystem: FileSystem {
         let isFixed = node.kind != .nativeDocument && node.kind != .shortcut
         return Entry(
             attributes: attributes(of: node),
+            generation: node.generation,
             validity: isFixed ? .day : .sizeUnknown
         )
     }

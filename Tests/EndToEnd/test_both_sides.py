@@ -42,6 +42,53 @@ def test_edits_on_both_sides_are_both_kept(machine, clouds, cloud, drive):
     assert any(copy in shown for shown in machine.account(cloud)["conflicts"])
 
 
+def test_a_removed_folder_that_comes_back_can_be_used(machine, clouds, cloud, drive):
+    folder = drive / "folder"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    machine.sync()
+    # What is open below it keeps the kernel from forgetting the removed folder.
+    with open(folder / "mine.txt") as held:
+        clouds.gates[cloud].shut()
+        clouds.edit(cloud, "write", "/folder/theirs.txt", text="theirs")
+        (folder / "mine.txt").unlink()
+        folder.rmdir()
+        assert not folder.exists()
+        clouds.gates[cloud].open()
+        eventually(lambda: names(folder) == ["theirs.txt"], "it is back with what came into it")
+        (folder / "new.txt").write_text("new")
+        assert names(folder) == ["new.txt", "theirs.txt"]
+        assert held.read() == "mine"
+    machine.sync()
+    assert sorted(clouds.tree(cloud)) == ["/folder", "/folder/new.txt", "/folder/theirs.txt"]
+
+
+def test_a_folder_that_somebody_moves_can_be_used_by_who_stands_in_it(
+        machine, clouds, cloud, drive):
+    clouds.edit(cloud, "write", "/folder/file.txt", text="text")
+    eventually(lambda: names(drive / "folder") == ["file.txt"], "the folder shows")
+    standing = os.open(drive / "folder", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        clouds.edit(cloud, "move", "/folder", to="/moved")
+        eventually(lambda: names(drive / "moved") == ["file.txt"], "it shows under its new name")
+        assert not (drive / "folder").exists()
+        assert os.listdir(standing) == ["file.txt"]
+        with open("new.txt", "w", opener=lambda *a: os.open(*a, dir_fd=standing)) as file:
+            file.write("new")
+    finally:
+        os.close(standing)
+    machine.sync()
+    assert clouds.content(cloud, "/moved/new.txt") == b"new"
+
+
+def names(folder):
+    """What a folder lists; None where it is not there."""
+    try:
+        return sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return None
+
+
 def test_offline(machine, clouds, cloud, drive):
     clouds.edit(cloud, "write", "/read.txt", text="read before\n")
     clouds.edit(cloud, "write", "/unread.txt", text="never read\n")
