@@ -156,21 +156,23 @@ struct GoogleDriveAPI: Sendable {
     }
 
     /// One page of `files.list`; `drive` names the shared drive to search in, nil the user's items.
+    ///
+    /// The oldest come first: of two of one name the first is shown without a number, and should be
+    /// the same on all machines. The order is undefined else.
     func list(
         _ condition: String,
         drive: String? = nil,
         page: String?,
-        orderBy: String? = nil,
         pageSize: Int = 1000
     ) async throws(ProviderError) -> DriveFileList {
         var query = [
             ("q", condition), ("pageSize", String(pageSize)), ("spaces", "drive"),
+            ("orderBy", "createdTime"),
             ("supportsAllDrives", "true"), ("includeItemsFromAllDrives", "true"),
             ("prettyPrint", "false"), ("fields", DriveFileList.fields),
         ]
         if let drive { query += [("corpora", "drive"), ("driveId", drive)] }
         if let page { query.append(("pageToken", page)) }
-        if let orderBy { query.append(("orderBy", orderBy)) }
         return try await get("/drive/v3/files", query)
     }
 

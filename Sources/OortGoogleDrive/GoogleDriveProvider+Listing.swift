@@ -102,11 +102,7 @@ extension GoogleDriveProvider {
         repeat {
             let answer: DriveFileList
             do throws(ProviderError) {
-                answer = try await api.list(
-                    condition,
-                    page: page?.rawValue,
-                    orderBy: "createdTime"
-                )
+                answer = try await api.list(condition, page: page?.rawValue)
             } catch {
                 throw error.kind == .notFound
                     ? ProviderError(.parentNotFound, detail: error.detail) : error

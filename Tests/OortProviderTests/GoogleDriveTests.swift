@@ -436,6 +436,27 @@ struct GoogleDriveTests {
         }
     }
 
+    @Test("items of one name are listed as old as they are")
+    func oldestFirst() async throws {
+        try await GoogleDriveWorld.with { world, service in
+            var made: [ItemID] = []
+            // Ids say nothing of age.
+            for number in 0..<6 {
+                let time = Timestamp(seconds: 1_700_000_000 + Int64(number))
+                service.account.withTree { $0.now = { time } }
+                made.append(try await put("\(number)", "n", in: world).id)
+            }
+            let page = try await world.provider.changes(since: nil)
+            let told = page.changes.compactMap { change -> ItemID? in
+                guard case .changed(let item) = change, item.fileName == "n" else { return nil }
+                return item.id
+            }
+            #expect(told == made)
+            let listing = try await world.provider.children(of: world.root, page: nil)
+            #expect(listing.items.map(\.id) == made)
+        }
+    }
+
     @Test("many folders, moves and deletions go in one call each")
     func batches() async throws {
         try await GoogleDriveWorld.with { world, _ in
