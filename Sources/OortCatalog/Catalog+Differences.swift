@@ -68,9 +68,7 @@ extension Catalog {
             var reader = TreesReader(database, account, conditions)
             let items = try reader.read()
             let plan = planner.plan(items)
-            let operated = Set(plan.remote.map(\.inode))
-            guard plan.local.isEmpty,
-                !items.contains(where: { $0.mayRest && !operated.contains($0.inode) }),
+            guard plan.local.isEmpty, !items.contains(where: { planner.mayRest($0) }),
                 try Self.namesToGiveBack(in: account, database, rules).isEmpty
             else { return nil }
             var work = reader.work
@@ -88,7 +86,7 @@ extension Catalog {
                 let plan = planner.plan(items)
                 if plan.local.isEmpty {
                     work.operations = plan.remote
-                    try transaction.restAll(items, but: Set(plan.remote.map(\.inode)))
+                    try transaction.restAll(items.filter { planner.mayRest($0) })
                     try transaction.giveBackNames(in: account, rules)
                     break
                 }
@@ -102,10 +100,9 @@ extension Catalog {
 }
 
 extension CatalogTransaction {
-    /// Lets those items rest that the planner has nothing left to do for.
-    mutating func restAll(_ items: [ItemState], but operated: Set<Inode>) throws {
-        for item in items where !operated.contains(item.inode) {
-            guard item.mayRest else { continue }
+    /// Lets items rest of which nothing differs that could be sent.
+    mutating func restAll(_ items: [ItemState]) throws {
+        for item in items {
             // Told again as both sides know it.
             if let motion = try Catalog.motion(item.inode, database),
                 motion.remoteState == .present, let told = motion.remoteItem,
@@ -130,18 +127,6 @@ extension CatalogTransaction {
             }
             try restIfClean(item.inode, keepsAttributes: true)
         }
-    }
-}
-
-extension ItemState {
-    /// Whether nothing differs that could be sent; that the service does not keep all attributes is
-    /// no reason to stay in motion.
-    fileprivate var mayRest: Bool {
-        guard isSettled, isPushable, !isBusy, !isOpen, remote == synced, let local, let remote,
-            local.place == remote.place
-        else { return false }
-        guard let mine = local.content else { return true }
-        return remote.content.map { mine.isSame(as: $0) } ?? false
     }
 }
 
@@ -261,7 +246,7 @@ struct TreesReader {
             note(moment: changed + conditions.settle)
         }
         if let staged = node.staged, node.parent != nil, hash == nil {
-            if state.isSettled && !state.isOpen {
+            if state.isSettled && !state.isOpen && motion.nextTry <= conditions.now {
                 work.unhashed.append(UnhashedContent(content: staged, size: node.size))
             }
             state.isSettled = false

@@ -223,7 +223,7 @@ struct Push {
             }
         }
         for (position, item) in trees.items.enumerated() where isReady(position) {
-            guard !isHeir[position], let action = contentAction(item),
+            guard !isHeir[position], let action = traits.contentAction(item),
                 !hasBusyFolder(above: item.remote?.place)
             else { continue }
             let operation = order.add(item.inode, action, at: position)
@@ -284,9 +284,12 @@ struct Push {
         }
         return .move(to: local.place, isDetour: false)
     }
+}
 
-    /// A new revision or attributes of an item that the service has.
-    private func contentAction(_ item: ItemState) -> RemoteOperation.Action? {
+extension PlannerTraits {
+    /// A new revision or attributes of an item that the service has; nil when nothing of them
+    /// differs that could be sent.
+    func contentAction(_ item: ItemState) -> RemoteOperation.Action? {
         guard let local = item.local, let remote = item.remote else { return nil }
         if !local.hasSameContent(as: remote) {
             guard let content = local.content, !item.isFolder else { return nil }
@@ -294,14 +297,14 @@ struct Push {
         }
         var modified: Timestamp?
         var description: String?
-        let setsTime = item.isFolder ? traits.setsFolderModifiedTime : traits.setsModifiedTime
+        let setsTime = item.isFolder ? setsFolderModifiedTime : setsModifiedTime
         if setsTime, let time = local.modified,
-            time.truncated(to: traits.timeResolution)
-                != remote.modified?.truncated(to: traits.timeResolution)
+            time.truncated(to: timeResolution)
+                != remote.modified?.truncated(to: timeResolution)
         {
             modified = time
         }
-        if traits.setsDescription, local.description ?? "" != remote.description ?? "" {
+        if setsDescription, local.description ?? "" != remote.description ?? "" {
             description = local.description ?? ""
         }
         guard modified != nil || description != nil else { return nil }

@@ -141,6 +141,36 @@ struct RestartTests {
         await world.end()
     }
 
+    @Test("a time that was set while the folder was being moved is not given up")
+    func timeInMovedFolder() async throws {
+        let world = try World()
+        world.start()
+        try world.makeFolder("d")
+        try world.write("d/f", "bytes")
+        try await world.settle()
+        world.cloud.stall(MemoryCloud.Stall(call: 0, isDone: true))
+        try world.rename("d", to: "e")
+        let engine = world.engine
+        let push = Task { await engine.sync(timeout: .seconds(120)) }
+        for _ in 0..<1000 where !world.cloud.isStalled {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        try world.setModified("e/f", Timestamp(seconds: 5))
+        // Planned for together: when the one is there, the other was looked at.
+        try world.write("g", "bytes of another")
+        for _ in 0..<1000 where world.cloud.tree["g"] == nil {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        #expect(await engine.status().pending.contains { $0.path == ["e", "f"] })
+        push.cancel()
+        await world.stop()
+        world.cloud.stall(nil)
+        await world.restart()
+        try await world.settle()
+        #expect(world.cloud.modified("e/f") == Timestamp(seconds: 5))
+        await world.end()
+    }
+
     @Test("an upload session goes on at its confirmed place after a restart")
     func session() async throws {
         let world = try World(
