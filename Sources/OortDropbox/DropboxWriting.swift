@@ -265,7 +265,9 @@ extension DropboxProvider {
                     wait = min(wait * 2, .seconds(5))
                 }
                 isFirst = false
-                job = try await api.call(route, DropboxWire.JobID(async_job_id: id))
+                do throws(ProviderError) {
+                    job = try await api.call(route, DropboxWire.JobID(async_job_id: id))
+                } catch { throw error.asUnknownOutcome }
             default:
                 throw ProviderError(
                     .outcomeUnknown(retryAfter: nil),

@@ -14,12 +14,16 @@ extension GoogleDriveProvider {
         alone: (Entry) async throws(ProviderError) -> Answer
     ) async -> [Result<Answer, ProviderError>] {
         var answers = [HTTPResponse?](repeating: nil, count: entries.count)
+        // An entry that may have been done by the batch.
+        var mayBeDone = false
         if entries.count > 1 {
             do throws(ProviderError) {
                 var requests: [HTTPRequest] = []
                 for entry in entries { requests.append(try await request(entry)) }
                 answers = try await api.batch(requests)
+                mayBeDone = true
             } catch {
+                mayBeDone = error.isOutcomeUnknown
                 // An entry that cannot be asked fails alone; a lost network fails all.
                 if error.kind == .offline || error.kind == .cancelled || error.kind == .signedOut
                     || error.kind == .clientRefused
@@ -36,7 +40,12 @@ extension GoogleDriveProvider {
                 } else {
                     results.append(.success(try await alone(entry)))
                 }
-            } catch { results.append(.failure(error)) }
+            } catch {
+                let isRefused = answer.map { (400..<500).contains($0.head.status) } ?? false
+                results.append(
+                    .failure(mayBeDone && !isRefused ? error.asUnknownOutcome : error)
+                )
+            }
         }
         return results
     }

@@ -59,7 +59,10 @@ extension GoogleDriveProvider {
         id: ItemID
     ) async throws(ProviderError) -> DriveFile {
         switch failure.error.kind {
-        case .nameTaken: return try await api.metadata(id)
+        case .nameTaken:
+            do throws(ProviderError) { return try await api.metadata(id) } catch {
+                throw error.asUnknownOutcome
+            }
         case .notFound: throw ProviderError(.parentNotFound, detail: failure.error.detail)
         default: throw failure.error
         }
@@ -174,10 +177,12 @@ extension GoogleDriveProvider {
         guard let time = copy.modifiedTime?.truncated(to: .milliseconds),
             item.clientModifiedTime?.truncated(to: .milliseconds) != time
         else { return item }
-        return try await setAttributes(
-            of: ItemReference(id: item.id, path: .root),
-            to: AttributeChange(modifiedTime: time)
-        )
+        do throws(ProviderError) {
+            return try await setAttributes(
+                of: ItemReference(id: item.id, path: .root),
+                to: AttributeChange(modifiedTime: time)
+            )
+        } catch { throw error.asUnknownOutcome }
     }
 
     private func request(for copy: Copy, id: ItemID?) throws(ProviderError) -> HTTPRequest {

@@ -53,44 +53,50 @@ extension GoogleDriveProvider {
         let revision = opening?.revision ?? replacing
         var confirmed: Int64 = -1
         var fruitless = 0
-        while true {
-            switch state {
-            case .done(let file):
-                await observer.sessionChanged(nil)
-                return .file(file)
-            case .refused(let failure):
-                return try await ended(failure, isResumed: upload.session != nil, observer)
-            case .broken(let error):
-                fruitless += 1
-                if fruitless > 4 { throw error }
-                state = try await status(of: session, size: upload.size)
-                // The question has been repeated patiently already.
-                if case .broken(let error) = state { throw error }
-            case .confirmed(let count):
-                // What is kept may lie behind what was sent, and even behind what was kept before.
-                fruitless = count > confirmed ? 0 : fruitless + 1
-                if fruitless > 4 {
-                    throw ProviderError(
-                        .outcomeUnknown(retryAfter: nil),
-                        detail: "the upload session stands still"
+        // Whether the last part may have arrived without an answer.
+        var mayBeDone = false
+        do throws(ProviderError) {
+            while true {
+                switch state {
+                case .done(let file):
+                    await observer.sessionChanged(nil)
+                    return .file(file)
+                case .refused(let failure):
+                    return try await ended(failure, isResumed: upload.session != nil, observer)
+                case .broken(let error):
+                    mayBeDone = true
+                    fruitless += 1
+                    if fruitless > 4 { throw error }
+                    state = try await status(of: session, size: upload.size)
+                    // The question has been repeated patiently already.
+                    if case .broken(let error) = state { throw error }
+                case .confirmed(let count):
+                    mayBeDone = false
+                    // What is kept may lie behind what was sent, and even behind what was kept before.
+                    fruitless = count > confirmed ? 0 : fruitless + 1
+                    if fruitless > 4 {
+                        throw ProviderError(
+                            .outcomeUnknown(retryAfter: nil),
+                            detail: "the upload session stands still"
+                        )
+                    }
+                    if count != confirmed {
+                        confirmed = count
+                        observer.sent(count)
+                        await observer.sessionChanged(
+                            try session.session(confirmed: count, expires: expires)
+                        )
+                    }
+                    state = try await sendPart(
+                        from: count,
+                        of: upload,
+                        to: session,
+                        replacing: revision,
+                        observer
                     )
                 }
-                if count != confirmed {
-                    confirmed = count
-                    observer.sent(count)
-                    await observer.sessionChanged(
-                        try session.session(confirmed: count, expires: expires)
-                    )
-                }
-                state = try await sendPart(
-                    from: count,
-                    of: upload,
-                    to: session,
-                    replacing: revision,
-                    observer
-                )
             }
-        }
+        } catch { throw mayBeDone ? error.asUnknownOutcome : error }
     }
 
     private struct Refusal: Error { var failure: DriveFailure }

@@ -45,7 +45,10 @@ extension GoogleDriveProvider {
         case .replace(let item, let revision):
             file = try await replace(item, revision, upload, observer)
         }
-        let sent = try await repaired(file, upload, observer)
+        let sent: DriveFile
+        do throws(ProviderError) { sent = try await repaired(file, upload, observer) } catch {
+            throw error.asUnknownOutcome
+        }
         if case .create(let parent, _, _) = upload.target {
             return try await created(sent, in: parent)
         }
@@ -163,8 +166,13 @@ extension GoogleDriveProvider {
         _ observer: any UploadObserver
     ) async throws(ProviderError) -> DriveFile {
         if upload.session != nil, let file = try await continued(upload, observer) { return file }
+        var hasSent = false
         for _ in 0..<5 {
-            let current = try await api.metadataV2(item.id)
+            let current: DriveFileV2
+            do throws(ProviderError) { current = try await api.metadataV2(item.id) } catch {
+                // What was refused may have been the repetition of what was done.
+                throw hasSent ? error.asUnknownOutcome : error
+            }
             if current.labels?.trashed == true { throw Self.inTrash }
             guard current.headRevisionId == revision?.rawValue, let etag = current.etag else {
                 // An earlier try of ours, of which the answer was lost, looks like this.
@@ -187,6 +195,7 @@ extension GoogleDriveProvider {
                 ("fields", DriveFileV2.fields),
             ]
             let answer: UploadAnswer
+            hasSent = true
             if isSimple(upload) {
                 answer = try await sendWhole(
                     upload,

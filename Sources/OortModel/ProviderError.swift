@@ -101,6 +101,16 @@ public struct ProviderError: Error, Hashable, Sendable, CustomStringConvertible 
         }
     }
 
+    /// The error of an operation of several requests, one of which was done or may have been: that
+    /// a later one certainly was not does not say so of the operation.
+    public var asUnknownOutcome: ProviderError {
+        switch kind {
+        case .offline, .rateLimited, .locked, .signedOut, .clientRefused:
+            ProviderError(.outcomeUnknown(retryAfter: retryAfter), detail: detail, item: item)
+        default: self
+        }
+    }
+
     /// How long the service asked to wait, if it did.
     public var retryAfter: Duration? {
         switch kind {

@@ -313,6 +313,8 @@ extension OneDriveProvider {
     ) async throws(ProviderError) -> DriveItemWire {
         var next = start
         var failures = 0
+        // Whether the last part was sent and what became of it is not known.
+        var mayBeDone = false
         while true {
             let outcome: PartOutcome
             do throws(ProviderError) {
@@ -345,6 +347,7 @@ extension OneDriveProvider {
                 }
                 next = byte
             case .failed(let error):
+                if error.isOutcomeUnknown, upload.size - next <= partSize { mayBeDone = true }
                 switch error.kind {
                 case .sessionLost:
                     // Over: perhaps because the last part landed and its answer was lost.
@@ -353,16 +356,21 @@ extension OneDriveProvider {
                     throw error
                 case .outcomeUnknown, .offline, .rateLimited, .malformedAnswer:
                     failures += 1
-                    guard failures < 5 else { throw error }
+                    guard failures < 5 else { throw mayBeDone ? error.asUnknownOutcome : error }
                     try await pause(
                         error.retryAfter ?? .milliseconds(300) * Double(1 << failures)
                     )
                     // The bytes may have arrived: the session knows.
-                    guard let byte = try await stateAfterFailure(of: session, error) else {
+                    let byte: Int64?
+                    do throws(ProviderError) {
+                        byte = try await stateAfterFailure(of: session, error)
+                    } catch { throw mayBeDone ? error.asUnknownOutcome : error }
+                    guard let byte else {
                         await observer.sessionChanged(nil)
                         if let wire = try await landed(upload, at: destination) { return wire }
                         throw ProviderError(.sessionLost, detail: error.detail)
                     }
+                    mayBeDone = false
                     if byte > next { failures = 0 }
                     next = byte
                 case .cancelled, .localContent, .signedOut, .clientRefused, .noPermission,
@@ -451,11 +459,13 @@ extension OneDriveProvider {
         at destination: Destination
     ) async throws(ProviderError) -> DriveItemWire? {
         let wire: DriveItemWire?
-        if let name = destination.name {
-            wire = try await api.item(named: name, in: destination.address)
-        } else {
-            wire = try await api.item(at: destination.address)
-        }
+        do throws(ProviderError) {
+            if let name = destination.name {
+                wire = try await api.item(named: name, in: destination.address)
+            } else {
+                wire = try await api.item(at: destination.address)
+            }
+        } catch { throw error.asUnknownOutcome }
         guard let wire, OneDriveItems.isFile(wire), wire.size == upload.size,
             wire.file?.hashes?.quickXorHash == upload.hash.value
         else { return nil }
@@ -480,7 +490,9 @@ extension OneDriveProvider {
                 || (wire.cTag != nil && id.contains("!")))
         var item = wire
         if !isComplete {
-            item = try await api.item(at: DriveAddress(drive: destination.drive, item: id))
+            do throws(ProviderError) {
+                item = try await api.item(at: DriveAddress(drive: destination.drive, item: id))
+            } catch { throw error.asUnknownOutcome }
         }
         let hash = item.file?.hashes?.quickXorHash
         if hash == nil || (hash == upload.hash.value && item.size == upload.size) { return item }

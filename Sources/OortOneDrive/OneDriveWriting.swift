@@ -122,6 +122,17 @@ extension OneDriveProvider {
         with change: ItemChangeWire
     ) async throws(ProviderError) -> DriveItemWire {
         if let wire = try await patch(at: address.path, with: change) { return wire }
+        do throws(ProviderError) {
+            return try await patchedOtherwise(address, path: path, with: change)
+        } catch { throw error.asUnknownOutcome }
+    }
+
+    /// What is tried after an answer without a body.
+    private func patchedOtherwise(
+        _ address: DriveAddress,
+        path: RemotePath?,
+        with change: ItemChangeWire
+    ) async throws(ProviderError) -> DriveItemWire {
         if let padded = address.paddedPath,
             let wire = try await unlessGone({ () async throws(ProviderError) in
                 try await patch(at: padded, with: change)
@@ -340,19 +351,21 @@ extension OneDriveProvider {
         guard let monitor = response.head.header("Location") else {
             throw ProviderError(.malformedAnswer, detail: "a copy without a monitor")
         }
-        let made = try await copied(copy.name, into: parent.target, monitor: monitor)
-        let wire: DriveItemWire
-        if let time = copy.modifiedTime {
-            // The copy has the time of its making.
-            wire = try await patch(
-                made,
-                path: copy.parent.path.appending(copy.name),
-                with: ItemChangeWire(fileSystemInfo: FileSystemInfoWire(modified: time))
-            )
-        } else {
-            wire = try await api.item(at: made)
-        }
-        return try known(wire, drive: parent.target.drive)
+        do throws(ProviderError) {
+            let made = try await copied(copy.name, into: parent.target, monitor: monitor)
+            let wire: DriveItemWire
+            if let time = copy.modifiedTime {
+                // The copy has the time of its making.
+                wire = try await patch(
+                    made,
+                    path: copy.parent.path.appending(copy.name),
+                    with: ItemChangeWire(fileSystemInfo: FileSystemInfoWire(modified: time))
+                )
+            } else {
+                wire = try await api.item(at: made)
+            }
+            return try known(wire, drive: parent.target.drive)
+        } catch { throw error.asUnknownOutcome }
     }
 
     /// Waits for a copy and gives the new item's address.

@@ -10,6 +10,9 @@ public struct RetryPolicy: Sendable {
     public var interactivePatience: Duration = .seconds(30)
     /// The same for the engine's own work.
     public var backgroundPatience: Duration = .seconds(300)
+    /// The same, at most, while the service cannot be reached: whoever asked decides what to do
+    /// without a network.
+    public var unreachablePatience: Duration = .seconds(10)
     /// Part of the longest wait that is taken, 0 ..< 1: full jitter.
     public var jitter: @Sendable () -> Double = { .random(in: 0..<1) }
 
@@ -28,10 +31,19 @@ public struct RetryPolicy: Sendable {
         case .background: backgroundPatience
         }
     }
+
+    func patience(_ priority: RequestPriority, withoutNetwork: Bool) -> Duration {
+        // A program in a system call gets its error when its own patience is over.
+        guard withoutNetwork, priority == .background else { return patience(priority) }
+        return min(unreachablePatience, patience(priority))
+    }
 }
 
 /// Sends a request again where that may help and may be done: exponential back-off with full
 /// jitter, never sooner than Retry-After says, obeying the request's `repetition`.
+///
+/// Where an earlier try may have been done, "certainly not done" is not what is handed up: `.broken`
+/// takes its place.
 public struct RetryingClient: HTTPClient {
     private let next: any HTTPClient
     private let policy: RetryPolicy
@@ -56,15 +68,28 @@ public struct RetryingClient: HTTPClient {
     ) async throws(TransportError) -> HTTPStreamedResponse {
         let start = time.now
         var failures = 0
+        var unreachableSince: Duration?
+        var lost: String?
         while true {
             let outcome = await attempt(request)
             guard let retryAfter = outcome.retryAfter(of: request) else {
                 return try outcome.answer.get()
             }
             failures += 1
+            if outcome.isUnreachable {
+                unreachableSince = unreachableSince ?? time.now
+            } else {
+                unreachableSince = nil
+            }
+            if outcome.isUnknown, request.method != "GET" { lost = "no answer to an earlier try" }
             let delay = max(retryAfter, policy.delay(afterFailures: failures))
-            let patience = policy.patience(.current)
-            guard time.now - start + delay <= patience else { return try outcome.answer.get() }
+            let patience = policy.patience(.current, withoutNetwork: unreachableSince != nil)
+            guard time.now - (unreachableSince ?? start) + delay <= patience,
+                time.now - start + delay <= policy.patience(.current)
+            else {
+                if let lost, !outcome.isUnknown { throw .broken(lost) }
+                return try outcome.answer.get()
+            }
             try await time.sleep(delay)
         }
     }
@@ -72,6 +97,15 @@ public struct RetryingClient: HTTPClient {
     private struct Outcome {
         var answer: Result<HTTPStreamedResponse, TransportError>
         var meaning: AnswerRules.Meaning
+
+        var isUnreachable: Bool {
+            if case .failure(.unreachable) = answer { true } else { false }
+        }
+
+        /// Whether the request may have been done although it has no good answer.
+        var isUnknown: Bool {
+            if case .unknown = meaning { true } else { false }
+        }
 
         /// The least wait before the request may be sent again; nil when it may not.
         func retryAfter(of request: HTTPRequest) -> Duration? {

@@ -166,6 +166,50 @@ struct RetryingClientTests {
         }
     }
 
+    @Test("without a network the engine hears of it soon, however long it was patient before")
+    func unreachable() async throws {
+        for isBusyFirst in [false, true] {
+            let clock = SleptTime()
+            let calls = Atomic(0)
+            let client = RetryingClient(
+                ScriptedClient { _ throws(TransportError) in
+                    let call = calls.add(1, ordering: .relaxed).newValue
+                    guard isBusyFirst, call == 1 else { throw .unreachable("x") }
+                    return answer(503, [("Retry-After", "100")])
+                },
+                time: Timekeeper(clock)
+            )
+            await #expect(throws: TransportError.unreachable("x")) {
+                try await RequestPriority.$current.withValue(.background) {
+                    try await client.send(HTTPRequest(method: "GET", url: "http://x/"))
+                }
+            }
+            let waited = clock.sleeps.reduce(.zero, +) - (isBusyFirst ? .seconds(100) : .zero)
+            #expect(waited <= RetryPolicy().unreachablePatience)
+            #expect(calls.load(ordering: .relaxed) > 2)
+        }
+    }
+
+    @Test(
+        "a try that may have been done is not forgotten for one that certainly was not",
+        arguments: [nil, 429]
+    )
+    func lostTry(status: Int?) async throws {
+        let calls = Atomic(0)
+        let client = RetryingClient(
+            ScriptedClient { _ throws(TransportError) in
+                guard calls.add(1, ordering: .relaxed).newValue > 1 else { throw .broken("lost") }
+                guard let status else { throw .unreachable("x") }
+                return answer(status)
+            },
+            time: Timekeeper(SleptTime())
+        )
+        let request = HTTPRequest(method: "POST", url: "http://x/", repetition: .harmless)
+        await #expect(throws: TransportError.broken("no answer to an earlier try")) {
+            try await client.send(request)
+        }
+    }
+
     @Test("a service's own rules decide by the body, which the caller still gets")
     func ownRules() async throws {
         let rules = AnswerRules { answer in
