@@ -248,18 +248,24 @@ extension Catalog {
         }
     }
 
-    /// What was asked and never answered.
-    public func intents(
-        of account: AccountID
-    ) async throws(CatalogError) -> [(inode: Inode, intent: Intent, item: ItemReference?)] {
+    /// The items of which something was asked and not answered yet.
+    public func openIntents(of account: AccountID) async throws(CatalogError) -> [Inode] {
         try await readAsync { database in
             try database.all(
-                "SELECT inode, intent FROM motion WHERE account = ? AND intent IS NOT NULL",
+                "SELECT inode FROM motion WHERE account = ? AND intent IS NOT NULL",
                 [account.rawValue]
-            ) { row in
-                let inode = Inode(column: row[0])
-                return (inode, try Intent(json: row[1]), try Self.reference(inode, database))
-            }
+            ) { Inode(column: $0[0]) }
+        }
+    }
+
+    /// What was asked of the service for an item and not answered yet, with how the service is
+    /// asked for the item; nil when there is nothing.
+    public func intent(
+        of inode: Inode
+    ) async throws(CatalogError) -> (intent: Intent, item: ItemReference?)? {
+        try await readAsync { database in
+            guard let intent = try Self.motion(inode, database)?.intent else { return nil }
+            return (intent, try Self.reference(inode, database))
         }
     }
 

@@ -61,7 +61,14 @@ extension SyncEngine {
             detail: error.detail,
             nextTry: now + wait.inMilliseconds
         )
-        try? await catalog.failed(inode, trouble, isUnknown: isUnknown)
+        do throws(CatalogError) {
+            try await catalog.failed(inode, trouble, isUnknown: isUnknown)
+        } catch {
+            // The intent stays: the service is asked at the next try.
+            logger.error("a failure could not be stored", metadata: ["error": "\(error)"])
+            hasOpenIntents = true
+            wake(at: now + 1000)
+        }
         if looksAt {
             if start.intent.reservedID != nil { await settleReservedID(start.intent, of: inode) }
             await lookAfter(start)
@@ -116,17 +123,25 @@ extension SyncEngine {
     func resolveIntents() async {
         guard hasOpenIntents, pausedUntil <= now else { return }
         hasOpenIntents = false
-        guard let open = try? await catalog.intents(of: account) else {
+        guard let open = try? await catalog.openIntents(of: account) else {
             hasOpenIntents = true
+            wake(at: now + 1000)
             return
         }
-        for (inode, intent, item) in open {
+        var hasAsked = false
+        for inode in open {
             guard running[inode] == nil, nextLooks[inode] ?? 0 <= now else {
                 hasOpenIntents = true
                 continue
             }
             do throws(ProviderError) {
-                try await resolve(intent, of: inode, item)
+                // Read now: what was under way before may have been answered since.
+                let stored = try await storedAsync { () throws(CatalogError) in
+                    try await self.catalog.intent(of: inode)
+                }
+                guard let (intent, item) = stored else { continue }
+                hasAsked = true
+                if try await resolve(intent, of: inode, item) { failures[inode] = nil }
                 nextLooks[inode] = nil
                 needsPlan = true
             } catch {
@@ -139,19 +154,25 @@ extension SyncEngine {
                 wake(at: now + wait.inMilliseconds)
             }
         }
-        if !owedLooks.isEmpty { try? await lookAtUnsure() }
+        // What could not be asked for now is asked for with the next news.
+        guard hasAsked || !owedLooks.isEmpty else { return }
+        do throws(ProviderError) { try await lookAtUnsure() } catch { note(error) }
     }
 
+    /// Finds out what became of something that was asked; true when it was done.
     private func resolve(
         _ intent: Intent,
         of inode: Inode,
         _ item: ItemReference?
-    ) async throws(ProviderError) {
+    ) async throws(ProviderError) -> Bool {
         let answer: Item?
         if intent.expected != nil {
             answer = try await created(by: intent)
         } else {
-            guard let item else { return try await clear(inode) }
+            guard let item else {
+                try await clear(inode)
+                return false
+            }
             do throws(ProviderError) {
                 let now = try await provider.item(item)
                 answer = isDone(intent, now) ? now : nil
@@ -167,7 +188,7 @@ extension SyncEngine {
                             sentModified: nil
                         )
                     }
-                    return
+                    return true
                 }
                 answer = nil
             }
@@ -179,10 +200,10 @@ extension SyncEngine {
                 }
             }
             try await clear(inode)
-            return try await lookAtUnsure()
+            return false
         }
         touched[answer.id] = nextOrdinal()
-        let isOpen = try await storedAsync { () throws(CatalogError) in
+        _ = try await storedAsync { () throws(CatalogError) in
             try await self.catalog.succeeded(
                 intent,
                 of: inode,
@@ -190,7 +211,7 @@ extension SyncEngine {
                 sentModified: answer.clientModifiedTime
             )
         }
-        if isOpen { try await lookAtUnsure() }
+        return true
     }
 
     /// What an operation that created something left at the service, if it was done.

@@ -6,12 +6,11 @@ public import OortModel
 extension SyncEngine {
     /// Reads the feed for as long as the engine lives.
     func feedLoop() async {
-        var tries = 0
         while !Task.isCancelled {
             do throws(ProviderError) {
                 try await identify()
                 try await readFeed()
-                tries = 0
+                feedTries = 0
                 try await waitForNews()
             } catch {
                 guard !Task.isCancelled else { return }
@@ -21,12 +20,12 @@ extension SyncEngine {
                     lostCursor = true
                     continue
                 }
-                tries += 1
+                feedTries += 1
                 note(error)
                 if case .signedOut = error.kind { return }
                 // Nothing that passes by itself: asked again as seldom as other refusals.
-                if case .clientRefused = error.kind { tries = max(tries, 6) }
-                await restOfFeed(backoff(after: tries, error))
+                if case .clientRefused = error.kind { feedTries = max(feedTries, 6) }
+                await restOfFeed(backoff(after: feedTries, error))
             }
         }
     }

@@ -97,7 +97,7 @@ extension SyncEngine {
         let now = now
         var new: [ContentID] = []
         while hashing.count < 4, let next = unhashed.popLast() {
-            // What could not be read is listed again by a later plan.
+            // A failure that could not be stored is listed again by every plan.
             guard nextHashes[next.content] ?? 0 <= now, hashing[next.content] == nil else {
                 continue
             }
@@ -145,22 +145,32 @@ extension SyncEngine {
                 "a content could not be read",
                 metadata: ["content": "\(content.rawValue)", "error": "\(error)"]
             )
-            let isLocal = error.kind == .localContent
-            let wait = isLocal ? settings.refusalInterval : backoff(after: 3, error)
+            // What passes by itself, or may.
+            let isPassing = error.isTransient || error.kind == .cancelled
+            let wait = isPassing ? backoff(after: 3, error) : settings.refusalInterval
             let moment = now + wait.inMilliseconds
-            nextHashes[content] = moment
-            if isLocal, let node = try? catalog.node(staged: content) {
-                // The user must hear of it: the only copy may be damaged.
-                let trouble = PushTrouble(
+            await cannotHash(
+                content,
+                PushTrouble(
                     kind: "\(error.kind)",
                     detail: error.detail,
                     nextTry: moment
                 )
-                try? await catalog.failed(node.inode, trouble, isUnknown: false)
-            }
+            )
             wake(at: moment)
             hashed(content)
         }
+    }
+
+    /// The user must hear of it: the only copy may be damaged, or lack what the service can no
+    /// longer give.
+    private func cannotHash(_ content: ContentID, _ trouble: PushTrouble) async {
+        do throws(CatalogError) {
+            // Whoever has it by now: it may have become a conflict copy's. What is asked of the
+            // service for an older content stays asked.
+            guard let node = try catalog.node(staged: content) else { return }
+            try await catalog.failed(node.inode, trouble, isUnknown: true)
+        } catch { nextHashes[content] = now + 1000 }
     }
 
     // MARK: Choosing

@@ -33,6 +33,8 @@ public actor SyncEngine {
     var touched: [ItemID: UInt64] = [:]
     /// The wait before the feed is read again after a failure; cancelled to end it.
     var feedPause: Task<Void, Never>?
+    /// How often in a row the feed could not be read.
+    var feedTries = 0
     /// Items that could not be asked for while an operation of ours was under way on them.
     var owedLooks: Set<ItemID> = []
     /// Whether a run of the feed is applied in part only.
@@ -65,7 +67,8 @@ public actor SyncEngine {
     var newHashes = 0
     /// When a content's hash was last begun or done, milliseconds since 1970.
     var lastHash: Int64 = 0
-    /// When a content that could not be hashed is read again, milliseconds since 1970.
+    /// When a content is read again of which not even the catalog knows that it could not be hashed,
+    /// milliseconds since 1970.
     var nextHashes: [ContentID: Int64] = [:]
     var failures: [Inode: Int] = [:]
     /// How often in a row an item was no longer as the plan saw it.
@@ -251,6 +254,13 @@ public actor SyncEngine {
     private func retryAll() async {
         try? await catalog.retryNow(account)
         nextHashes = [:]
+        nextLooks = [:]
+        // A wait that grew long in bad weather is not to come back with the first new failure. What
+        // the service itself asked to wait for, the transport still waits for.
+        failures = [:]
+        (offlineTries, feedTries) = (0, 0)
+        pausedUntil = 0
+        feedPause?.cancel()
         planSoon()
     }
 
@@ -277,12 +287,14 @@ public actor SyncEngine {
         // Owned by the engine: replaced by the next one, cancelled at the end of `run`.
         timer = Task {
             guard (try? await clock.sleep(for: .milliseconds(delay))) != nil else { return }
-            self.timeCame(moment)
+            self.timeCame()
         }
     }
 
-    private func timeCame(_ moment: Int64) {
-        moments = moments.filter { $0 > moment }
+    private func timeCame() {
+        // By the clock that the moments are of: a timer may be a little early by it.
+        let now = now
+        moments = moments.filter { $0 > now }
         if let next = moments.min() { setTimer(to: next) }
         planSoon()
     }

@@ -249,6 +249,59 @@ struct EngineTests {
         }
     }
 
+    @Test(
+        "to push at once ends the waits that grew in bad weather",
+        arguments: ["upload", "look"]
+    )
+    func waits(call: String) async throws {
+        try await run { world in
+            // So often that the next wait would be minutes.
+            if call == "look" { world.cloud.loseAnswers(of: "upload") }
+            world.cloud.refuse(call, with: .locked, times: 9)
+            try world.write("f", "bytes")
+            let engine = world.engine
+            for _ in 0..<9 {
+                _ = world.cloud.takeCalls()
+                let push = Task { await engine.sync(timeout: .seconds(120)) }
+                while world.cloud.calls(call) == 0, await engine.status().pendingCount > 0 {
+                    try await Task.sleep(for: .milliseconds(5))
+                }
+                push.cancel()
+                _ = await push.value
+            }
+            // One more failure is one more, and not the tenth.
+            world.cloud.refuse(call, with: .locked)
+            try await world.settle()
+        }
+    }
+
+    @Test("content that can no longer be read whole is told, not only tried again")
+    func unreadable() async throws {
+        try await run { world in
+            let text = String(repeating: "0123456789", count: 1000)
+            world.cloud.put("f", text)
+            while try world.catalog.node(atPath: ["work", "f"]) == nil {
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            let handle = try world.open("f")
+            world.cloud.put("f", "theirs")
+            try world.write("f", over: handle, empties: false, "mine")
+            let engine = world.engine
+            let push = Task { await engine.sync(timeout: .seconds(120)) }
+            var missing: [PendingItem] = []
+            for _ in 0..<2000 where missing.first?.errorKind == nil {
+                try await Task.sleep(for: .milliseconds(5))
+                missing = await engine.status().pending
+            }
+            push.cancel()
+            #expect(missing.first?.errorKind == "preconditionFailed")
+            // Written whole it needs nothing of the service's, and goes out.
+            let path = try #require(missing.first?.path.joined(separator: "/"))
+            try world.remove(path)
+            try await world.settle()
+        }
+    }
+
     @Test("content that arrives damaged is sent again, in place of the damaged and of nothing else")
     func damagedUpload() async throws {
         try await run { world in

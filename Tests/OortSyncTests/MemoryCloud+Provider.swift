@@ -63,7 +63,18 @@ extension MemoryCloud: Provider {
         )
     }
 
+    /// A question for single items; counted where it is refused only.
+    private func look() throws(ProviderError) {
+        let refusal = state.withLock { state in
+            let refusal = state.refusals["look"]?.popLast()
+            if refusal != nil { state.calls["look", default: 0] += 1 }
+            return refusal
+        }
+        if let refusal { throw refusal }
+    }
+
     func item(_ reference: ItemReference) async throws(ProviderError) -> Item {
+        try look()
         guard let item = state.withLock({ $0.entries[reference.id]?.item }) else {
             throw error(.notFound)
         }
@@ -74,6 +85,7 @@ extension MemoryCloud: Provider {
         named name: String,
         in folder: ItemReference
     ) async throws(ProviderError) -> [Item] {
+        try look()
         let key = traits.names.key(name)
         return state.withLock { state in
             state.entries.values.map(\.item).filter {

@@ -111,6 +111,9 @@ final class MemoryCloud: Sendable {
         }
     }
 
+    /// How often a call was made since `takeCalls`.
+    func calls(_ name: String) -> Int { state.withLock { $0.calls[name] ?? 0 } }
+
     var bytesUp: Int64 { state.withLock { $0.bytesUp } }
 
     /// Every content that was ever uploaded.
