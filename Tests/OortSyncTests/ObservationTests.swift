@@ -272,7 +272,12 @@ struct ObservationTests {
             try await catalog.begin(move, account: account, reservedID: nil)
         )
         guard case .changed(let answer) = item("b/", "a", .path) else { return }
-        _ = try await catalog.succeeded(start.intent, of: move.inode, item: answer, sentModified: nil)
+        _ = try await catalog.succeeded(
+            start.intent,
+            of: move.inode,
+            item: answer,
+            sentModified: nil
+        )
         #expect(try await unsureIDs().isEmpty)
         // Somebody had removed y before.
         try await apply(
@@ -289,7 +294,11 @@ struct ObservationTests {
 
     @Test("a file told below a folder that has another path by now is asked for")
     func oldPaths() async throws {
-        try await apply([item("b/", "a", .path), item("b/x", "x", .path)], begins: true, ends: true)
+        try await apply(
+            [item("b/", "a", .path), item("b/x", "x", .path)],
+            begins: true,
+            ends: true
+        )
         try await apply([item("a/x", "x", rev: "2", .path)])
         let asked = try await catalog.unsureItems(of: account)
         #expect(asked.map(\.id) == [ItemID("x")])
