@@ -189,7 +189,9 @@ extension Catalog {
                 }
                 try transaction.takeOut(other, at: now)
                 try transaction.place(node, as: newName, in: newParent, at: now, catalog: self)
-                try transaction.takeServiceName(of: other, for: node)
+                if nameRules(of: target.account).allowsDuplicates {
+                    try transaction.takeServiceName(of: other, for: node)
+                }
                 return RenameOutcome(node: try transaction.node(node.inode), other: other)
             }
         }
