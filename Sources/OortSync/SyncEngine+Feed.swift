@@ -56,6 +56,8 @@ extension SyncEngine {
 
     /// Applies pages until the feed has no more.
     private func readFeed() async throws(ProviderError) {
+        wantsFeed = false
+        let run = nextOrdinal()
         while true {
             let known = try stored { () throws(CatalogError) in try catalog.account(account) }
             let cursor = lostCursor ? nil : known?.cursor
@@ -83,6 +85,7 @@ extension SyncEngine {
             isReachable()
             guard page.hasMore else { break }
         }
+        lastRun = run
         // A later page may have told what an earlier one left open.
         try await lookAtUnsure()
         planSoon()
@@ -115,13 +118,20 @@ extension SyncEngine {
 
     private func waitForNews() async throws(ProviderError) {
         let interval = settings.pollInterval ?? provider.traits.pollInterval
-        while !Task.isCancelled {
+        while !Task.isCancelled, !wantsFeed {
             guard
                 let cursor = try stored({ () throws(CatalogError) in
                     try catalog.account(account)?.cursor
                 })
             else { return }
-            switch try await provider.waitForChanges(since: cursor, atMost: interval) {
+            let news: FeedNews
+            do throws(ProviderError) {
+                news = try await waitForNews(since: cursor, atMost: interval)
+            } catch {
+                if error.kind == .cancelled, wantsFeed { return }
+                throw error
+            }
+            switch news {
             case .changed: return
             case .quiet(let backoff):
                 isReachable()
@@ -130,6 +140,35 @@ extension SyncEngine {
                 if let backoff, (try? await clock.sleep(for: backoff)) == nil { return }
             }
         }
+    }
+
+    /// A wait that `readFeedSoon` ends.
+    private func waitForNews(
+        since cursor: Cursor,
+        atMost interval: Duration
+    ) async throws(ProviderError) -> FeedNews {
+        let provider = provider
+        let wait = Task { () -> Result<FeedNews, ProviderError> in
+            do throws(ProviderError) {
+                return .success(
+                    try await provider.waitForChanges(since: cursor, atMost: interval)
+                )
+            } catch { return .failure(error) }
+        }
+        newsWait = wait
+        let result = await withTaskCancellationHandler {
+            await wait.value
+        } onCancel: {
+            wait.cancel()
+        }
+        newsWait = nil
+        return try result.get()
+    }
+
+    /// Has the feed read without waiting for news; not before the time where it failed.
+    func readFeedSoon() {
+        wantsFeed = true
+        newsWait?.cancel()
     }
 
     /// The items that we changed after a request began, or are changing: an operation may end before

@@ -76,6 +76,7 @@ extension SyncEngine {
             newHashes = 0
             if let moment = work.nextMoment, !settings.isReadOnly { wake(at: moment) }
             if news != newsCount { withholdDeletions() }
+            withholdUnreadDeletions()
         } catch {
             guard !Task.isCancelled else { return }
             logger.error("the plan could not be made", metadata: ["error": "\(error)"])
@@ -89,6 +90,22 @@ extension SyncEngine {
             isStarted[index] = true
         }
         planSoon()
+    }
+
+    /// Before a folder is deleted the feed is read once more: no service can be asked to delete one
+    /// only if nothing came into it, and what came while there was no network is not known.
+    private func withholdUnreadDeletions() {
+        var found: [Inode: UInt64] = [:]
+        for index in operations.indices where operations[index].action == .delete {
+            let inode = operations[index].inode
+            guard (try? catalog.node(inode))?.kind == .folder else { continue }
+            let since = folderDeletions[inode] ?? nextOrdinal()
+            found[inode] = since
+            guard lastRun < since else { continue }
+            isStarted[index] = true
+            readFeedSoon()
+        }
+        folderDeletions = found
     }
 
     // MARK: Hashes

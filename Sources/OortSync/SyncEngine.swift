@@ -35,6 +35,14 @@ public actor SyncEngine {
     var feedPause: Task<Void, Never>?
     /// How often in a row the feed could not be read.
     var feedTries = 0
+    /// The wait for news; cancelled to read the feed at once.
+    var newsWait: Task<Result<FeedNews, ProviderError>, Never>?
+    /// Whether the feed is to be read without waiting for news.
+    var wantsFeed = false
+    /// When the feed's last run was begun.
+    var lastRun: UInt64 = 0
+    /// The folders that the plan deletes, and when that was found first.
+    var folderDeletions: [Inode: UInt64] = [:]
     /// Items that could not be asked for while an operation of ours was under way on them.
     var owedLooks: Set<ItemID> = []
     /// Whether a run of the feed is applied in part only.

@@ -54,6 +54,25 @@ struct EngineTests {
         }
     }
 
+    @Test("a folder is deleted only after what came into it meanwhile was heard")
+    func lateNews() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("d", nil)
+        cloud.put("d/f", "ours")
+        try await run(cloud) { world in
+            try await world.agree()
+            cloud.fallSilent()
+            // A wait that was begun before ends with these.
+            cloud.put("g", "theirs")
+            try await world.agree()
+            cloud.put("d/new", "theirs")
+            try world.remove("d")
+            try await world.settle()
+            #expect(cloud.tree == ["d/": "", "d/new": "theirs", "g": "theirs"])
+            #expect(cloud.takeCalls() == ["delete": 1])
+        }
+    }
+
     @Test("a deleted tree of 1,000 files is one deletion, and what was made and removed is nothing")
     func deletion() async throws {
         let cloud = MemoryCloud()

@@ -45,7 +45,8 @@ extension MemoryCloud: Provider {
         since cursor: Cursor,
         atMost limit: Duration
     ) async throws(ProviderError) -> FeedNews {
-        do { try await Task.sleep(for: .milliseconds(5)) } catch { throw self.error(.cancelled) }
+        let pause: Duration = state.withLock { $0.isSilent } ? .seconds(3600) : .milliseconds(5)
+        do { try await Task.sleep(for: pause) } catch { throw self.error(.cancelled) }
         let end = state.withLock { "\($0.cursorEpoch):\($0.log.count)" }
         return end == cursor.rawValue ? .quiet(backoff: nil) : .changed
     }

@@ -27,6 +27,7 @@ final class MemoryCloud: Sendable {
         var rewrites = false
         var stall: Stall?
         var isStalled = false
+        var isSilent = false
     }
 
     /// Where a call is to stay without an answer until it is cancelled.
@@ -100,6 +101,9 @@ final class MemoryCloud: Sendable {
 
     /// Whether a call waits for ever.
     var isStalled: Bool { state.withLock { $0.isStalled } }
+
+    /// From now on nobody who waits for news hears of any: the feed must be read.
+    func fallSilent() { state.withLock { $0.isSilent = true } }
 
     func loseCursors() { state.withLock { $0.cursorEpoch += 1 } }
 
