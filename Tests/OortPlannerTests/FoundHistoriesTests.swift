@@ -70,6 +70,19 @@ struct FoundHistoriesTests {
         #expect(history.failure() == nil)
     }
 
+    @Test("a backup's copy that somebody changed before its answer came is looked at")
+    func changedCopy() {
+        let history = History(
+            service: .uniqueNames,
+            steps: [
+                .init(.localCreate), .init(.sentBackupDance), .init(.remoteWrite, 1),
+                .init(.sentBackupDance), .init(.sentBackupDance, 1), .init(.goOn),
+                .init(.remoteWrite, 11), .init(.lostCursor),
+            ]
+        )
+        #expect(history.failure() == nil)
+    }
+
     @Test("a deletion names the revision that was known when it was planned")
     func deletionOfNews() {
         let history = History(

@@ -240,8 +240,12 @@ extension SimulatedClient {
         _ item: SimulatedService.Item
     ) {
         guard let old = rows[original], let parent = inode(ofID: item.parent) else { return }
-        if let twin = inode(ofID: item.id) { rows[twin] = nil }
         let entry = entry(item, parent: parent)
+        if let twin = inode(ofID: item.id) {
+            // The feed was faster than the answer, and perhaps knows more.
+            if rows[twin]?.state.remote != entry { rows[original]?.mustLook = true }
+            rows[twin] = nil
+        }
         let mayInherit = rows[heir].map { $0.id == nil && $0.state.local != nil } ?? false
         if mayInherit {
             rows[heir]?.id = old.id
