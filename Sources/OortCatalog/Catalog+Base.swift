@@ -112,8 +112,9 @@ extension CatalogTransaction {
         effects.touchesAll = true
     }
 
-    /// Two files exchange their identities at the service, with what both sides agreed on.
-    mutating func swapIdentities(_ one: Inode, _ other: Inode) throws {
+    /// Two files exchange their identities at the service, with what both sides agreed on; with
+    /// `forgets`, a first one that is then on neither side is forgotten.
+    mutating func swapIdentities(_ one: Inode, _ other: Inode, forgets: Bool = true) throws {
         let first = try node(one)
         let second = try node(other)
         if try Catalog.motion(other, database) == nil { try startMotion(second) }
@@ -172,7 +173,7 @@ extension CatalogTransaction {
             """,
             [other.column]
         )
-        if second.remoteID == nil, first.parent == nil { try forget(one) }
+        if forgets, second.remoteID == nil, first.parent == nil { try forget(one) }
     }
 
     /// A file that gives its identity away keeps its bytes as content of the other item's.

@@ -403,7 +403,7 @@ extension CatalogTransaction {
             try takeRevision(inode, item)
         case .setAttributes:
             // Another description than ours is somebody else's news, which are still to come.
-            if item.description ?? "" == node.itemDescription ?? "" {
+            if item.description ?? "" == intent.description ?? node.itemDescription ?? "" {
                 try database.run(
                     "UPDATE motion SET synced_description = ? WHERE inode = ?",
                     [item.description, inode.column]
@@ -458,7 +458,8 @@ extension CatalogTransaction {
         if let heir, let node = try Catalog.fetch(heir, database), node.remoteID == nil,
             node.parent != nil
         {
-            try swapIdentities(original.inode, heir)
+            // The copy of a backup that was removed meanwhile is there, and to be deleted.
+            try swapIdentities(original.inode, heir, forgets: false)
         } else {
             // The heir is gone: the old identity is nobody's, and is deleted or comes back.
             try leaveIdentity(of: original)

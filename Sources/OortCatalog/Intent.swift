@@ -33,6 +33,10 @@ public struct Intent: Codable, Hashable, Sendable {
     public var reservedID: String?
     /// Who takes over a backup's identity.
     public var heir: UInt64?
+    /// The modified time that was set: seconds since 1970, and nanoseconds of the next one.
+    public var modified: [Int64]?
+    /// The description that was set.
+    public var description: String?
 
     /// The intent of an operation.
     public init(_ action: RemoteOperation.Action) {
@@ -64,8 +68,16 @@ public struct Intent: Codable, Hashable, Sendable {
             kind = .move
             place(to)
         case .delete: kind = .delete
-        case .setAttributes: kind = .setAttributes
+        case .setAttributes(let time, let text):
+            kind = .setAttributes
+            modified = time.map { [$0.seconds, Int64($0.nanoseconds)] }
+            description = text
         }
+    }
+
+    /// The modified time that was set.
+    public var modifiedTime: Timestamp? {
+        Timestamp(seconds: modified?.first, nanoseconds: modified?.last)
     }
 
     /// Where what is new is to appear.

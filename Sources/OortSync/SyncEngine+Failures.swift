@@ -256,7 +256,16 @@ extension SyncEngine {
                 return false
             }
             return folder.elementsEqual(meant) { $0.isSameText(as: $1) }
-        case .createFolder, .upload, .duplicate, .delete, .setAttributes: return false
+        case .setAttributes:
+            let resolution = provider.traits.timeResolution
+            guard intent.modifiedTime != nil || intent.description != nil else { return false }
+            if let time = intent.modifiedTime,
+                item.clientModifiedTime?.truncated(to: resolution) != time.truncated(to: resolution)
+            {
+                return false
+            }
+            return intent.description.map { $0 == item.description ?? "" } ?? true
+        case .createFolder, .upload, .duplicate, .delete: return false
         }
     }
 

@@ -64,18 +64,8 @@ extension MemoryCloud: Provider {
         )
     }
 
-    /// A question for single items; counted where it is refused only.
-    private func look() throws(ProviderError) {
-        let refusal = state.withLock { state in
-            let refusal = state.refusals["look"]?.popLast()
-            if refusal != nil { state.calls["look", default: 0] += 1 }
-            return refusal
-        }
-        if let refusal { throw refusal }
-    }
-
     func item(_ reference: ItemReference) async throws(ProviderError) -> Item {
-        try look()
+        try await look()
         guard let item = state.withLock({ $0.entries[reference.id]?.item }) else {
             throw error(.notFound)
         }
@@ -86,7 +76,7 @@ extension MemoryCloud: Provider {
         named name: String,
         in folder: ItemReference
     ) async throws(ProviderError) -> [Item] {
-        try look()
+        try await look()
         let key = traits.names.key(name)
         return state.withLock { state in
             state.entries.values.map(\.item).filter {
@@ -259,6 +249,7 @@ extension MemoryCloud: Provider {
     func copy(_ copy: Copy) async throws(ProviderError) -> Item {
         try await call("copy") { state throws(ProviderError) in
             guard let entry = state.entries[copy.item.id] else { throw error(.notFound) }
+            try free(copy.reservedID, "copy", &state)
             try free(copy.name, in: copy.parent.id, state)
             return Self.make(
                 copy.name,
@@ -266,6 +257,7 @@ extension MemoryCloud: Provider {
                 entry.bytes,
                 modified: traits.setsModifiedTime
                     ? copy.modifiedTime : entry.item.clientModifiedTime,
+                id: copy.reservedID,
                 &state
             )
         }

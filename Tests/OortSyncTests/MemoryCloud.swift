@@ -36,6 +36,8 @@ final class MemoryCloud: Sendable {
         var call: Int
         /// Whether the service has done it by then.
         var isDone: Bool
+        /// Whether questions for single items are calls, too.
+        var countsLooks = false
     }
 
     static let rootID = ItemID("root")
@@ -281,6 +283,20 @@ final class MemoryCloud: Sendable {
             try await neverAnswer()
         }
         return answer
+    }
+
+    /// A question for single items; counted where it is refused only.
+    func look() async throws(ProviderError) {
+        let (refusal, isStalled) = state.withLock { state -> (ProviderError?, Bool) in
+            let refusal = state.refusals["look"]?.popLast()
+            if refusal != nil { state.calls["look", default: 0] += 1 }
+            guard let stall = state.stall, stall.countsLooks else { return (refusal, false) }
+            state.written += 1
+            if stall.call == state.written - 1 { state.isStalled = true }
+            return (refusal, stall.call == state.written - 1)
+        }
+        if isStalled { try await neverAnswer() }
+        if let refusal { throw refusal }
     }
 
     private func neverAnswer() async throws(ProviderError) {

@@ -115,17 +115,8 @@ struct RestartTests {
         _ = world.cloud.takeCalls()
         let ids = ["replaced", "moved", "danced", "backed"].map { world.cloud.id($0) }
         try act(world)
-        world.cloud.stall(MemoryCloud.Stall(call: call, isDone: isDone))
-        await world.restart()
-        let engine = world.engine
-        let push = Task { await engine.sync(timeout: .seconds(120)) }
-        for _ in 0..<1000 where !world.cloud.isStalled {
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        #expect(world.cloud.isStalled, "so many calls were not made")
-        push.cancel()
-        await world.stop()
-        world.cloud.stall(nil)
+        let isStalled = try await die(world, MemoryCloud.Stall(call: call, isDone: isDone))
+        #expect(isStalled, "so many calls were not made")
         await world.restart()
         try await world.settle()
         #expect(world.cloud.tree == Self.outcome)
@@ -139,6 +130,120 @@ struct RestartTests {
             ]
         )
         await world.end()
+    }
+
+    /// How the services differ in what a lost answer leaves.
+    enum Kind: CaseIterable {
+        /// A name once, ids by the service.
+        case uniqueNames
+        /// Names as often as one likes, ids by the client.
+        case clientIDs
+
+        var cloud: MemoryCloud {
+            switch self {
+            case .uniqueNames: MemoryCloud { $0.copiesFiles = true }
+            case .clientIDs:
+                MemoryCloud(duplicates: true) { ($0.copiesFiles, $0.takesClientIDs) = (true, true) }
+            }
+        }
+    }
+
+    /// Ends the engine that is started at one of its calls; whether there were so many.
+    @discardableResult
+    private func die(_ world: World, _ stall: MemoryCloud.Stall) async throws -> Bool {
+        world.cloud.stall(stall)
+        await world.restart()
+        let engine = world.engine
+        let push = Task { await engine.sync(timeout: .seconds(120)) }
+        var isOver = false
+        for _ in 0..<1000 where !world.cloud.isStalled && !isOver {
+            try await Task.sleep(for: .milliseconds(5))
+            isOver = try await world.catalog.pendingCount(world.account.id) == 0
+        }
+        let isStalled = world.cloud.isStalled
+        push.cancel()
+        await world.stop()
+        world.cloud.stall(nil)
+        return isStalled
+    }
+
+    @Test(
+        "one that dies again while it finds out what the first did leaves no more behind",
+        arguments: Kind.allCases,
+        0..<10
+    )
+    func twoDeaths(kind: Kind, call: Int) async throws {
+        for (isDone, second) in [(true, 0), (false, 1), (true, 2)] {
+            let world = try World(kind.cloud)
+            world.start()
+            try await scene(world)
+            await world.stop()
+            _ = world.cloud.takeCalls()
+            try act(world)
+            try await die(world, MemoryCloud.Stall(call: call, isDone: isDone))
+            try await die(world, MemoryCloud.Stall(call: second, isDone: true, countsLooks: true))
+            await world.restart()
+            try await world.settle()
+            #expect(world.cloud.tree == Self.outcome)
+            #expect(world.cloud.modified("keep") == Timestamp(seconds: 5))
+            #expect(await world.engine.status().conflicts.isEmpty)
+            #expect(
+                world.cloud.takeCalls() == [
+                    "createFolder": 2, "upload": 4, "move": 1, "delete": 1, "copy": 1,
+                    "setAttributes": 1,
+                ]
+            )
+            await world.end()
+        }
+    }
+
+    @Test(
+        "what programs do before the next one starts is no conflict with what the last one sent",
+        arguments: Kind.allCases,
+        0..<10
+    )
+    func changesAfterDeath(kind: Kind, call: Int) async throws {
+        for (isDone, second) in [(true, nil), (false, nil), (true, 1)] as [(Bool, Int?)] {
+            let world = try World(kind.cloud)
+            world.start()
+            try await scene(world)
+            await world.stop()
+            let ids = ["replaced", "moved", "danced", "backed"].map { world.cloud.id($0) }
+            try act(world)
+            try await die(world, MemoryCloud.Stall(call: call, isDone: isDone))
+            try world.write("new/deep/file", "created and changed")
+            try world.write("replaced", "replaced again")
+            try world.rename("new/moved", to: "new/deep/moved")
+            try world.write("danced", "danced again")
+            try world.write("backed", "backed once more")
+            try world.setModified("keep", Timestamp(seconds: 7))
+            if let second {
+                try await die(
+                    world,
+                    MemoryCloud.Stall(call: second, isDone: true, countsLooks: true)
+                )
+                try world.write("new/deep/file", "created and changed twice")
+                try world.remove("backed~")
+            }
+            await world.restart()
+            try await world.settle()
+            var outcome = [
+                "keep": "old keep", "new/": "", "new/deep/": "",
+                "new/deep/file": "created and changed", "replaced": "replaced again",
+                "new/deep/moved": "old moved", "danced": "danced again", "backed~": "old backed",
+                "backed": "backed once more",
+            ]
+            if second != nil {
+                outcome["new/deep/file"] = "created and changed twice"
+                outcome["backed~"] = nil
+            }
+            #expect(world.cloud.tree == outcome)
+            let places = ["replaced", "new/deep/moved", "danced", "backed"]
+            #expect(places.map { world.cloud.id($0) } == ids)
+            #expect(world.cloud.modified("keep") == Timestamp(seconds: 7))
+            #expect(await world.engine.status().conflicts.isEmpty)
+            await world.end()
+        }
     }
 
     @Test("a time that was set while the folder was being moved is not given up")
