@@ -217,7 +217,10 @@ extension Catalog {
             } else {
                 try transaction.deleted(inode)
             }
-            try transaction.giveBackNames(in: account, self.nameRules(of: account))
+            // The next plan does it, too; here it costs nothing for the many that only bring bytes.
+            if intent.kind == .move || intent.kind == .delete {
+                try transaction.giveBackNames(in: account, self.nameRules(of: account))
+            }
             return isOpen
         }
     }
