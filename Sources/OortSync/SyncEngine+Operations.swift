@@ -348,17 +348,13 @@ extension SyncEngine {
         case .copy(let copy, let hash):
             let item = try await provider.copy(copy)
             guard hash == nil || item.contentHash == nil || item.contentHash == hash else {
-                // The original changed meanwhile: what was copied is not what was meant.
-                try await provider.delete(
-                    Deletion(
-                        item: ItemReference(
-                            id: item.id,
-                            path: copy.parent.path.appending(copy.name)
-                        ),
-                        revision: item.rev
-                    )
+                // The original changed meanwhile: what was copied is not what was meant, and what
+                // was goes up as its next revision.
+                throw ProviderError(
+                    .contentDamaged,
+                    detail: "the copied file had changed",
+                    item: item
                 )
-                throw ProviderError(.contentDamaged, detail: "the copied file had changed")
             }
             return item
         case .setAttributes(let item, let change):

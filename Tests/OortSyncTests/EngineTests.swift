@@ -378,6 +378,21 @@ struct EngineTests {
         }
     }
 
+    @Test("a copy of what somebody has just changed becomes what was meant, and nothing else")
+    func changedOriginal() async throws {
+        try await run(MemoryCloud { $0.copiesFiles = true }) { world in
+            try world.write("f", "the same bytes")
+            try await world.settle()
+            _ = world.cloud.takeCalls()
+            world.cloud.changeOriginal(to: "theirs")
+            try world.write("g", "the same bytes")
+            try await world.settle()
+            #expect(world.cloud.tree == ["f": "theirs", "g": "the same bytes"])
+            #expect(world.cloud.takeCalls() == ["copy": 1, "upload": 1])
+            #expect(await world.engine.status().conflicts.isEmpty)
+        }
+    }
+
     @Test("two items of one name are both shown, always the same way")
     func duplicates() async throws {
         let cloud = MemoryCloud(duplicates: true)

@@ -248,7 +248,12 @@ extension MemoryCloud: Provider {
 
     func copy(_ copy: Copy) async throws(ProviderError) -> Item {
         try await call("copy") { state throws(ProviderError) in
-            guard let entry = state.entries[copy.item.id] else { throw error(.notFound) }
+            guard var entry = state.entries[copy.item.id] else { throw error(.notFound) }
+            if let bytes = state.changeOfOriginal {
+                state.changeOfOriginal = nil
+                entry.bytes = bytes
+                entry.item = Self.store(entry, newContent: true, &state)
+            }
             try free(copy.reservedID, "copy", &state)
             try free(copy.name, in: copy.parent.id, state)
             return Self.make(

@@ -25,6 +25,7 @@ final class MemoryCloud: Sendable {
         var written = 0
         var damagedUploads = 0
         var rewrites = false
+        var changeOfOriginal: [UInt8]?
         var stall: Stall?
         var isStalled = false
         var isSilent = false
@@ -88,6 +89,11 @@ final class MemoryCloud: Sendable {
 
     /// The next uploads are stored with other bytes, and said to be damaged.
     func damage(uploads: Int) { state.withLock { $0.damagedUploads = uploads } }
+
+    /// Somebody changes the original just before the next copy of it is made.
+    func changeOriginal(to text: String) {
+        state.withLock { $0.changeOfOriginal = [UInt8](text.utf8) }
+    }
 
     /// From now on properties are written into what is uploaded, as some services do.
     func rewriteUploads() { state.withLock { $0.rewrites = true } }
