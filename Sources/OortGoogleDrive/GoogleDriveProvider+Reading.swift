@@ -10,15 +10,13 @@ extension GoogleDriveProvider {
         range: Range<Int64>
     ) async throws(ProviderError) -> ByteStream {
         guard !range.isEmpty else { return ByteStream { nil } }
-        // Drive cannot be asked for a revision. The check runs beside the download, so that the
-        // first byte costs one round trip; a content read as a whole is verified by its hash.
-        // It takes no turn of its own: the download is not read before it is answered.
-        async let check = RequestPriority.$current.withValue(.attendant) {
+        // Drive cannot be asked for a revision, and a download gives the one that is current when it
+        // is answered. So the item is asked after that, and not beside it: the download may have been
+        // tried again meanwhile. It takes no turn of its own, since the body waits for it.
+        let response = try await open(item, range)
+        try await RequestPriority.$current.withValue(.attendant) {
             await isCurrent(revision, of: item.id)
-        }
-        let answer = await open(item, range)
-        try await check.get()
-        let response = try answer.get()
+        }.get()
         guard response.head.status != 416 else { return ByteStream { nil } }
         let start = try Self.start(of: response.head, asked: range.lowerBound)
         return response.body.cut(skipping: range.lowerBound - start, count: Int64(range.count))
@@ -27,20 +25,16 @@ extension GoogleDriveProvider {
     private func open(
         _ item: ItemReference,
         _ range: Range<Int64>
-    ) async -> Result<HTTPStreamedResponse, ProviderError> {
+    ) async throws(ProviderError) -> HTTPStreamedResponse {
         let url = api.url(
             api.file(item.id),
             [("alt", "media"), ("supportsAllDrives", "true")]
         )
         let last = range.upperBound == .max ? "" : String(range.upperBound - 1)
-        do throws(ProviderError) {
-            return .success(
-                try await api.download(
-                    url,
-                    headers: [("Range", "bytes=\(range.lowerBound)-\(last)")]
-                )
-            )
-        } catch { return .failure(error) }
+        return try await api.download(
+            url,
+            headers: [("Range", "bytes=\(range.lowerBound)-\(last)")]
+        )
     }
 
     private func isCurrent(

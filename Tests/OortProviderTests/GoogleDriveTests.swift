@@ -386,6 +386,21 @@ struct GoogleDriveTests {
         }
     }
 
+    @Test("whose bytes a download gave is asked after it was answered, however often it was tried")
+    func revisionOfDownload() async throws {
+        try await GoogleDriveWorld.with { world, _ in
+            let file = try await put("0123456789", "f", in: world)
+            world.simulator.add(
+                FaultRule(.status(503, retryAfterSeconds: nil), at: "files.get")
+            )
+            let before = world.simulator.calls.count
+            _ = try await world.provider.read(reference(file), revision: file.rev, range: 2..<5)
+                .collect(atMost: 100)
+            // Two tries of the download, the second of which gave a part; then the item.
+            #expect(world.simulator.calls[before...].map(\.status) == [503, 206, 200])
+        }
+    }
+
     @Test("native documents are exported, above 10 MB by their links")
     func export() async throws {
         try await GoogleDriveWorld.with { world, service in
