@@ -7,7 +7,7 @@ extension CachedContent {
     /// Range requests in flight for the sake of reading ahead; who waits for bytes gets one beyond.
     private static let fetchesAhead = 4
     /// A file up to this size is fetched by one request: the cheapest call wins.
-    private static let wholeFile: Int64 = 4 << 20
+    static let wholeFile: Int64 = 4 << 20
     /// Who needs bytes farther than this behind a transfer's position does not wait for it.
     private static let worthWaiting: Int64 = 2 << 20
 
@@ -176,20 +176,19 @@ extension CachedContent {
     }
 
     private func end(_ number: Int, generation: Int, error: ContentError?) {
-        let (concerned, isComplete) = state.withLock { state -> ([Waiter], Bool) in
+        let concerned = state.withLock { state -> [Waiter] in
             guard state.generation == generation,
                 let index = state.fetches.firstIndex(where: { $0.id == number })
-            else { return ([], false) }
+            else { return [] }
             state.fetches.remove(at: index)
             // Whoever waits for what nobody brings any longer must look again.
             let coming = state.presentOrComing
-            let uncovered = state.takeWaiters { !coming.covers($0.range) }
-            return (uncovered, state.beginVerifying(size))
+            return state.takeWaiters { !coming.covers($0.range) }
         }
+        startVerifying()
         let result: Result<Void, ContentError> = error.map { .failure($0) } ?? .success(())
         for waiter in concerned { waiter.continuation.resume(returning: result) }
         store.markChanged(self)
-        if isComplete { Task { await self.verify() } }
     }
 
     /// Takes all bytes from a file that is known to have them; who waits for some gets them, and
@@ -260,17 +259,35 @@ extension CachedContent {
 
     /// Ends the transfers that nobody waits for: the last reader has gone.
     func stopFetching() {
-        let (tasks, isComplete) = state.withLock { state in
+        let tasks = state.withLock { state in
             let idle = state.fetches.filter { fetch in
                 let rest = fetch.position..<max(fetch.end, fetch.position)
                 return !state.waiters.contains { $0.range.overlaps(rest) }
             }
             state.fetches.removeAll { fetch in idle.contains { $0.id == fetch.id } }
-            return (idle.map(\.task), state.beginVerifying(size))
+            return idle.map(\.task)
         }
         for task in tasks { task?.cancel() }
-        if isComplete { Task { await self.verify() } }
+        startVerifying()
     }
+
+    /// Begins to compare the bytes with the hash when all are here and nobody has done so.
+    @discardableResult
+    private func startVerifying() -> Task<Void, Never>? {
+        state.withLock { state in
+            if let known = state.verification { return known }
+            guard state.present.covers(0..<size), state.id != nil, !state.isVerified else {
+                return nil
+            }
+            // Ends by itself, with the last byte.
+            let verification = Task { await self.verify() }
+            state.verification = verification
+            return verification
+        }
+    }
+
+    /// Returns when what is complete was compared with the hash.
+    func verified() async { await startVerifying()?.value }
 
     /// Compares the complete content with the service's hash, and throws it away if it differs.
     private func verify() async {
@@ -293,7 +310,7 @@ extension CachedContent {
             } catch { isGood = false }
         }
         state.withLock { state in
-            state.isVerifying = false
+            state.verification = nil
             if state.generation == generation { state.isVerified = isGood }
         }
         if !isGood, state.withLock({ $0.generation == generation }) {
@@ -315,13 +332,6 @@ extension CachedContent.State {
             ranges.insert(contentsOf: fetch.position..<fetch.end)
         }
         return ranges
-    }
-
-    /// Whether all bytes are here and nobody has compared them with the hash: the caller does.
-    mutating func beginVerifying(_ size: Int64) -> Bool {
-        guard present.covers(0..<size), id != nil, !isVerified, !isVerifying else { return false }
-        isVerifying = true
-        return true
     }
 
     /// Takes out the waiters that `body` names, to be resumed outside of the lock.

@@ -35,7 +35,9 @@ public final class CachedContent: Sendable {
         /// Counts how often all bytes were thrown away; a fetch of an older time is void.
         var generation = 0
         var isVerified = false
-        var isVerifying = false
+        /// Compares the complete bytes with the hash, while that is under way.
+        var verification: Task<Void, Never>?
+        var isVerifying: Bool { verification != nil }
         /// Whether bytes came that the catalog does not know of.
         var isUnsaved = false
         /// Makes the row and the file, once for all who need them.
@@ -126,6 +128,20 @@ public final class CachedContent: Sendable {
             at: range.lowerBound,
             count: Int(range.upperBound - range.lowerBound)
         )
+    }
+
+    /// Bytes of a range as `bytes` gives them, but of a content that came to be complete only once
+    /// it was compared with the service's hash.
+    ///
+    /// - Throws: `.fetch` of kind `.contentDamaged` when the service keeps giving other bytes.
+    func verifiedBytes(_ range: Range<Int64>) async throws(ContentError) -> [UInt8] {
+        for _ in 0..<3 {
+            let generation = state.withLock { $0.generation }
+            let bytes = try await bytes(range)
+            await verified()
+            if state.withLock({ $0.generation == generation }) { return bytes }
+        }
+        throw .fetch(ProviderError(.contentDamaged, detail: "other bytes than the hash says"))
     }
 
     private func fetchAhead(_ range: Range<Int64>, by ahead: ReadAhead?) {

@@ -118,10 +118,24 @@ extension ContentStore {
                 store: self
             )
             register(content)
+            if let base { completeIfSmall(base) }
             return (content, node)
         } catch {
             if let held { close(held) }
             throw ContentError(error)
+        }
+    }
+
+    /// Has the rest of a small base come at once, which is one request: when the upload needs it,
+    /// somebody may have replaced it, and not every service still gives it then.
+    private func completeIfSmall(_ base: CachedContent) {
+        guard base.size <= CachedContent.wholeFile, !base.isComplete,
+            let held = try? open(base.key, size: base.size, hash: base.hash)
+        else { return }
+        // Owned by the store; ends with the transfer, whether it brought the bytes or not.
+        Task {
+            _ = try? await held.read(0..<held.size)
+            close(held)
         }
     }
 

@@ -202,7 +202,8 @@ extension StagedContent {
                     missing.range.upperBound,
                     missing.range.lowerBound + (4 << 20)
                 )
-            let bytes = try await base.bytes(part)
+            // What goes up with a program's bytes is of exactly the revision that they lie over.
+            let bytes = try await base.verifiedBytes(part)
             try locked { state throws(ContentError) in
                 let growth = part.upperBound - part.lowerBound
                 // The upload that this is for makes room: it is not refused by the limit.

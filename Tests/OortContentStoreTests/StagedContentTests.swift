@@ -160,6 +160,49 @@ struct StagedContentTests {
         #expect(try await again.bytes(0..<3) == [1, 3, 7])
     }
 
+    @Test("the rest of a small base comes at once, by one request that the upload need not make")
+    func smallBase() async throws {
+        let fixture = try StoreFixture()
+        let base = try fixture.remote("base", [UInt8](repeating: 7, count: 100_000))
+        let (content, _) = try fixture.store.stage(
+            over: base,
+            of: try fixture.file("f").inode,
+            account: fixture.account.id,
+            modified: .now
+        )
+        _ = try content.write([1, 1], at: 0)
+        try await until { base.isComplete }
+        // Somebody replaced it.
+        fixture.service.fail(ProviderError(.preconditionFailed, detail: "newer"))
+        let frozen = try await fixture.store.freeze(content.id)
+        #expect(try await frozen.read(at: 0, count: 3) == [1, 1, 7])
+        #expect(fixture.service.requests == [0..<100_000])
+        fixture.store.release(frozen)
+    }
+
+    @Test("what a program wrote is never completed with bytes that are not the base's")
+    func otherBase() async throws {
+        let fixture = try StoreFixture()
+        let bytes = [UInt8](repeating: 7, count: 100_000)
+        let other = [UInt8](repeating: 8, count: 100_000)
+        let base = try fixture.remote("base", other, hash: SumHasher.hash(of: bytes))
+        let (content, _) = try fixture.store.stage(
+            over: base,
+            of: try fixture.file("f").inode,
+            account: fixture.account.id,
+            modified: .now
+        )
+        _ = try content.write([1, 1], at: 0)
+        let error = await #expect(throws: ProviderError.self) {
+            _ = try await fixture.store.freeze(content.id)
+        }
+        #expect(error?.kind == .contentDamaged)
+        fixture.service.put("base", bytes)
+        let frozen = try await fixture.store.freeze(content.id)
+        #expect(try await frozen.read(at: 0, count: 100_000) == [1, 1] + bytes[2...])
+        fixture.store.release(frozen)
+    }
+
     @Test("an unlinked content goes with its last user, and its files with it")
     func discard() async throws {
         let fixture = try StoreFixture()
