@@ -164,6 +164,10 @@ public final class Catalog: Sendable {
         do { return try await pool.read(body) } catch { throw Self.translate(error) }
     }
 
+    /// Has the kernel told of what changed without a transaction: a file that shows other bytes to
+    /// who has it open.
+    public func announce(_ changes: [CatalogChange]) { listeners.withLock { $0 }.news(changes) }
+
     private func tell(_ effects: CatalogTransaction.Effects) {
         let listeners = listeners.withLock { $0 }
         if !effects.news.isEmpty { listeners.news(effects.news) }

@@ -22,10 +22,21 @@ public final class KernelNotifier: Sendable {
 
     /// Tells of changes that are committed.
     ///
-    /// From any thread; never waits.
+    /// From any thread; never waits. When it returns, the kernel believes no old size any longer: what
+    /// is answered from then on is cut to none.
     public func hear(_ changes: [CatalogChange]) {
-        let startsDraining = backlog.withLock { backlog in
-            for news in changes.flatMap({ Self.news(of: $0) }) {
+        var news: [News] = []
+        for change in changes {
+            switch change {
+            case .attributes(let inode): notifier.expireAttributes(of: InodeNumber(inode))
+            case .content(let inode):
+                notifier.expireAttributes(of: InodeNumber(inode))
+                fallthrough
+            case .entryAdded, .entryLeft, .entryRemoved: news += Self.news(of: change)
+            }
+        }
+        let startsDraining = backlog.withLock { [news] backlog in
+            for news in news {
                 // What comes later must not overtake what waits.
                 if backlog.news.isEmpty, !backlog.isDraining, notifier.post(news) { continue }
                 if backlog.known.insert(news).inserted { backlog.news.append(news) }
@@ -67,7 +78,7 @@ public final class KernelNotifier: Sendable {
         }
     }
 
-    /// What the kernel must hear of one change.
+    /// What the kernel must hear of one change, by and by.
     ///
     /// A name's coming or going changes the folder's cached listing, too.
     static func news(of change: CatalogChange) -> [News] {
@@ -85,7 +96,7 @@ public final class KernelNotifier: Sendable {
                 .content(InodeNumber(parent), offset: 0, length: 0),
             ]
         case .content(let inode): [.content(InodeNumber(inode), offset: 0, length: 0)]
-        case .attributes(let inode): [.attributes(InodeNumber(inode))]
+        case .attributes: []
         }
     }
 }

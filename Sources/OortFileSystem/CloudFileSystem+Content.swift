@@ -13,37 +13,108 @@ extension CloudFileSystem {
         guard offset >= 0, count >= 0 else { return .failure(.invalid) }
         let end = offset.addingReportingOverflow(Int64(count))
         let wanted = offset..<(end.overflow ? .max : end.partialValue)
-        switch open.content {
-        case .empty: return .now(.success(.end))
-        case .cached(let content):
-            guard offset < content.size else { return .now(.success(.end)) }
-            let range = wanted.clamped(to: 0..<content.size)
-            if let file = content.readIfPresent(range, by: open.readAhead) {
-                return .now(.success(.file(file, range)))
-            }
-            return waiting.later { () async throws(FileSystemError) in
-                do throws(ContentError) {
-                    return .file(try await content.read(range, by: open.readAhead), range)
-                } catch {
-                    let failure = FileSystemError(error)
-                    // This handle never mixes two revisions; who opens the file next has the new one.
-                    if failure == .revisionGone { await self.look(at: open.file.inode) }
-                    throw failure
-                }
-            }
-        case .staged(let content):
-            guard offset < content.size else { return .now(.success(.end)) }
-            do throws(ContentError) {
-                if let (file, range) = try content.readIfPresent(wanted) {
-                    return .now(.success(.file(file, range)))
-                }
-            } catch { return .failure(FileSystemError(error)) }
-            return waiting.later { () async throws(FileSystemError) in
+        do throws(FileSystemError) {
+            if let answer = try readIfPresent(open, wanted) { return .now(.success(answer)) }
+        } catch { return .failure(error) }
+        return waiting.later { () async throws(FileSystemError) in
+            try await self.answer(open, wanted)
+        }
+    }
+
+    /// What a handle shows of a range, fetched where it is not here.
+    func answer(
+        _ open: OpenHandle,
+        _ wanted: Range<Int64>
+    ) async throws(FileSystemError) -> ReadAnswer {
+        while true {
+            if let answer = try readIfPresent(open, wanted) { return answer }
+            switch open.content {
+            case .empty: return .end
+            case .staged(let content):
                 do throws(ContentError) {
                     return .bytes(try await content.bytes(wanted))
                 } catch { throw FileSystemError(error) }
+            case .cached(let content):
+                // By now another than a moment ago, and shorter, perhaps.
+                guard wanted.lowerBound < content.size else { continue }
+                let range = wanted.clamped(to: 0..<content.size)
+                do throws(ContentError) {
+                    let file = try await content.read(range, by: open.readAhead)
+                    if delivers(content, to: open) { return .file(file, range) }
+                } catch {
+                    let failure = FileSystemError(error)
+                    guard failure == .revisionGone else { throw failure }
+                    await look(at: open.file.inode)
+                    // A handle never mixes two revisions; one that gave nothing yet goes on with the
+                    // new one, else who opens the file next has that.
+                    guard try renew(open, showing: content) else { throw failure }
+                }
             }
         }
+    }
+
+    /// What a handle can give without waiting; nil when bytes must be fetched.
+    private func readIfPresent(
+        _ open: OpenHandle,
+        _ wanted: Range<Int64>
+    ) throws(FileSystemError) -> ReadAnswer? {
+        switch open.content {
+        case .empty: return .end
+        case .cached(let content):
+            guard wanted.lowerBound < content.size else { return .end }
+            let range = wanted.clamped(to: 0..<content.size)
+            guard let file = content.readIfPresent(range, by: open.readAhead),
+                delivers(content, to: open)
+            else { return nil }
+            return .file(file, range)
+        case .staged(let content):
+            guard wanted.lowerBound < content.size else { return .end }
+            return try FileSystemError.translatingContent { () throws(ContentError) in
+                try content.readIfPresent(wanted).map { .file($0, $1) }
+            }
+        }
+    }
+
+    /// Notes that bytes of a content are about to go to a program; false when the handle shows another
+    /// by now, of which they are not.
+    private func delivers(_ content: CachedContent, to open: OpenHandle) -> Bool {
+        if open.hasDelivered { return true }
+        return open.file.state.withLock { state in
+            guard case .cached(let shown) = open.content, shown === content else { return false }
+            open.hasDelivered = true
+            guard !open.isDirect else { return true }
+            state.isInKernel = true
+            let (item, revision) = (content.key.item, content.key.revision)
+            table.see(open.file.inode, .revision(item: item, revision))
+            return true
+        }
+    }
+
+    /// Has a handle of which nothing was read show what the file has now, since the service does not
+    /// give what it had any longer.
+    ///
+    /// - Returns: whether the handle shows something else by now.
+    private func renew(
+        _ open: OpenHandle,
+        showing gone: CachedContent
+    ) throws(FileSystemError) -> Bool {
+        let isRenewed = try locked(open.file) { state throws(FileSystemError) in
+            guard case .cached(let shown) = open.content, shown === gone else { return true }
+            // Handles that the kernel keeps bytes for are one reader: what one read, another has.
+            let isOut = open.isDirect ? open.hasDelivered : state.isInKernel
+            guard !isOut, let node = try? self.catalog.node(open.file.inode),
+                ShownContent(node) != open.shown
+            else { return false }
+            for handle in state.handles where handle.isDirect == open.isDirect {
+                guard case .cached(let shown) = handle.content, shown === gone else { continue }
+                self.close(handle.show(try self.content(of: node)))
+            }
+            state.node = node
+            return true
+        }
+        // Before an answer that may be longer than the old size, to which the kernel would cut it.
+        if isRenewed { catalog.announce([.attributes(open.file.inode)]) }
+        return isRenewed
     }
 
     public func write(
@@ -63,7 +134,7 @@ extension CloudFileSystem {
                 try staged.write(bytes, at: place)
             }
             if case .done = outcome {
-                noteChange(of: open.file, in: staged)
+                noteChange(by: open, in: staged)
                 return .now(.success(count))
             }
         } catch { return .failure(error) }
@@ -131,7 +202,7 @@ extension CloudFileSystem {
             try staged.truncate(to: size)
         }
         if case .done = outcome {
-            noteChange(of: open.file, in: staged)
+            noteChange(by: open, in: staged)
             return .now(answer)
         }
         return waiting.later { () async throws(FileSystemError) in
@@ -149,7 +220,7 @@ extension CloudFileSystem {
                 try staged.truncate(to: 0)
             }
             if case .done = outcome {
-                noteChange(of: open.file, in: staged)
+                noteChange(by: open, in: staged)
                 return
             }
         } else if open.size == 0, open.file.state.withLock({ $0.node.size == 0 }) {
@@ -161,7 +232,7 @@ extension CloudFileSystem {
             }
             return try self.stage(&state, over: nil, origin: content)
         }
-        noteChange(of: open.file, in: staged)
+        noteChange(by: open, in: staged)
     }
 
     // MARK: Staged content
@@ -170,11 +241,18 @@ extension CloudFileSystem {
     func writable(_ open: OpenHandle) throws(FileSystemError) -> StagedContent {
         if case .staged(let content) = open.content { return content }
         return try locked(open.file) { state throws(FileSystemError) in
+            let base: CachedContent?
             switch open.content {
             case .staged(let content): return content
-            case .cached(let base): return try self.stage(&state, over: base)
-            case .empty: return try self.stage(&state, over: nil)
+            case .cached(let content): base = content
+            case .empty: base = nil
             }
+            let now = (try? self.catalog.node(open.file.inode)).map { ShownContent($0) }
+            let isOld = now.map { $0 != open.shown } ?? false
+            let staged = try self.stage(&state, over: base)
+            // The kernel puts into its cache what goes to the end as it knows that.
+            if isOld, open.mode.appends { self.catalog.announce([.content(open.file.inode)]) }
+            return staged
         }
     }
 
@@ -211,12 +289,16 @@ extension CloudFileSystem {
     }
 
     /// Notes that a file's content changed just now.
-    func noteChange(of file: OpenFile, in staged: StagedContent) {
-        file.state.withLock { state in
+    func noteChange(by open: OpenHandle, in staged: StagedContent) {
+        let file = open.file
+        let isKept = file.state.withLock { state in
             state.written = staged
             state.modified = .now
             state.writeCount += 1
+            return state.handles.contains { !$0.isDirect }
         }
+        // What goes past the kernel's cache makes untrue what it keeps for the other handles.
+        if open.isDirect, isKept { catalog.announce([.content(file.inode)]) }
         clearPrivileges(of: file)
     }
 
@@ -232,7 +314,7 @@ extension CloudFileSystem {
             }
             switch outcome {
             case .done:
-                noteChange(of: open.file, in: staged)
+                noteChange(by: open, in: staged)
                 return
             case .noRoom(let bytes):
                 do throws(ContentError) { try await store.makeRoom(for: bytes) } catch {

@@ -42,7 +42,19 @@ extension CloudFileSystem {
     }
 
     public func attributes(of inode: Inode, handle: FileHandle?) -> Outcome<Entry> {
-        .now { () throws(FileSystemError) in entry(try node(inode)) }
+        .now { () throws(FileSystemError) in
+            let node = try node(inode)
+            var entry = entry(node)
+            // Who has an older revision open may read all of it, whatever the file's size is now.
+            if let open = handle.flatMap({ table[$0] }), !open.isReadOnlyDocument,
+                open.shown != ShownContent(node)
+            {
+                entry.attributes.size = open.size
+                entry.attributes.blocks = (open.size + 511) / 512
+                entry.validity = .sizeUnknown
+            }
+            return entry
+        }
     }
 
     public func list(

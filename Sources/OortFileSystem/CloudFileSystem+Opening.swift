@@ -86,7 +86,6 @@ extension CloudFileSystem {
             guard !settings.isReadOnly else { throw .readOnly }
             guard node.permissions.contains(.write) else { throw .noPermission }
         }
-        let isSame = table.isSameAsLastTime(node.inode, node.content)
         let handle = try join(node, mode: mode)
         if mode.writes, mode.truncates {
             do throws(FileSystemError) { try empty(handle) } catch {
@@ -96,8 +95,8 @@ extension CloudFileSystem {
         }
         return Opened(
             handle: table.add(handle),
-            keepsCache: isSame && !mode.truncates,
-            isDirect: false
+            keepsCache: handle.keepsCache && !mode.truncates,
+            isDirect: handle.isDirect
         )
     }
 
@@ -124,7 +123,8 @@ extension CloudFileSystem {
             file: file,
             mode: OpenMode(),
             content: .cached(content),
-            isReadOnlyDocument: true
+            isReadOnlyDocument: true,
+            isDirect: true
         )
         file.state.withLock { $0.handles.append(handle) }
         return Opened(handle: table.add(handle), keepsCache: false, isDirect: true)
@@ -137,7 +137,8 @@ extension CloudFileSystem {
             // Under the file's lock, so that a writer that stages content meanwhile either is
             // seen in the catalog or sees this handle.
             let handle = try locked(file) { state throws(FileSystemError) in
-                let fresh = (try? self.node(node.inode)) ?? node
+                // Not `self.node`, which takes the file's lock for one that is forgotten.
+                let fresh = (try? self.catalog.node(node.inode)) ?? node
                 let content: OpenHandle.Content
                 do throws(FileSystemError) { content = try self.content(of: fresh) } catch {
                     // Who empties a file needs nothing of what it held: so a damaged one is
@@ -147,7 +148,21 @@ extension CloudFileSystem {
                     }
                     content = .empty
                 }
-                let handle = OpenHandle(file: file, mode: mode, content: content)
+                let shown = ShownContent(content)
+                // Who empties the file has all handles show the same.
+                let cached = state.handles.filter { !$0.isDirect }
+                let isDirect = !mode.truncates && cached.contains { $0.shown != shown }
+                let isSeen = !isDirect && table.seen(file.inode) == fresh.content
+                if cached.isEmpty { state.isInKernel = false }
+                if isSeen { state.isInKernel = true }
+                if !isDirect, case .staged = content { table.see(file.inode, fresh.content) }
+                let handle = OpenHandle(
+                    file: file,
+                    mode: mode,
+                    content: content,
+                    isDirect: isDirect,
+                    keepsCache: isSeen
+                )
                 state.node = fresh
                 state.handles.append(handle)
                 return handle
@@ -180,7 +195,7 @@ extension CloudFileSystem {
     }
 
     /// The bytes that a file has now; to be closed by the caller.
-    private func content(of node: Node) throws(FileSystemError) -> OpenHandle.Content {
+    func content(of node: Node) throws(FileSystemError) -> OpenHandle.Content {
         try FileSystemError.translatingContent { () throws(ContentError) in
             switch node.content {
             case .none: return .empty

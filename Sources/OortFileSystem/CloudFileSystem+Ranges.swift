@@ -63,9 +63,10 @@ extension CloudFileSystem {
             traits(of: content.key.account)?.copiesFiles == true
         else { return nil }
         return try locked(to.file) { state throws(FileSystemError) in
-            let node = try self.node(to.file.inode)
             // Only what the service never had can become a copy.
-            guard to.size == 0, node.remoteID == nil, node.parent != nil else { return nil }
+            guard to.size == 0, let node = try? self.catalog.node(to.file.inode),
+                node.remoteID == nil, node.parent != nil
+            else { return nil }
             let changed = try FileSystemError.translating { () throws(CatalogError) in
                 try self.catalog.setCopiedContent(
                     item: content.key.item,
@@ -96,20 +97,17 @@ extension CloudFileSystem {
         _ range: Range<Int64>,
         of open: OpenHandle
     ) async throws(FileSystemError) -> [UInt8] {
-        do throws(ContentError) {
-            switch open.content {
-            case .empty: return []
-            case .staged(let content): return try await content.bytes(range)
-            case .cached(let content):
-                guard range.lowerBound < content.size else { return [] }
-                let range = range.clamped(to: 0..<content.size)
-                let file = try await content.read(range, by: open.readAhead)
-                return try file.read(
+        switch try await answer(open, range) {
+        case .end: return []
+        case .bytes(let bytes): return bytes
+        case .file(let file, let range):
+            return try FileSystemError.translatingContent { () throws(ContentError) in
+                try file.read(
                     at: range.lowerBound,
                     count: Int(range.upperBound - range.lowerBound)
                 )
             }
-        } catch { throw FileSystemError(error) }
+        }
     }
 
     public func seek(

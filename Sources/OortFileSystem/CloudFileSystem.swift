@@ -209,7 +209,9 @@ public final class CloudFileSystem: FileSystem {
     private static let sizeBeforeExport: Int64 = 4096
 
     func entry(_ node: Node) -> Entry {
-        let isFixed = node.kind != .nativeDocument && node.kind != .shortcut
+        let isFixed =
+            node.kind != .nativeDocument && node.kind != .shortcut
+            && table.openFile(node.inode)?.differs(from: node) != true
         return Entry(
             attributes: attributes(of: node),
             generation: node.generation,
@@ -220,7 +222,7 @@ public final class CloudFileSystem: FileSystem {
     func attributes(of node: Node) -> FileAttributes {
         var size = node.kind == .folder ? 0 : node.size
         var modified = node.modified
-        if let live = table.openFile(node.inode)?.live { (size, modified) = live }
+        if let live = table.openFile(node.inode)?.live(node) { (size, modified) = live }
         let kind: FileKind
         var mode: UInt16
         switch node.kind {

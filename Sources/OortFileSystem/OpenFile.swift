@@ -5,7 +5,7 @@ import Synchronization
 
 /// A file that is open, by however many handles; they share what is written.
 ///
-/// Lock order: the file's lock before the store's and the catalog's.
+/// Lock order: the file's lock before the handle table's, the store's and the catalog's.
 final class OpenFile: Sendable {
     struct State {
         /// The file as last seen; what remains of it when the catalog forgets it.
@@ -17,6 +17,8 @@ final class OpenFile: Sendable {
         var modified: Timestamp?
         /// Counts changes, so that one that comes while another is recorded is not forgotten.
         var writeCount = 0
+        /// Whether the kernel's cache may have bytes of what the handles show.
+        var isInKernel = false
         /// A clone that is being made for writers that found the content frozen.
         var thawing: Task<Result<Void, FileSystemError>, Never>?
     }
@@ -29,11 +31,55 @@ final class OpenFile: Sendable {
         state = Mutex(State(node: node))
     }
 
-    /// Size and time while something written is not recorded yet.
-    var live: (size: Int64, modified: Timestamp)? {
+    /// Size and time while something written is not recorded yet; nil too when a file has that by now
+    /// that is another (a conflict copy).
+    func live(_ node: Node) -> (size: Int64, modified: Timestamp)? {
         state.withLock { state in
-            guard let written = state.written else { return nil }
+            guard let written = state.written, node.parent == nil || node.staged == written.id
+            else { return nil }
             return (written.size, state.modified ?? state.node.modified)
+        }
+    }
+
+    /// Whether some handle shows other bytes than the file has now: an older revision, as a rule.
+    ///
+    /// The kernel has one size for both, so it must believe none for long.
+    func differs(from node: Node) -> Bool {
+        let now = ShownContent(node)
+        return state.withLock { state in
+            state.handles.contains { !$0.isReadOnlyDocument && $0.shown != now }
+        }
+    }
+}
+
+/// Which bytes a handle shows or a file has, to be compared; none for an empty file.
+struct ShownContent: Hashable, Sendable {
+    var staged: ContentID?
+    /// The revision; of staged content that the service took, what it became.
+    var item: ItemID?
+    var revision: Revision?
+
+    init(_ node: Node) {
+        switch node.content {
+        case .none: break
+        case .staged(let id, _): staged = id
+        case .revision(let item, let revision):
+            if node.size > 0 { (self.item, self.revision) = (item, revision) }
+        }
+    }
+
+    init(_ content: OpenHandle.Content) {
+        switch content {
+        case .empty: break
+        case .cached(let content): (item, revision) = (content.key.item, content.key.revision)
+        case .staged(let content):
+            guard let successor = content.successor else {
+                staged = content.id
+                return
+            }
+            if successor.size > 0 {
+                (item, revision) = (successor.key.item, successor.key.revision)
+            }
         }
     }
 }
@@ -53,18 +99,42 @@ final class OpenHandle: Sendable {
     let file: OpenFile
     let mode: OpenMode
     let isReadOnlyDocument: Bool
+    /// Whether the kernel keeps none of its bytes.
+    ///
+    /// It has one cache for all handles of a file: those that use it must show the same.
+    let isDirect: Bool
+    /// Whether the kernel has pages of an earlier open that are right for it.
+    let keepsCache: Bool
     let readAhead = ReadAhead()
+    /// Whether a program may have got bytes of what it shows.
+    private let isOut = Atomic<Bool>(false)
     /// Guarded by the file's lock where it changes for several handles.
     private let current: Mutex<Content>
 
-    init(file: OpenFile, mode: OpenMode, content: Content, isReadOnlyDocument: Bool = false) {
+    init(
+        file: OpenFile,
+        mode: OpenMode,
+        content: Content,
+        isReadOnlyDocument: Bool = false,
+        isDirect: Bool = false,
+        keepsCache: Bool = false
+    ) {
         self.file = file
         self.mode = mode
         self.isReadOnlyDocument = isReadOnlyDocument
+        self.isDirect = isDirect
+        self.keepsCache = keepsCache
         current = Mutex(content)
     }
 
     var content: Content { current.withLock { $0 } }
+
+    var shown: ShownContent { ShownContent(content) }
+
+    var hasDelivered: Bool {
+        get { isOut.load(ordering: .acquiring) }
+        set { isOut.store(newValue, ordering: .releasing) }
+    }
 
     /// Shows other bytes from now on; the answer is what it showed before.
     func show(_ content: Content) -> Content {
@@ -96,7 +166,7 @@ final class HandleTable: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Inodes whose last opened content is remembered, for the kernel's page cache.
+    /// Inodes whose last read content is remembered, for the kernel's page cache.
     private static let remembered = 32_768
 
     /// The open file of an inode, used once more.
@@ -134,16 +204,19 @@ final class HandleTable: Sendable {
         state.withLock { $0.handles.removeValue(forKey: number) }
     }
 
-    /// Notes what an inode was opened with; whether it was the same the last time.
-    func isSameAsLastTime(_ inode: Inode, _ content: NodeContent) -> Bool {
+    /// What the kernel was last given bytes of, as far as is remembered.
+    func seen(_ inode: Inode) -> NodeContent? {
+        state.withLock { $0.seenYoung[inode] ?? $0.seenOld[inode] }
+    }
+
+    /// Notes what the kernel is given bytes of.
+    func see(_ inode: Inode, _ content: NodeContent) {
         state.withLock { state in
-            let last = state.seenYoung[inode] ?? state.seenOld[inode]
             if state.seenYoung.count >= Self.remembered {
                 state.seenOld = state.seenYoung
                 state.seenYoung = [:]
             }
             state.seenYoung[inode] = content
-            return last == content
         }
     }
 }

@@ -44,6 +44,8 @@ public final class Notifier: Sendable {
         var queued: Set<News> = []
         var isTelling = false
         var hasEnded = false
+        /// Who tells, while the mount lasts.
+        var core: SessionCore?
         var waitingForRoom: [CheckedContinuation<Void, Never>] = []
         var waitingForSilence: [CheckedContinuation<Void, Never>] = []
     }
@@ -79,6 +81,16 @@ public final class Notifier: Sendable {
         }
     }
 
+    /// Has the kernel ask for an inode's attributes again, from now on; when it returns, that is so.
+    ///
+    /// May be called from anywhere, inside a request for the same file too: unlike news of content
+    /// this waits for no page, and so for no read in flight.
+    /// Source: fs/fuse/inode.c, fuse_reverse_inval_inode.
+    public func expireAttributes(of inode: InodeNumber) {
+        let core = state.update { $0.core }
+        _ = core?.tell(.attributes(inode))
+    }
+
     /// Returns when all news that was queued before is told.
     public func finishTelling() async {
         await withCheckedContinuation { continuation in
@@ -103,6 +115,7 @@ public final class Notifier: Sendable {
 
     /// Tells until `end` is called.
     func run(_ core: SessionCore) {
+        state.update { $0.core = $0.hasEnded ? nil : core }
         while let batch = nextBatch() {
             for news in batch {
                 // ENOENT: the kernel does not have it. Anything else says that the mount is going,
@@ -142,6 +155,7 @@ public final class Notifier: Sendable {
     func end() {
         let waiting = state.update { state in
             state.hasEnded = true
+            state.core = nil
             state.queue = []
             state.queued = []
             defer {

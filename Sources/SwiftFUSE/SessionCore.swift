@@ -180,7 +180,7 @@ final class SessionCore: Sendable {
         close(null)
     }
 
-    /// Tells the kernel one piece of news; only on the notifier's thread.
+    /// Tells the kernel one piece of news; on the notifier's thread, but for attributes.
     func tell(_ news: News) -> Errno? {
         let result: CInt
         switch news {

@@ -114,6 +114,8 @@ final class FakeService: ContentFetcher, FolderLister {
     let children = Mutex<[Inode: @Sendable () async -> Void]>([:])
     let listings = Mutex<[Inode]>([])
     let looks = Mutex<[Inode]>([])
+    /// What asking for an item brings; none brings nothing.
+    let news = Mutex<[Inode: @Sendable () -> Void]>([:])
     let isOffline = Mutex(false)
     let catalog = Mutex<Catalog?>(nil)
 
@@ -121,6 +123,9 @@ final class FakeService: ContentFetcher, FolderLister {
         if isOffline.withLock({ $0 }) { throw ProviderError(.offline, detail: "test") }
         guard let bytes = contents.withLock({ $0[key.item.rawValue] }) else {
             throw ProviderError(.notFound, detail: "test")
+        }
+        guard range.lowerBound <= bytes.count else {
+            throw ProviderError(.preconditionFailed, detail: "test")
         }
         let part = Array(bytes[Int(range.lowerBound)..<min(Int(range.upperBound), bytes.count)])
         let parts = Parts([part])
@@ -144,6 +149,7 @@ final class FakeService: ContentFetcher, FolderLister {
 
     func look(at item: Inode) async throws(ProviderError) {
         looks.withLock { $0.append(item) }
+        news.withLock { $0[item] }?()
     }
 
     private final class Parts: Sendable {

@@ -45,6 +45,124 @@ extension OperationTests {
         #expect(!new.keepsCache)
         #expect(try await system.bytes(new.handle, 0, 10) == [4, 5])
         #expect(try await system.bytes(old.handle, 0, 10) == [1, 2, 3])
+
+        // The kernel has one cache for both, and one size: it may keep the bytes of one, and believe
+        // the size of none.
+        #expect(!old.isDirect)
+        #expect(new.isDirect)
+        func seen(_ handle: OortFileSystem.FileHandle?) async throws -> (Int64, Duration) {
+            let entry = try await system.attributes(of: node.inode, handle: handle).value()
+            return (entry.attributes.size, entry.validity.attributes)
+        }
+        #expect(try await seen(old.handle) == (3, .zero))
+        #expect(try await seen(new.handle) == (2, .zero))
+        #expect(try await seen(nil) == (2, .zero))
+        system.release(old.handle)
+        let later = try await system.open(node.inode, mode: OpenMode()).value()
+        #expect(!later.isDirect && !later.keepsCache)
+        #expect(try await seen(nil) == (2, .seconds(86_400)))
+    }
+
+    @Test("who writes through a handle of an older revision changes that, for all handles")
+    func writingAnOlderRevision() async throws {
+        let node = try await remote("f", [1, 2, 3])
+        let old = try await system.open(node.inode, mode: CloudFileSystem.readWrite).value()
+        #expect(try await system.bytes(old.handle, 0, 10) == [1, 2, 3])
+        try replace(node, with: [4, 5], revision: "2")
+        let new = try await system.open(node.inode, mode: CloudFileSystem.readWrite).value()
+        let news = Mutex<[CatalogChange]>([])
+        fixture.catalog.setListeners(
+            CatalogListeners(news: { changes in news.withLock { $0 += changes } })
+        )
+        _ = try await system.put(old.handle, [9], at: 4)
+        #expect(try await system.bytes(old.handle, 0, 10) == [1, 2, 3, 0, 9])
+        #expect(try await system.bytes(new.handle, 0, 10) == [1, 2, 3, 0, 9])
+        let entry = try await system.attributes(of: node.inode, handle: nil).value()
+        #expect(entry.attributes.size == 5)
+        // What the kernel keeps for the first handle does not know of what the second writes.
+        #expect(news.withLock { $0.isEmpty })
+        _ = try await system.put(new.handle, [7], at: 0)
+        #expect(news.withLock { $0 } == [.content(node.inode)])
+        #expect(try await system.bytes(old.handle, 0, 10) == [7, 2, 3, 0, 9])
+    }
+
+    @Test("a handle of which nothing was read goes on with the revision that replaced its own")
+    func renewed() async throws {
+        let node = try await remote("f", [1, 2, 3])
+        fixture.service.contents.withLock { $0["id-f"] = nil }
+        let handle = try await system.open(node.inode, mode: OpenMode()).value().handle
+        let other = try await system.open(node.inode, mode: OpenMode()).value().handle
+        let news = Mutex<[CatalogChange]>([])
+        fixture.catalog.setListeners(
+            CatalogListeners(news: { changes in news.withLock { $0 += changes } })
+        )
+        bringsNews(of: node, [4, 5, 6, 7], revision: "2")
+        #expect(try await system.bytes(handle, 0, 10) == [4, 5, 6, 7])
+        // The kernel would cut it to the old size.
+        #expect(news.withLock { $0 } == [.attributes(node.inode)])
+        #expect(try await system.bytes(other, 2, 10) == [6, 7])
+        #expect(fixture.service.looks.withLock { $0.count } == 1)
+    }
+
+    @Test("a handle of which something was read never goes on with another revision")
+    func neverMixed() async throws {
+        let bytes = [UInt8](repeating: 1, count: 5 << 20)
+        let node = try await remote("f", bytes)
+        let handle = try await system.open(node.inode, mode: OpenMode()).value().handle
+        let other = try await system.open(node.inode, mode: OpenMode()).value().handle
+        #expect(try await system.bytes(handle, 0, 10) == Array(bytes[..<10]))
+        system.release(handle)
+        let third = try await system.open(node.inode, mode: OpenMode()).value()
+        #expect(third.keepsCache)
+        fixture.service.contents.withLock { $0["id-f"] = nil }
+        bringsNews(of: node, [4, 5, 6, 7], revision: "2")
+        // The kernel has bytes that it may have given to the readers of these.
+        await fails(.revisionGone, system.read(other, at: 4 << 20, count: 10))
+        await fails(.revisionGone, system.read(third.handle, at: 4 << 20, count: 10))
+        let new = try await system.open(node.inode, mode: OpenMode()).value()
+        #expect(new.isDirect)
+        #expect(try await system.bytes(new.handle, 0, 10) == [4, 5, 6, 7])
+    }
+
+    @Test("a file that is forgotten can be opened again while it is open")
+    func forgotten() async throws {
+        let (entry, opened) = try await system.make("f", in: root)
+        _ = try await system.put(opened.handle, [1, 2], at: 0)
+        try await system.unlink("f", in: root).value()
+        let again = try await system.open(entry.attributes.inode, mode: OpenMode()).value()
+        #expect(try await system.bytes(opened.handle, 0, 10) == [1, 2])
+        system.release(again.handle)
+    }
+
+    /// Somebody else's revision of a file, as the feed brings it.
+    private func replace(_ node: Node, with bytes: [UInt8], revision: String) throws {
+        fixture.service.contents.withLock { $0["id-\(node.name)"] = bytes }
+        _ = try fixture.catalog.setCopiedContent(
+            item: ItemID("id-\(node.name)"),
+            revision: Revision(revision),
+            hash: nil,
+            size: Int64(bytes.count),
+            modified: .now,
+            of: node.inode
+        )
+    }
+
+    /// Has the next look at a file bring a revision.
+    private func bringsNews(of node: Node, _ bytes: [UInt8], revision: String) {
+        let (service, catalog) = (fixture.service, fixture.catalog)
+        service.news.withLock { news in
+            news[node.inode] = {
+                service.contents.withLock { $0["id-\(node.name)"] = bytes }
+                _ = try? catalog.setCopiedContent(
+                    item: ItemID("id-\(node.name)"),
+                    revision: Revision(revision),
+                    hash: nil,
+                    size: Int64(bytes.count),
+                    modified: .now,
+                    of: node.inode
+                )
+            }
+        }
     }
 
     @Test("a revision that the service no longer gives is asked for, and nothing else is")
