@@ -393,6 +393,9 @@ class Crowd(History):
                 self.ledger.known |= self.digests(station)
             self.let_go(station)
         self.agree()
+        for station, _, _ in self.crew:
+            for inode in station.given_up:
+                self.ledger.given_up(station.name, inode)
         items = check.service_listing(self.clouds, self.cloud)
         shown = [check.listing(station.root) for station, _, _ in self.crew]
         contents = self.clouds.contents(self.cloud)

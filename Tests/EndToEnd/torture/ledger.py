@@ -46,6 +46,11 @@ class Ledger:
             self.claims[author, content] -= 1
         self.last.pop((author, inode), None)
 
+    def given_up(self, author, inode):
+        """What the author closed last in a file cannot be completed any more, and is taken away."""
+        if (author, inode) in self.last:
+            self.ended(author, inode, self.last[author, inode])
+
     def moved(self, content):
         """A file was renamed: what takes its place may be its successor, and itself a copy."""
         self.allowed[content] += 1

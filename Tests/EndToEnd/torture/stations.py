@@ -31,6 +31,8 @@ class Station:
         self.side = Side(self.machine.ready(cloud), seed)
         self.killer = None
         self.kills = self.remounts = self.stranded = 0
+        # The inodes of what was taken away because the service can no longer give the rest of it.
+        self.given_up = []
 
     @property
     def root(self):
@@ -91,7 +93,9 @@ class Station:
             assert stranded, f"oort sync: {result.returncode}\n{result.stdout}"
             for change in stranded:
                 self.stranded += 1
-                os.unlink(os.path.join(self.machine.mount_point, change["path"]))
+                path = os.path.join(self.machine.mount_point, change["path"])
+                self.given_up.append(os.lstat(path).st_ino)
+                os.unlink(path)
         eventually(lambda: self.account["pending_count"] == 0, "nothing is pending")
 
     @property
