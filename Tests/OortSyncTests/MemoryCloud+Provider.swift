@@ -45,8 +45,11 @@ extension MemoryCloud: Provider {
         since cursor: Cursor,
         atMost limit: Duration
     ) async throws(ProviderError) -> FeedNews {
-        let pause: Duration = state.withLock { $0.isSilent } ? .seconds(3600) : .milliseconds(5)
-        do { try await Task.sleep(for: pause) } catch { throw self.error(.cancelled) }
+        do {
+            try await Task.sleep(for: .milliseconds(5))
+            // Waits that were begun before it fell silent end no sooner.
+            if state.withLock({ $0.isSilent }) { try await Task.sleep(for: .seconds(3600)) }
+        } catch { throw self.error(.cancelled) }
         let end = state.withLock { "\($0.cursorEpoch):\($0.log.count)" }
         return end == cursor.rawValue ? .quiet(backoff: nil) : .changed
     }

@@ -19,7 +19,7 @@ def is_stranded(change):
     return any(
         words in (change.get("error") or "")
         for words in ("another revision is current", "newer revision", "content is shorter now",
-                      "content has another size now"))
+                      "content has another size now", "is not at the service any longer"))
 
 
 class Station:
