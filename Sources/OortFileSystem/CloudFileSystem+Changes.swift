@@ -199,13 +199,17 @@ extension CloudFileSystem {
             guard node.kind != .folder else { throw .isAFolder }
             guard node.kind == .file else { throw .noPermission }
             guard size >= 0 else { throw .invalid }
-            return resize(node, to: size, handle: handle) { () throws(FileSystemError) in
-                try self.apply(setting, to: try self.node(inode))
+            var rest = setting
+            // What is cut to its own size is modified all the same.
+            if size > 0, size == attributes(of: node).size { rest.modified = rest.modified ?? .now }
+            return resize(node, to: size, handle: handle) {
+                [rest] () throws(FileSystemError) in
+                try self.apply(rest, to: try self.node(inode))
             }
         } catch { return .failure(error) }
     }
 
-    private func apply(
+    func apply(
         _ setting: AttributeSetting,
         to node: Node
     ) throws(FileSystemError) -> Entry {

@@ -215,6 +215,7 @@ extension CloudFileSystem {
 
     /// Empties a file: what it held is not needed for that, wherever it lies.
     func empty(_ open: OpenHandle) throws(FileSystemError) {
+        let node = open.file.state.withLock { $0.node }
         if case .staged(let staged) = open.content {
             let outcome = try FileSystemError.translatingContent { () throws(ContentError) in
                 try staged.truncate(to: 0)
@@ -223,7 +224,11 @@ extension CloudFileSystem {
                 noteChange(by: open, in: staged)
                 return
             }
-        } else if open.size == 0, open.file.state.withLock({ $0.node.size == 0 }) {
+        } else if open.size == 0, node.size == 0 {
+            // What is empty already is modified all the same.
+            var setting = AttributeSetting()
+            setting.modified = .now
+            _ = try apply(setting, to: node)
             return
         }
         let staged = try locked(open.file) { state throws(FileSystemError) in

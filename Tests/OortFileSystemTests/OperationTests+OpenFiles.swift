@@ -254,6 +254,24 @@ extension OperationTests {
         #expect(try await system.bytes(first.handle, 0, 9) == [])
     }
 
+    @Test("what is cut to the size that it has is modified all the same", arguments: [0, 3])
+    func sameSize(size: Int64) async throws {
+        let (entry, file) = try await system.make("f", in: root)
+        _ = try await system.put(file.handle, [1, 2, 3].prefix(Int(size)).map { $0 }, at: 0)
+        _ = system.flush(file.handle)
+        system.release(file.handle)
+        let inode = entry.attributes.inode
+        let old = Timestamp(seconds: 1_000_000_000)
+        var stamp = AttributeSetting()
+        stamp.modified = .at(old)
+        _ = try await system.setAttributes(stamp, of: inode, handle: nil).value()
+        var cut = AttributeSetting()
+        cut.size = size
+        let shown = try await system.setAttributes(cut, of: inode, handle: nil).value().attributes
+        #expect(shown.size == size && shown.modified > old)
+        #expect(try fixture.catalog.node(inode).modified > old)
+    }
+
     @Test("a copy of a whole clean file is left to the service; anything else is copied here")
     func copy() async throws {
         let source = try await remote("f", [1, 2, 3])
