@@ -118,7 +118,7 @@ extension ContentStore {
                 store: self
             )
             register(content)
-            if let base { completeIfSmall(base) }
+            if let base { keepIfSmall(base) }
             return (content, node)
         } catch {
             if let held { close(held) }
@@ -126,15 +126,20 @@ extension ContentStore {
         }
     }
 
-    /// Has the rest of a small base come at once, which is one request: when the upload needs it,
-    /// somebody may have replaced it, and not every service still gives it then.
-    private func completeIfSmall(_ base: CachedContent) {
-        guard base.size <= CachedContent.wholeFile, !base.isComplete,
+    /// Has the rest of a small base come at once, which is one request, and what came of it stored:
+    /// when the upload needs it, somebody may have replaced it, and not every service still gives it
+    /// then.
+    private func keepIfSmall(_ base: CachedContent) {
+        guard base.size <= CachedContent.wholeFile,
+            !base.isComplete || base.state.withLock({ $0.isUnsaved }),
             let held = try? open(base.key, size: base.size, hash: base.hash)
         else { return }
         // Owned by the store; ends with the transfer, whether it brought the bytes or not.
         Task {
-            _ = try? await held.read(0..<held.size)
+            if (try? await held.read(0..<held.size)) != nil {
+                await held.verified()
+                await save()
+            }
             close(held)
         }
     }

@@ -10,8 +10,7 @@ from torture.history import history
 SEED = os.environ.get("OORT_SEED") or str(random.SystemRandom().randrange(1 << 32))
 
 
-# Two machines are for scripts/torture: docs/reliability.md tells what still fails there.
-@pytest.mark.parametrize("mode", ["faults", "kills"])
+@pytest.mark.parametrize("mode", ["faults", "kills", "machines"])
 def test_random_history(folder, cloud, mode):
     operations = int(os.environ.get("OORT_OPERATIONS", "100"))
     try:

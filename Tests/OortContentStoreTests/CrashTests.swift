@@ -43,6 +43,22 @@ struct CrashTests {
         fixture.store.release(frozen)
     }
 
+    @Test("the small base of what was written is kept at once, though the cache is stored later")
+    func base() async throws {
+        let fixture = try StoreFixture(saveInterval: .seconds(3600))
+        let base = try fixture.remote("base", [UInt8](repeating: 7, count: 1000))
+        let id = try staged(fixture, "f", [1, 2, 3], over: base).id
+        try await until {
+            try fixture.catalog.contents().contains { !$0.isStaged && $0.isComplete }
+        }
+        _ = try await fixture.restart()
+        // Somebody replaced it.
+        fixture.service.fail(ProviderError(.preconditionFailed, detail: "newer"))
+        let frozen = try await fixture.store.freeze(id)
+        #expect(try await frozen.read(at: 0, count: 5) == [1, 2, 3, 7, 7])
+        fixture.store.release(frozen)
+    }
+
     @Test("a closed file that is shorter than recorded is read, not sent, and written anew")
     func short() async throws {
         let fixture = try StoreFixture()

@@ -14,9 +14,12 @@ final class StoreFixture {
     private(set) var catalog: Catalog
     private(set) var store: ContentStore
 
-    init(settings: ContentStoreSettings = ContentStoreSettings()) throws {
+    init(
+        settings: ContentStoreSettings = ContentStoreSettings(),
+        saveInterval: Duration = .milliseconds(1)
+    ) throws {
         var settings = settings
-        settings.saveInterval = .milliseconds(1)
+        settings.saveInterval = saveInterval
         self.settings = settings
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("oort-store-\(UUID().uuidString)")

@@ -394,8 +394,8 @@ class Crowd(History):
             self.let_go(station)
         self.agree()
         for station, _, _ in self.crew:
-            for inode in station.given_up:
-                self.ledger.given_up(station.name, inode)
+            for inode, original in station.given_up:
+                self.ledger.given_up(station.name, inode, original)
         items = check.service_listing(self.clouds, self.cloud)
         shown = [check.listing(station.root) for station, _, _ in self.crew]
         contents = self.clouds.contents(self.cloud)

@@ -20,6 +20,8 @@ class Ledger:
         # (author, content) -> how many files the author closed with it that are not ended.
         self.claims = collections.Counter()
         self.last = {}
+        # (author, file) -> the contents that the author closed in it.
+        self.written = collections.defaultdict(list)
         # How often a content may have been created at the service.
         self.allowed = collections.Counter()
         # Whatever a file may be seen to hold.
@@ -36,6 +38,7 @@ class Ledger:
         if content == EMPTY or self.last.get((author, inode)) == content:
             return
         self.last[author, inode] = content
+        self.written[author, inode].append(content)
         self.claims[author, content] += 1
         self.allowed[content] += 1
         self.bytes += len(data)
@@ -46,10 +49,16 @@ class Ledger:
             self.claims[author, content] -= 1
         self.last.pop((author, inode), None)
 
-    def given_up(self, author, inode):
-        """What the author closed last in a file cannot be completed any more, and is taken away."""
+    def given_up(self, author, inode, original):
+        """What the author closed last in a file cannot be completed any more, and is taken away.
+
+        A conflict copy holds what the author closed earlier in its original.
+        """
         if (author, inode) in self.last:
             self.ended(author, inode, self.last[author, inode])
+        for content in self.written[author, original]:
+            if content != self.last.get((author, original)):
+                self.claims[author, content] = 0
 
     def moved(self, content):
         """A file was renamed: what takes its place may be its successor, and itself a copy."""

@@ -1,8 +1,10 @@
 """A machine with a mount in which steps are done, and which may die at any moment."""
 
+import contextlib
 import errno
 import os
 import shutil
+import sqlite3
 import threading
 import time
 
@@ -94,9 +96,18 @@ class Station:
             for change in stranded:
                 self.stranded += 1
                 path = os.path.join(self.machine.mount_point, change["path"])
-                self.given_up.append(os.lstat(path).st_ino)
+                inode = os.lstat(path).st_ino
+                self.given_up.append((inode, self.original(inode)))
                 os.unlink(path)
         eventually(lambda: self.account["pending_count"] == 0, "nothing is pending")
+
+    def original(self, inode):
+        """The file of which an inode is the conflict copy; None where it is none."""
+        address = f"file:{self.machine.state}/catalog.sqlite?mode=ro"
+        with contextlib.closing(sqlite3.connect(address, uri=True)) as catalog:
+            row = catalog.execute(
+                "SELECT original FROM conflict WHERE inode = ?", [inode]).fetchone()
+        return row and row[0]
 
     @property
     def account(self):
