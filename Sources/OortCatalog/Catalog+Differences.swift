@@ -384,21 +384,23 @@ struct TreesReader {
         }
     }
 
-    /// What has its name at the service while another item, which is in motion, has it here.
+    /// What has or is to have its name at the service while another item has it here; one of the two
+    /// is in motion.
     private mutating func readDisplaced() throws {
-        let nodes = try database.all(
+        let pairs = try database.all(
             """
-            SELECT \(Node.columns) FROM node
-            WHERE account = ? AND plain_key IS NOT NULL AND EXISTS
-                (SELECT 1 FROM node AS other JOIN motion ON motion.inode = other.inode
-                    WHERE other.parent = node.parent AND other.name_key = node.plain_key)
+            SELECT node.inode, other.inode FROM node JOIN node AS other
+                ON other.parent = node.parent AND other.name_key = node.plain_key
+            WHERE node.account = ? AND node.plain_key IS NOT NULL AND EXISTS
+                (SELECT 1 FROM motion WHERE motion.inode IN (node.inode, other.inode))
             """,
-            [account.rawValue],
-            Node.init(columns:)
-        )
-        for node in nodes {
-            if states[node.inode] == nil { states[node.inode] = clean(node) }
-            states[node.inode]?.isDisplaced = true
+            [account.rawValue]
+        ) { (Inode(column: $0[0]), Inode(column: $0[1])) }
+        for (displaced, owner) in pairs {
+            for inode in [displaced, owner] where states[inode] == nil {
+                states[inode] = try Catalog.fetch(inode, database).map(clean)
+            }
+            states[displaced]?.isDisplaced = true
         }
     }
 

@@ -296,6 +296,7 @@ extension SyncEngine {
                 let content = try store.open(key, size: node.size, hash: node.hash)
                 source = CachedSource(content: content)
             } catch { throw ProviderError(.localContent, detail: "\(error)") }
+            try await check(source)
             hash = try await self.hash(of: source, known: node.hash)
         case .none:
             source = BytesSource([UInt8]((node.target ?? "").utf8))
@@ -311,6 +312,22 @@ extension SyncEngine {
             session: start.session
         )
         return (upload, frozen)
+    }
+
+    /// Whether content that the service has can be read at all: within a request the reason of a
+    /// failure would be lost.
+    private func check(_ source: any ContentSource) async throws(ProviderError) {
+        guard source.size > 0 else { return }
+        do throws(ProviderError) {
+            _ = try await source.read(at: 0, count: 1)
+        } catch {
+            // Of what is sent itself neither is said: a look at that would find nothing.
+            guard error.kind == .notFound || error.kind == .preconditionFailed else { throw error }
+            throw ProviderError(
+                .localContent,
+                detail: "what it was copied from is not at the service any longer"
+            )
+        }
     }
 
     private func hash(

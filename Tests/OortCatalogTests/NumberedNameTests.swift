@@ -292,6 +292,26 @@ struct NumberedNameTests {
         #expect(operations.map(\.inode) == [new.inode])
     }
 
+    @Test("where a name is given once, what is moved here and renamed there takes a number along")
+    func movedOntoName() async throws {
+        let tests = try NumberedNameTests(names: Rules.folding)
+        let root = tests.account.root
+        try await tests.told(
+            tests.item("f", "1"),
+            tests.item("d/", "d"),
+            tests.item("g", "2", in: "d")
+        )
+        let moved = try #require(try tests.node("2")).inode
+        let folder = try #require(try tests.node("d")).inode
+        _ = try tests.catalog.rename("g", in: folder, to: "h", in: root, mode: .replace)
+        try await tests.told(tests.item("f", "2", in: "d"))
+        let operations = try await tests.plan()
+        #expect(try tests.names() == ["d", "f", "f (2)"])
+        let place = Place(parent: root, name: "f (2)")
+        #expect(operations.map(\.inode) == [moved])
+        #expect(operations.map(\.action) == [.move(to: place, isDetour: false)])
+    }
+
     // MARK: A number that stays
 
     @Test("a number that the item has at the service is its name")

@@ -390,6 +390,44 @@ struct EngineTests {
         }
     }
 
+    @Test("a copy whose original is gone before the service has copied it says so")
+    func copyOfNothing() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("f", "theirs")
+        var settings = SyncSettings()
+        settings.settle = .zero
+        try await run(cloud, settings: settings) { world in
+            // Not by its content: what was read here can be sent.
+            while try world.catalog.node(atPath: ["work", "f"]) == nil {
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            await world.stop()
+            let original = try world.node("f")
+            let copy = try world.catalog.create(
+                NewNode(kind: .file, mode: 0o644, owner: 0, group: 0),
+                named: "g",
+                in: world.account.root
+            )
+            _ = try world.catalog.setCopiedContent(
+                item: try #require(original.remoteID),
+                revision: try #require(original.revision),
+                hash: original.hash,
+                size: original.size,
+                modified: .now,
+                of: copy.inode
+            )
+            cloud.remove("f")
+            await world.restart()
+            // At first it is asked to copy what is gone.
+            var said: String?
+            while said != "what it was copied from is not at the service any longer" {
+                try await Task.sleep(for: .milliseconds(5))
+                said = try await world.catalog.pending(world.account.id).first?.errorDetail
+            }
+            #expect(cloud.tree.isEmpty)
+        }
+    }
+
     @Test("two items of one name are both shown, always the same way")
     func duplicates() async throws {
         let cloud = MemoryCloud(duplicates: true)
