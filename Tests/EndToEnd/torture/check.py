@@ -1,6 +1,7 @@
 """What must be true: of a mount and its reference, of a mount and its service, of every content."""
 
 import collections
+import errno
 import os
 import re
 import stat
@@ -25,8 +26,11 @@ class Discrepancy(AssertionError):
         self.kind = kind
 
 
-def listing(root):
-    """Every path below a folder: (kind, digest of content or target, whole seconds of mtime)."""
+def listing(root, without_stale=False):
+    """Every path below a folder: (kind, digest of content or target, whole seconds of mtime).
+
+    A file whose bytes nobody has any more can be left out.
+    """
     found = {}
     for folder, folders, files in os.walk(root, onerror=_raise):
         for name in folders + files:
@@ -38,8 +42,13 @@ def listing(root):
             elif stat.S_ISDIR(attributes.st_mode):
                 found[place] = ("folder", None, None)
             else:
-                with open(path, "rb") as file:
-                    data = file.read()
+                try:
+                    with open(path, "rb") as file:
+                        data = file.read()
+                except OSError as error:
+                    if without_stale and error.errno == errno.ESTALE:
+                        continue
+                    raise
                 if len(data) != attributes.st_size:
                     raise Discrepancy(
                         "unequal", f"{place} has {len(data)} bytes, stat says "

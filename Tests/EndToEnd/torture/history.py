@@ -339,7 +339,7 @@ class Crowd(History):
         for attempt in range(100):
             try:
                 return {
-                    entry[1] for entry in check.listing(station.root).values()
+                    entry[1] for entry in check.listing(station.root, without_stale=True).values()
                     if entry[0] == "file"}
             except (OSError, Discrepancy) as error:
                 if attempt == 20:
