@@ -429,6 +429,9 @@ class Crowd(History):
                 last[:] = [error]
                 return False
 
+        # What is stranded takes long to say so, and its end is news to the other machine.
+        for station, _, _ in self.crew:
+            station.settle()
         try:
             eventually(is_agreed, "both machines show the service's tree", timeout=60)
         except AssertionError as error:
