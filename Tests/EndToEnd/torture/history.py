@@ -336,17 +336,22 @@ class Crowd(History):
         author.forget_handles()
 
     def digests(self, station):
+        """The contents that a machine shows, whatever moves while they are read."""
+        found, paths = set(), None
         for attempt in range(100):
             try:
-                return {
-                    entry[1] for entry in check.listing(station.root, without_stale=True).values()
-                    if entry[0] == "file"}
+                shown = check.listing(station.root, without_stale=attempt > 20)
+                found |= {entry[1] for entry in shown.values() if entry[0] == "file"}
+                if shown.keys() == paths:
+                    return found
+                paths = shown.keys()
             except (OSError, Discrepancy) as error:
                 if attempt == 20:
                     self.storms.end()
                 if attempt == 99:
                     raise
                 time.sleep(0.1)
+        return found
 
     def edit(self):
         """Somebody else changes something at the service."""
