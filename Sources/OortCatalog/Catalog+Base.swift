@@ -165,6 +165,13 @@ extension CatalogTransaction {
             )
         }
         try database.run("DELETE FROM motion WHERE inode IN (?, ?)", [-one.column, -other.column])
+        // A session goes on where it was begun: it would make the old item, and not replace this one.
+        try database.run(
+            """
+            UPDATE motion SET session_state = NULL, session_content = NULL WHERE inode IN (?, ?)
+            """,
+            [one.column, other.column]
+        )
         try database.run(
             """
             UPDATE node SET revision =

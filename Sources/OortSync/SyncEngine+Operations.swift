@@ -357,7 +357,12 @@ extension SyncEngine {
                 inode: request.inode,
                 content: request.start.intent.content
             )
-            return try await provider.upload(upload, observer: observer)
+            let item = try await provider.upload(upload, observer: observer)
+            if case .replace(let meant, _) = upload.target, item.id != meant.id {
+                // The feed tells of that one; what was meant is still to be sent.
+                throw ProviderError(.sessionLost, detail: "the answer is of another item")
+            }
+            return item
         case .move(let move): return try await provider.move(move)
         case .delete(let deletion):
             try await provider.delete(deletion)

@@ -308,4 +308,40 @@ struct RestartTests {
         #expect(world.cloud.tree == ["f": text.uppercased()])
         await world.end()
     }
+
+    @Test("an upload session of a new file does not go on once that replaces another one")
+    func sessionOfAnotherItem() async throws {
+        let world = try World(
+            MemoryCloud {
+                $0.largestSimpleUpload = 100
+                $0.uploadPartSize = 100
+            }
+        )
+        world.start()
+        try world.write("f", "old")
+        try await world.settle()
+        let id = world.cloud.id("f")
+        await world.stop()
+        let text = String(repeating: "new", count: 100)
+        try world.write(".tmp", text)
+        world.cloud.stall(MemoryCloud.Stall(call: 2, isDone: false))
+        await world.restart()
+        let engine = world.engine
+        let push = Task { await engine.sync(timeout: .seconds(120)) }
+        for _ in 0..<1000 where !world.cloud.isStalled {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        push.cancel()
+        await world.stop()
+        #expect(world.cloud.bytesUp == 3 + 200)
+        world.cloud.stall(nil)
+        try world.rename(".tmp", to: "f")
+        await world.restart()
+        try await world.settle()
+        // The session would have made the temporary file at the service.
+        #expect(world.cloud.bytesUp == 3 + 200 + 300)
+        #expect(world.cloud.tree == ["f": text])
+        #expect(world.cloud.id("f") == id)
+        await world.end()
+    }
 }
