@@ -74,13 +74,15 @@ struct Merger {
         try transaction.forget(inode)
     }
 
+    /// From here on the item is as newly made: an upload's session would go on with what is gone.
     private mutating func detach(_ inode: Inode) throws {
         transaction.touch(inode)
         try database.run(
             """
             UPDATE motion SET synced_parent = NULL, synced_name = NULL, synced_revision = NULL,
                 synced_hash = NULL, synced_size = NULL, remote_state = 0,
-                remote_parent_id = NULL, remote_item = NULL, reserved_id = NULL
+                remote_parent_id = NULL, remote_item = NULL, reserved_id = NULL,
+                session_state = NULL, session_content = NULL
             WHERE inode = ?
             """,
             [inode.column]
