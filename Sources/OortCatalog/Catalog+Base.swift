@@ -168,7 +168,7 @@ extension CatalogTransaction {
         // A session goes on where it was begun: it would make the old item, and not replace this one.
         try database.run(
             """
-            UPDATE motion SET session_state = NULL, session_content = NULL WHERE inode IN (?, ?)
+            UPDATE motion SET session_state = NULL, session_hash = NULL WHERE inode IN (?, ?)
             """,
             [one.column, other.column]
         )

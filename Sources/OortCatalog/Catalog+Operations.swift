@@ -92,7 +92,7 @@ extension Catalog {
             }
             let kept = try database.first(
                 """
-                SELECT session_state, session_bytes, session_expires_s, session_content,
+                SELECT session_state, session_bytes, session_expires_s, session_hash,
                     reserved_id
                 FROM motion WHERE inode = ?
                 """,
@@ -105,7 +105,8 @@ extension Catalog {
                         expires: (row[2] as Int64?).map { Timestamp(seconds: $0) }
                     )
                 }
-                let isOfContent = row[3] as Int64? == intent.content
+                // A program may have written to the same content since.
+                let isOfContent = intent.hash != nil && row[3] as String? == intent.hash
                 return (isOfContent ? session : nil, (row[4] as String?).map { ItemID($0) })
             }
             start.session = kept?.0
@@ -153,22 +154,22 @@ extension Catalog {
         }
     }
 
-    /// Keeps how far an upload's session is; nil when it is over.
+    /// Keeps how far the session of an upload is, and the hash of what it sends; nil when it is over.
     public func setSession(
         _ session: UploadSession?,
-        content: Int64?,
+        sending hash: ContentHash?,
         of inode: Inode
     ) async throws(CatalogError) {
         try await mutateAsync { transaction in
             try transaction.database.run(
                 """
                 UPDATE motion SET session_state = ?, session_bytes = ?, session_expires_s = ?,
-                    session_content = ?
+                    session_hash = ?
                 WHERE inode = ?
                 """,
                 [
                     session?.state, session?.confirmedBytes, session?.expires?.seconds,
-                    session == nil ? nil : content, inode.column,
+                    session == nil ? nil : hash?.description, inode.column,
                 ]
             )
         }
@@ -189,7 +190,7 @@ extension Catalog {
                 """
                 UPDATE motion SET intent = NULL, attempts = 0, error_kind = NULL,
                     error_detail = NULL, next_try_ms = 0, session_state = NULL,
-                    session_content = NULL, reserved_id = NULL
+                    session_hash = NULL, reserved_id = NULL
                 WHERE inode = ?
                 """,
                 [inode.column]

@@ -46,6 +46,17 @@ extension Catalog {
             )
             try CatalogTransaction(database: database).findNumberedNames()
         }
+        migrator.registerMigration("upload sessions of what was sent") { database in
+            // Those of before begin anew: of which bytes they are is not known.
+            try database.execute(
+                sql: """
+                    UPDATE motion SET session_state = NULL;
+                    ALTER TABLE motion DROP COLUMN session_content;
+                    -- The hash of the content that the session sends.
+                    ALTER TABLE motion ADD COLUMN session_hash TEXT;
+                    """
+            )
+        }
         return migrator
     }
 

@@ -27,8 +27,6 @@ public struct Intent: Codable, Hashable, Sendable {
     public var hash: String?
     /// Bytes of what was sent.
     public var size: Int64?
-    /// The staged content that was sent.
-    public var content: Int64?
     /// The id that the client chose.
     public var reservedID: String?
     /// Who takes over a backup's identity.
@@ -47,7 +45,6 @@ public struct Intent: Codable, Hashable, Sendable {
         func bytes(_ identity: ContentIdentity) {
             hash = identity.hash?.description
             size = identity.size
-            content = identity.staged
         }
         switch action {
         case .createFolder(let at):

@@ -82,7 +82,7 @@ struct Merger {
             UPDATE motion SET synced_parent = NULL, synced_name = NULL, synced_revision = NULL,
                 synced_hash = NULL, synced_size = NULL, remote_state = 0,
                 remote_parent_id = NULL, remote_item = NULL, reserved_id = NULL,
-                session_state = NULL, session_content = NULL
+                session_state = NULL, session_hash = NULL
             WHERE inode = ?
             """,
             [inode.column]

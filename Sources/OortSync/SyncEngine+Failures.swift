@@ -28,7 +28,7 @@ extension SyncEngine {
             wake(at: pausedUntil)
             failures[inode] = tries - 1
         case .sessionLost:
-            try? await catalog.setSession(nil, content: nil, of: inode)
+            try? await catalog.setSession(nil, sending: nil, of: inode)
             wait = .zero
         case .preconditionFailed, .notFound, .parentNotFound, .nameTaken, .notAFolder, .notAFile,
             .moveIntoItself:
@@ -269,7 +269,8 @@ extension SyncEngine {
         }
     }
 
-    private func clear(_ inode: Inode) async throws(ProviderError) {
+    /// What was stored as asked of the service was not asked, or not done.
+    func clear(_ inode: Inode) async throws(ProviderError) {
         try await storedAsync { () throws(CatalogError) in
             try await self.catalog.failed(inode, nil, isUnknown: false)
         }

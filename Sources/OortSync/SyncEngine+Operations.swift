@@ -25,6 +25,13 @@ struct OperationRequest: Sendable {
     var frozen: FrozenContent?
     /// The modified time that goes with it.
     var sentModified: Timestamp?
+
+    /// Whether a program wrote to the content after the intent was stored: without an answer what
+    /// arrived would not be known as ours.
+    var sendsOtherThanStored: Bool {
+        guard case .upload(let upload) = call, let stored = start.intent.hash else { return false }
+        return upload.hash.description != stored
+    }
 }
 
 /// How the preparation of an operation went.
@@ -39,10 +46,10 @@ enum Preparation {
 private struct EngineUploadObserver: UploadObserver {
     let engine: SyncEngine
     let inode: Inode
-    let content: Int64?
+    let hash: ContentHash
 
     func sessionChanged(_ session: UploadSession?) async {
-        try? await engine.catalog.setSession(session, content: content, of: inode)
+        try? await engine.catalog.setSession(session, sending: hash, of: inode)
     }
 
     func sent(_ bytes: Int64) {
@@ -85,7 +92,11 @@ extension SyncEngine {
         }
         guard let start else { return .stale }
         do throws(ProviderError) {
-            return .ready(try await request(operation, index, start))
+            let request = try await request(operation, index, start)
+            guard request.sendsOtherThanStored else { return .ready(request) }
+            if let frozen = request.frozen { store.release(frozen) }
+            try await clear(request.inode)
+            return .stale
         } catch { return .failed(start, error) }
     }
 
@@ -355,7 +366,7 @@ extension SyncEngine {
             let observer = EngineUploadObserver(
                 engine: self,
                 inode: request.inode,
-                content: request.start.intent.content
+                hash: upload.hash
             )
             let item = try await provider.upload(upload, observer: observer)
             if case .replace(let meant, _) = upload.target, item.id != meant.id {

@@ -29,6 +29,7 @@ final class MemoryCloud: Sendable {
         var stall: Stall?
         var isStalled = false
         var isSilent = false
+        var atNextLook: (@Sendable () -> Void)?
     }
 
     /// Where a call is to stay without an answer until it is cancelled.
@@ -105,6 +106,11 @@ final class MemoryCloud: Sendable {
             $0.stall = stall
             $0.isStalled = false
         }
+    }
+
+    /// Something happens while the next question for a single item is on its way.
+    func atNextLook(_ event: @escaping @Sendable () -> Void) {
+        state.withLock { $0.atNextLook = event }
     }
 
     /// Whether a call waits for ever.
@@ -293,6 +299,11 @@ final class MemoryCloud: Sendable {
 
     /// A question for single items; counted where it is refused only.
     func look() async throws(ProviderError) {
+        let event = state.withLock { state in
+            defer { state.atNextLook = nil }
+            return state.atNextLook
+        }
+        event?()
         let (refusal, isStalled) = state.withLock { state -> (ProviderError?, Bool) in
             let refusal = state.refusals["look"]?.popLast()
             if refusal != nil { state.calls["look", default: 0] += 1 }

@@ -309,6 +309,50 @@ struct RestartTests {
         await world.end()
     }
 
+    @Test("what a program wrote while an upload began is known as ours when its answer is lost")
+    func writtenWhileItBegan() async throws {
+        let world = try World(MemoryCloud { $0.replaceIsAtomic = false })
+        world.start()
+        try world.write("f", "old")
+        try await world.settle()
+        await world.stop()
+        try world.write("f", "new")
+        let overwrite = try world.overwriter(of: "f")
+        // Whether the revision is current is asked after the intent was stored.
+        world.cloud.atNextLook { try? overwrite("newer") }
+        try await die(world, MemoryCloud.Stall(call: 0, isDone: true))
+        #expect(world.cloud.tree == ["f": "newer"])
+        try world.write("f", "newest")
+        await world.restart()
+        try await world.settle()
+        #expect(world.cloud.tree == ["f": "newest"])
+        #expect(world.cloud.history == ["old", "newer", "newest"].map { [UInt8]($0.utf8) })
+        #expect(await world.engine.status().conflicts.isEmpty)
+        await world.end()
+    }
+
+    @Test("an upload session does not go on with a content that was written to since")
+    func sessionOfOtherBytes() async throws {
+        let world = try World(
+            MemoryCloud {
+                $0.largestSimpleUpload = 100
+                $0.uploadPartSize = 100
+            }
+        )
+        try world.write("f", String(repeating: "old", count: 100))
+        let overwrite = try world.overwriter(of: "f")
+        try await die(world, MemoryCloud.Stall(call: 2, isDone: false))
+        #expect(world.cloud.bytesUp == 200)
+        try overwrite("new")
+        await world.restart()
+        try await world.settle()
+        #expect(world.cloud.bytesUp == 200 + 300)
+        let text = "new" + String(repeating: "old", count: 99)
+        #expect(world.cloud.tree == ["f": text])
+        #expect(world.cloud.history == [[UInt8](text.utf8)])
+        await world.end()
+    }
+
     @Test("an upload session of a new file does not go on once that replaces another one")
     func sessionOfAnotherItem() async throws {
         let world = try World(

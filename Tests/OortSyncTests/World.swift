@@ -161,6 +161,19 @@ final class World {
         try catalog.recordStaged(content.id, size: size, modified: .now, isOpen: false)
     }
 
+    /// A program that writes over the beginning of what it wrote before: the staged content stays.
+    func overwriter(of path: String) throws -> @Sendable (String) throws -> Void {
+        let staged = try #require(try node(path).staged)
+        return { [store, catalog] text in
+            let content = try store.open(staged: staged)
+            let bytes = [UInt8](text.utf8)
+            _ = unsafe try content.write(bytes.span.bytes, at: 0)
+            let size = content.size
+            store.close(content)
+            try catalog.recordStaged(staged, size: size, modified: .now, isOpen: false)
+        }
+    }
+
     func setModified(_ path: String, _ time: Timestamp) throws {
         var change = NodeAttributes()
         change.modified = time
