@@ -124,9 +124,7 @@ struct CallCountTests {
         let cloud = MemoryCloud()
         cloud.put("theirs.rclonelink", "over/there")
         try await run(cloud) { world in
-            for _ in 0..<400 where try world.catalog.node(atPath: ["work", "theirs"]) == nil {
-                try await Task.sleep(for: .milliseconds(10))
-            }
+            try await until { try world.catalog.node(atPath: ["work", "theirs"]) != nil }
             #expect(try world.node("theirs").kind == .symlink)
             try world.makeLink("mine", to: "../anywhere")
             #expect(await world.engine.sync(timeout: .seconds(120)).isComplete)

@@ -250,14 +250,7 @@ struct EngineTests {
         try await run { world in
             world.cloud.refuse("upload", with: .quotaExceeded)
             try world.write("f", "big")
-            let engine = world.engine
-            let push = Task { await engine.sync(timeout: .seconds(120)) }
-            var missing: [PendingItem] = []
-            for _ in 0..<2000 where missing.first?.errorKind == nil {
-                try await Task.sleep(for: .milliseconds(5))
-                missing = await engine.status().pending
-            }
-            push.cancel()
+            let missing = try await world.pushUntilRefused()
             #expect(missing.map(\.path) == [["f"]])
             #expect(missing.first?.errorKind == "quotaExceeded")
             try await world.settle()
@@ -279,8 +272,9 @@ struct EngineTests {
             for _ in 0..<9 {
                 _ = world.cloud.takeCalls()
                 let push = Task { await engine.sync(timeout: .seconds(120)) }
-                while world.cloud.calls(call) == 0, await engine.status().pendingCount > 0 {
-                    try await Task.sleep(for: .milliseconds(5))
+                try await until {
+                    let pending = await engine.status().pendingCount
+                    return world.cloud.calls(call) > 0 || pending == 0
                 }
                 push.cancel()
                 _ = await push.value
@@ -296,20 +290,11 @@ struct EngineTests {
         try await run { world in
             let text = String(repeating: "0123456789", count: 1000)
             world.cloud.put("f", text)
-            while try world.catalog.node(atPath: ["work", "f"]) == nil {
-                try await Task.sleep(for: .milliseconds(5))
-            }
+            try await until { try world.catalog.node(atPath: ["work", "f"]) != nil }
             let handle = try world.open("f")
             world.cloud.put("f", "theirs")
             try world.write("f", over: handle, empties: false, "mine")
-            let engine = world.engine
-            let push = Task { await engine.sync(timeout: .seconds(120)) }
-            var missing: [PendingItem] = []
-            for _ in 0..<2000 where missing.first?.errorKind == nil {
-                try await Task.sleep(for: .milliseconds(5))
-                missing = await engine.status().pending
-            }
-            push.cancel()
+            let missing = try await world.pushUntilRefused()
             #expect(missing.first?.errorKind == "preconditionFailed")
             // Written whole it needs nothing of the service's, and goes out.
             let path = try #require(missing.first?.path.joined(separator: "/"))
@@ -398,9 +383,7 @@ struct EngineTests {
         settings.settle = .zero
         try await run(cloud, settings: settings) { world in
             // Not by its content: what was read here can be sent.
-            while try world.catalog.node(atPath: ["work", "f"]) == nil {
-                try await Task.sleep(for: .milliseconds(5))
-            }
+            try await until { try world.catalog.node(atPath: ["work", "f"]) != nil }
             await world.stop()
             let original = try world.node("f")
             let copy = try world.catalog.create(
@@ -419,10 +402,9 @@ struct EngineTests {
             cloud.remove("f")
             await world.restart()
             // At first it is asked to copy what is gone.
-            var said: String?
-            while said != "what it was copied from is not at the service any longer" {
-                try await Task.sleep(for: .milliseconds(5))
-                said = try await world.catalog.pending(world.account.id).first?.errorDetail
+            try await until {
+                try await world.catalog.pending(world.account.id).first?.errorDetail
+                    == "what it was copied from is not at the service any longer"
             }
             #expect(cloud.tree.isEmpty)
         }
@@ -437,9 +419,7 @@ struct EngineTests {
         try await run(cloud) { world in
             let outcome = await world.engine.sync(timeout: .seconds(5))
             #expect(outcome.isComplete)
-            for _ in 0..<200 where try await world.tree().count < 2 {
-                try await Task.sleep(for: .milliseconds(10))
-            }
+            try await until { try await world.tree().count == 2 }
             #expect(try await Set(world.tree().keys) == ["one.txt", "one (2).txt"])
             #expect(cloud.takeCalls().isEmpty)
         }

@@ -115,7 +115,7 @@ struct RestartTests {
         _ = world.cloud.takeCalls()
         let ids = ["replaced", "moved", "danced", "backed"].map { world.cloud.id($0) }
         try act(world)
-        let isStalled = try await die(world, MemoryCloud.Stall(call: call, isDone: isDone))
+        let isStalled = try await world.die(at: MemoryCloud.Stall(call: call, isDone: isDone))
         #expect(isStalled, "so many calls were not made")
         await world.restart()
         try await world.settle()
@@ -148,25 +148,6 @@ struct RestartTests {
         }
     }
 
-    /// Ends the engine that is started at one of its calls; whether there were so many.
-    @discardableResult
-    private func die(_ world: World, _ stall: MemoryCloud.Stall) async throws -> Bool {
-        world.cloud.stall(stall)
-        await world.restart()
-        let engine = world.engine
-        let push = Task { await engine.sync(timeout: .seconds(120)) }
-        var isOver = false
-        for _ in 0..<1000 where !world.cloud.isStalled && !isOver {
-            try await Task.sleep(for: .milliseconds(5))
-            isOver = try await world.catalog.pendingCount(world.account.id) == 0
-        }
-        let isStalled = world.cloud.isStalled
-        push.cancel()
-        await world.stop()
-        world.cloud.stall(nil)
-        return isStalled
-    }
-
     @Test(
         "one that dies again while it finds out what the first did leaves no more behind",
         arguments: Kind.allCases,
@@ -180,8 +161,10 @@ struct RestartTests {
             await world.stop()
             _ = world.cloud.takeCalls()
             try act(world)
-            try await die(world, MemoryCloud.Stall(call: call, isDone: isDone))
-            try await die(world, MemoryCloud.Stall(call: second, isDone: true, countsLooks: true))
+            try await world.die(at: MemoryCloud.Stall(call: call, isDone: isDone))
+            try await world.die(
+                at: MemoryCloud.Stall(call: second, isDone: true, countsLooks: true)
+            )
             await world.restart()
             try await world.settle()
             #expect(world.cloud.tree == Self.outcome)
@@ -210,7 +193,7 @@ struct RestartTests {
             await world.stop()
             let ids = ["replaced", "moved", "danced", "backed"].map { world.cloud.id($0) }
             try act(world)
-            try await die(world, MemoryCloud.Stall(call: call, isDone: isDone))
+            try await world.die(at: MemoryCloud.Stall(call: call, isDone: isDone))
             try world.write("new/deep/file", "created and changed")
             try world.write("replaced", "replaced again")
             try world.rename("new/moved", to: "new/deep/moved")
@@ -218,9 +201,8 @@ struct RestartTests {
             try world.write("backed", "backed once more")
             try world.setModified("keep", Timestamp(seconds: 7))
             if let second {
-                try await die(
-                    world,
-                    MemoryCloud.Stall(call: second, isDone: true, countsLooks: true)
+                try await world.die(
+                    at: MemoryCloud.Stall(call: second, isDone: true, countsLooks: true)
                 )
                 try world.write("new/deep/file", "created and changed twice")
                 try world.remove("backed~")
@@ -253,23 +235,16 @@ struct RestartTests {
         try world.makeFolder("d")
         try world.write("d/f", "bytes")
         try await world.settle()
-        world.cloud.stall(MemoryCloud.Stall(call: 0, isDone: true))
         try world.rename("d", to: "e")
-        let engine = world.engine
-        let push = Task { await engine.sync(timeout: .seconds(120)) }
-        for _ in 0..<1000 where !world.cloud.isStalled {
-            try await Task.sleep(for: .milliseconds(5))
+        let isStalled = try await world.die(at: MemoryCloud.Stall(call: 0, isDone: true)) {
+            try world.setModified("e/f", Timestamp(seconds: 5))
+            // Planned for together: when the one is there, the other was looked at.
+            try world.write("g", "bytes of another")
+            try await until { world.cloud.tree["g"] != nil }
+            let pending = await world.engine.status().pending
+            #expect(pending.contains { $0.path == ["e", "f"] })
         }
-        try world.setModified("e/f", Timestamp(seconds: 5))
-        // Planned for together: when the one is there, the other was looked at.
-        try world.write("g", "bytes of another")
-        for _ in 0..<1000 where world.cloud.tree["g"] == nil {
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        #expect(await engine.status().pending.contains { $0.path == ["e", "f"] })
-        push.cancel()
-        await world.stop()
-        world.cloud.stall(nil)
+        #expect(isStalled)
         await world.restart()
         try await world.settle()
         #expect(world.cloud.modified("e/f") == Timestamp(seconds: 5))
@@ -286,17 +261,8 @@ struct RestartTests {
         )
         let text = String((0..<250).map { Character(UnicodeScalar(UInt8(97 + $0 % 26))) })
         try world.write("f", text)
-        world.cloud.stall(MemoryCloud.Stall(call: 2, isDone: false))
-        world.start()
-        let engine = world.engine
-        let push = Task { await engine.sync(timeout: .seconds(120)) }
-        for _ in 0..<1000 where !world.cloud.isStalled {
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        push.cancel()
-        await world.stop()
+        try await world.die(at: MemoryCloud.Stall(call: 2, isDone: false))
         #expect(world.cloud.bytesUp == 200)
-        world.cloud.stall(nil)
         await world.restart()
         try await world.settle()
         #expect(world.cloud.bytesUp == 250)
@@ -320,7 +286,7 @@ struct RestartTests {
         let overwrite = try world.overwriter(of: "f")
         // Whether the revision is current is asked after the intent was stored.
         world.cloud.atNextLook { try? overwrite("newer") }
-        try await die(world, MemoryCloud.Stall(call: 0, isDone: true))
+        try await world.die(at: MemoryCloud.Stall(call: 0, isDone: true))
         #expect(world.cloud.tree == ["f": "newer"])
         try world.write("f", "newest")
         await world.restart()
@@ -341,7 +307,7 @@ struct RestartTests {
         )
         try world.write("f", String(repeating: "old", count: 100))
         let overwrite = try world.overwriter(of: "f")
-        try await die(world, MemoryCloud.Stall(call: 2, isDone: false))
+        try await world.die(at: MemoryCloud.Stall(call: 2, isDone: false))
         #expect(world.cloud.bytesUp == 200)
         try overwrite("new")
         await world.restart()
@@ -368,17 +334,8 @@ struct RestartTests {
         await world.stop()
         let text = String(repeating: "new", count: 100)
         try world.write(".tmp", text)
-        world.cloud.stall(MemoryCloud.Stall(call: 2, isDone: false))
-        await world.restart()
-        let engine = world.engine
-        let push = Task { await engine.sync(timeout: .seconds(120)) }
-        for _ in 0..<1000 where !world.cloud.isStalled {
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        push.cancel()
-        await world.stop()
+        try await world.die(at: MemoryCloud.Stall(call: 2, isDone: false))
         #expect(world.cloud.bytesUp == 3 + 200)
-        world.cloud.stall(nil)
         try world.rename(".tmp", to: "f")
         await world.restart()
         try await world.settle()

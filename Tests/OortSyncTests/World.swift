@@ -91,6 +91,32 @@ final class World {
         task = nil
     }
 
+    /// An engine is started and ends in the midst of one of its calls, as when the process dies.
+    ///
+    /// `meanwhile` runs while that call is under way.
+    ///
+    /// - Returns: whether the engine made so many calls; if not, it has pushed everything.
+    @discardableResult
+    func die(
+        at stall: MemoryCloud.Stall,
+        meanwhile: () async throws -> Void = {}
+    ) async throws -> Bool {
+        cloud.stall(stall)
+        await restart()
+        let engine = engine
+        let push = Task { await engine.sync(timeout: .seconds(120)) }
+        try await until {
+            let pending = try await catalog.pendingCount(account.id)
+            return cloud.isStalled || pending == 0
+        }
+        let isStalled = cloud.isStalled
+        if isStalled { try await meanwhile() }
+        push.cancel()
+        await stop()
+        cloud.stall(nil)
+        return isStalled
+    }
+
     /// Ends the engine and takes everything away.
     func end() async {
         await stop()
@@ -262,6 +288,19 @@ final class World {
         }
     }
 
+    /// Pushes until the service refuses something; what is pending then.
+    func pushUntilRefused() async throws -> [PendingItem] {
+        let engine = engine
+        let push = Task { await engine.sync(timeout: .seconds(120)) }
+        var pending: [PendingItem] = []
+        try await until {
+            pending = await engine.status().pending
+            return pending.first?.errorKind != nil
+        }
+        push.cancel()
+        return pending
+    }
+
     /// Pushes everything, and waits until the local tree is the cloud's.
     func settle() async throws {
         let outcome = await engine.sync(timeout: .seconds(120))
@@ -277,4 +316,9 @@ final class World {
         }
         #expect(try await tree() == cloud.tree)
     }
+}
+
+/// Waits until something that another task brings about is so; the suite's time limit ends it.
+func until(_ condition: () async throws -> Bool) async throws {
+    while !(try await condition()) { try await Task.sleep(for: .milliseconds(5)) }
 }
