@@ -19,7 +19,8 @@ import Synchronization
     }
 
     private let inbox = Mutex(Inbox())
-    // nonisolated(unsafe) because the thread owns it and wakeups are serialised by `inbox`.
+    // nonisolated(unsafe) because only the thread uses it, but for wakeups, which libcurl allows from
+    // anywhere while it lives: `inbox` says whether it does.
     private nonisolated(unsafe) let multi: UnsafeMutableRawPointer
     private let settings: CurlClient.Settings
 

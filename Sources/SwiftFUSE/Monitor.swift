@@ -4,10 +4,9 @@ import Glibc
 /// A value behind a lock, with waiting for a condition of it: for this module's own threads, never
 /// for a task's.
 @safe
-// @unchecked because the value is touched under the lock only.
+// @unchecked because `value` is touched with `mutex` held only, and the two C objects are made for
+// sharing.
 final class Monitor<Value>: @unchecked Sendable {
-    // Sendable because `value` is only touched with `mutex` held, and the two C objects are made
-    // for sharing.
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
     private var value: Value
