@@ -7,74 +7,10 @@ import Testing
 /// What only Drive does, seen through its provider.
 @Suite("Google Drive")
 struct GoogleDriveTests {
-    private func upload(
-        _ content: [UInt8],
-        _ target: UploadTarget,
-        _ provider: any Provider
-    ) -> Upload {
-        var hasher = provider.makeHasher()
-        hasher.update(content[...])
-        return Upload(
-            target: target,
-            size: Int64(content.count),
-            hash: hasher.finalize(),
-            modifiedTime: Timestamp(seconds: 1_700_000_000, nanoseconds: 123_000_000),
-            mimeType: nil,
-            content: BytesSource(content)
-        )
-    }
-
-    private func put(
-        _ text: String,
-        _ name: String,
-        in world: ProviderWorld,
-        id: ItemID? = nil
-    ) async throws -> Item {
-        try await world.provider.upload(
-            upload(
-                Array(text.utf8),
-                .create(parent: world.root, name: name, reservedID: id),
-                world.provider
-            ),
-            observer: SilentUploadObserver()
-        )
-    }
-
-    private func reference(_ item: Item) -> ItemReference {
-        ItemReference(id: item.id, path: .root)
-    }
-
-    private func everything(
-        _ provider: any Provider
-    ) async throws -> (items: [ItemID: Item], cursor: Cursor) {
-        var items: [ItemID: Item] = [:]
-        var page = try await provider.changes(since: nil)
-        while true {
-            #expect(page.isEnumeration)
-            for case .changed(let item) in page.changes { items[item.id] = item }
-            guard page.hasMore else { return (items, page.cursor) }
-            page = try await provider.changes(since: page.cursor)
-        }
-    }
-
-    private func news(
-        _ provider: any Provider,
-        since cursor: inout Cursor
-    ) async throws -> [Change] {
-        var changes: [Change] = []
-        while true {
-            let page = try await provider.changes(since: cursor)
-            #expect(!page.isEnumeration)
-            changes += page.changes
-            cursor = page.cursor
-            guard page.hasMore else { return changes }
-        }
-    }
-
     @Test("the whole account comes in pages, each item below a folder that came too")
     func enumeration() async throws {
         try await GoogleDriveWorld.with(.sample()) { world, service in
-            let (items, _) = try await everything(world.provider)
+            let (items, _) = try await world.everything()
             for item in items.values {
                 let parent = try #require(item.parentID)
                 #expect(parent == world.rootID || items[parent] != nil, "\(item.fileName)")
@@ -102,7 +38,7 @@ struct GoogleDriveTests {
     @Test("an account of its own has no synthetic folders")
     func noSyntheticFolders() async throws {
         try await GoogleDriveWorld.with { world, _ in
-            let (items, _) = try await everything(world.provider)
+            let (items, _) = try await world.everything()
             #expect(items.isEmpty)
             let listing = try await world.provider.children(of: world.root, page: nil)
             #expect(listing.items.isEmpty)
@@ -112,7 +48,7 @@ struct GoogleDriveTests {
     @Test("a listing of the root and of the synthetic folders shows what the enumeration shows")
     func listings() async throws {
         try await GoogleDriveWorld.with(.sample()) { world, _ in
-            let (items, _) = try await everything(world.provider)
+            let (items, _) = try await world.everything()
             for folder in [
                 world.rootID, ItemID("oort:shared-with-me"), ItemID("oort:shared-drives"),
             ] {
@@ -130,11 +66,11 @@ struct GoogleDriveTests {
     func trashAndRestore() async throws {
         try await GoogleDriveWorld.with { world, service in
             world.somebodyElse(.write(path: ["a", "b", "c.txt"], .init("c"), modifiedTime: nil))
-            var (_, cursor) = try await everything(world.provider)
+            var (_, cursor) = try await world.everything()
             let folder = try #require(world.somebodyElse(.trash(path: ["a"])))
-            #expect(try await news(world.provider, since: &cursor) == [.removed(ItemID(folder))])
+            #expect(try await world.news(since: &cursor) == [.removed(ItemID(folder))])
             service.account.withTree { $0.restore(folder) }
-            let names = try await news(world.provider, since: &cursor).compactMap {
+            let names = try await world.news(since: &cursor).compactMap {
                 if case .changed(let item) = $0 { item.fileName } else { nil }
             }
             #expect(names == ["a", "b", "c.txt"])
@@ -144,24 +80,24 @@ struct GoogleDriveTests {
     @Test("a shared drive that is joined is listed, and one that is left is gone")
     func joiningDrives() async throws {
         try await GoogleDriveWorld.with { world, service in
-            var (_, cursor) = try await everything(world.provider)
+            var (_, cursor) = try await world.everything()
             let drive = service.addDrive("Club")
             service.account.withTree {
                 _ = $0.create("Rules.txt", in: drive, content: SimulatedContent("1"))
             }
-            let joined = try await news(world.provider, since: &cursor).compactMap {
+            let joined = try await world.news(since: &cursor).compactMap {
                 if case .changed(let item) = $0 { item.fileName } else { nil }
             }
             #expect(joined == ["Shared drives", "Club", "Rules.txt"])
             service.account.withTree {
                 _ = $0.create("More.txt", in: drive, content: SimulatedContent("2"))
             }
-            let more = try await news(world.provider, since: &cursor).compactMap {
+            let more = try await world.news(since: &cursor).compactMap {
                 if case .changed(let item) = $0 { item.fileName } else { nil }
             }
             #expect(more == ["More.txt"])
             service.leaveDrive(drive)
-            let left = try await news(world.provider, since: &cursor)
+            let left = try await world.news(since: &cursor)
             #expect(left.contains(.removed(ItemID(drive))))
         }
     }
@@ -170,11 +106,11 @@ struct GoogleDriveTests {
     func moveIntoDrive() async throws {
         try await GoogleDriveWorld.with { world, service in
             let drive = service.addDrive("Club")
-            let file = try await put("x", "x.txt", in: world)
-            var (_, cursor) = try await everything(world.provider)
+            let file = try await world.upload("x", as: "x.txt")
+            var (_, cursor) = try await world.everything()
             let moved = try await world.provider.move(
                 Move(
-                    item: reference(file),
+                    item: world.reference(file),
                     oldParent: world.root,
                     parent: ItemReference(id: ItemID(drive), path: .root),
                     name: "x.txt",
@@ -182,7 +118,7 @@ struct GoogleDriveTests {
                 )
             )
             #expect(moved.parentID == ItemID(drive))
-            for change in try await news(world.provider, since: &cursor) {
+            for change in try await world.news(since: &cursor) {
                 #expect(change != .removed(file.id))
             }
         }
@@ -191,10 +127,10 @@ struct GoogleDriveTests {
     @Test("a foreign or stale cursor is lost", arguments: ["", "{}", "12"])
     func lostCursor(_ text: String) async throws {
         try await GoogleDriveWorld.with { world, _ in
-            let error = await #expect(throws: ProviderError.self) {
+            let refusal = await world.failure {
                 _ = try await world.provider.changes(since: Cursor(text))
             }
-            #expect(error?.kind == .cursorLost)
+            #expect(refusal == .cursorLost)
         }
     }
 
@@ -208,19 +144,15 @@ struct GoogleDriveTests {
                 FaultRule(.doneButNoAnswer, at: "uploads", skipping: size > 5_000_000 ? 1 : 0)
             )
             let content = SimulatedContent(seed: 5, size: Int64(size)).bytes
-            let item = try await world.provider.upload(
-                upload(
-                    content,
-                    .create(parent: world.root, name: "n", reservedID: nil),
-                    world.provider
-                ),
-                observer: SilentUploadObserver()
+            var upload = world.entry(
+                content,
+                to: .create(parent: world.root, name: "n", reservedID: nil)
             )
+            let time = Timestamp(seconds: 1_700_000_000, nanoseconds: 123_000_000)
+            upload.modifiedTime = time
+            let item = try await world.provider.upload(upload, observer: SilentUploadObserver())
             #expect(item.size == Int64(size))
-            #expect(
-                item.clientModifiedTime
-                    == Timestamp(seconds: 1_700_000_000, nanoseconds: 123_000_000)
-            )
+            #expect(item.clientModifiedTime == time)
             let listing = try await world.provider.children(of: world.root, page: nil)
             #expect(listing.items.map(\.id) == [item.id])
         }
@@ -229,35 +161,27 @@ struct GoogleDriveTests {
     @Test("a replacement keeps the id and names the revision that it replaces")
     func replacement() async throws {
         try await GoogleDriveWorld.with { world, service in
-            let first = try await put("one", "f.txt", in: world)
+            let first = try await world.upload("one", as: "f.txt")
             _ = try await world.provider.setAttributes(
-                of: reference(first),
+                of: world.reference(first),
                 to: AttributeChange(description: "kept")
             )
-            let second = try await world.provider.upload(
-                upload(
-                    Array("two".utf8),
-                    .replace(reference(first), revision: first.rev),
-                    world.provider
-                ),
-                observer: SilentUploadObserver()
+            let second = try await world.upload(
+                Array("two".utf8),
+                to: .replace(world.reference(first), revision: first.rev)
             )
             #expect(second.id == first.id)
             #expect(second.rev != first.rev)
             #expect(second.fileName == "f.txt")
             #expect(second.description == "kept")
             #expect(second.clientModifiedTime?.seconds == 1_700_000_000)
-            let error = await #expect(throws: ProviderError.self) {
-                _ = try await world.provider.upload(
-                    upload(
-                        Array("three".utf8),
-                        .replace(reference(first), revision: first.rev),
-                        world.provider
-                    ),
-                    observer: SilentUploadObserver()
+            let refusal = await world.failure {
+                _ = try await world.upload(
+                    Array("three".utf8),
+                    to: .replace(world.reference(first), revision: first.rev)
                 )
             }
-            #expect(error?.kind == .preconditionFailed)
+            #expect(refusal == .preconditionFailed)
             let revisions = service.account.withTree { $0.item(first.id.rawValue)?.revisions.count }
             #expect(revisions == 2)
         }
@@ -266,7 +190,7 @@ struct GoogleDriveTests {
     @Test("a lost answer to a replacement makes one revision", arguments: [3, 6_000_000])
     func lostReplacement(_ size: Int) async throws {
         try await GoogleDriveWorld.with { world, service in
-            let first = try await put("one", "f.txt", in: world)
+            let first = try await world.upload("one", as: "f.txt")
             let parts = 1 + (size - 1) / (256 << 10)
             world.simulator.add(
                 FaultRule(
@@ -276,9 +200,9 @@ struct GoogleDriveTests {
                 )
             )
             let content = SimulatedContent(seed: 6, size: Int64(size)).bytes
-            let item = try await world.provider.upload(
-                upload(content, .replace(reference(first), revision: first.rev), world.provider),
-                observer: SilentUploadObserver()
+            let item = try await world.upload(
+                content,
+                to: .replace(world.reference(first), revision: first.rev)
             )
             #expect(item.size == Int64(size))
             #expect(service.account.withTree { $0.item(first.id.rawValue)?.revisions.count } == 2)
@@ -288,16 +212,12 @@ struct GoogleDriveTests {
     @Test("another's edit of the metadata does not spoil a replacement")
     func replacementBesideRename() async throws {
         try await GoogleDriveWorld.with { world, service in
-            let first = try await put("one", "f.txt", in: world)
+            let first = try await world.upload("one", as: "f.txt")
             // The ETag changes with any change of the item; the head revision has not.
             world.simulator.add(FaultRule(.status(412, retryAfterSeconds: nil), at: "v2.uploads"))
-            let second = try await world.provider.upload(
-                upload(
-                    Array("two".utf8),
-                    .replace(reference(first), revision: first.rev),
-                    world.provider
-                ),
-                observer: SilentUploadObserver()
+            let second = try await world.upload(
+                Array("two".utf8),
+                to: .replace(world.reference(first), revision: first.rev)
             )
             #expect(second.rev != first.rev)
             #expect(service.account.withTree { $0.item(first.id.rawValue)?.revisions.count } == 2)
@@ -310,10 +230,9 @@ struct GoogleDriveTests {
         try await GoogleDriveWorld.with { world, _ in
             let size = 6_000_000
             let content = SimulatedContent(seed: 9, size: Int64(size)).bytes
-            var upload = upload(
+            var upload = world.entry(
                 content,
-                .create(parent: world.root, name: "big", reservedID: nil),
-                world.provider
+                to: .create(parent: world.root, name: "big", reservedID: nil)
             )
             let ids = try await world.provider.reserveIDs(1)
             upload.target = .create(parent: world.root, name: "big", reservedID: ids[0])
@@ -339,10 +258,9 @@ struct GoogleDriveTests {
     @Test("a session that the service has forgotten is said to be lost")
     func lostSession() async throws {
         try await GoogleDriveWorld.with { world, _ in
-            var upload = upload(
+            var upload = world.entry(
                 [UInt8](repeating: 1, count: 10),
-                .create(parent: world.root, name: "x", reservedID: nil),
-                world.provider
+                to: .create(parent: world.root, name: "x", reservedID: nil)
             )
             let uri =
                 world.simulator.url(host: "www.googleapis.com")
@@ -352,50 +270,54 @@ struct GoogleDriveTests {
                 confirmedBytes: 5,
                 expires: nil
             )
-            let error = await #expect(throws: ProviderError.self) {
+            let refusal = await world.failure {
                 _ = try await world.provider.upload(upload, observer: SilentUploadObserver())
             }
-            #expect(error?.kind == .sessionLost)
+            #expect(refusal == .sessionLost)
         }
     }
 
     @Test("ranges are cut at the end, and an empty file reads as empty")
     func reading() async throws {
         try await GoogleDriveWorld.with { world, _ in
-            let file = try await put("0123456789", "f", in: world)
-            let empty = try await put("", "e", in: world)
+            let file = try await world.upload("0123456789", as: "f")
+            let empty = try await world.upload("", as: "e")
             for (item, range, text) in [
                 (file, 2..<5 as Range<Int64>, "234"), (file, 8..<100, "89"), (file, 10..<20, ""),
                 (file, 0..<Int64.max, "0123456789"), (empty, 0..<100, ""),
             ] {
                 let bytes = try await world.provider.read(
-                    reference(item),
+                    world.reference(item),
                     revision: item.rev,
                     range: range
                 ).collect(atMost: 100)
                 #expect(String(decoding: bytes, as: UTF8.self) == text)
             }
-            let error = await #expect(throws: ProviderError.self) {
+            let refusal = await world.failure {
                 _ = try await world.provider.read(
-                    reference(file),
+                    world.reference(file),
                     revision: Revision("old"),
                     range: 0..<5
                 )
             }
-            #expect(error?.kind == .preconditionFailed)
+            #expect(refusal == .preconditionFailed)
         }
     }
 
     @Test("whose bytes a download gave is asked after it was answered, however often it was tried")
     func revisionOfDownload() async throws {
         try await GoogleDriveWorld.with { world, _ in
-            let file = try await put("0123456789", "f", in: world)
+            let file = try await world.upload("0123456789", as: "f")
             world.simulator.add(
                 FaultRule(.status(503, retryAfterSeconds: nil), at: "files.get")
             )
             let before = world.simulator.calls.count
-            _ = try await world.provider.read(reference(file), revision: file.rev, range: 2..<5)
-                .collect(atMost: 100)
+            _ = try await world.provider.read(
+                world.reference(file),
+                revision: file.rev,
+                range: 2..<5
+            )
+            .collect(atMost: 100)
             // Two tries of the download, the second of which gave a part; then the item.
             #expect(world.simulator.calls[before...].map(\.status) == [503, 206, 200])
         }
@@ -420,7 +342,7 @@ struct GoogleDriveTests {
                 #expect(item.kind == .nativeDocument)
                 let format = try #require(item.exports.first)
                 #expect(format.fileExtension == "docx")
-                let bytes = try await world.provider.export(reference(item), to: format)
+                let bytes = try await world.provider.export(world.reference(item), to: format)
                     .collect(atMost: 50 << 20)
                 #expect(bytes.prefix(2).elementsEqual("PK".utf8))
             }
@@ -432,7 +354,7 @@ struct GoogleDriveTests {
     func exactNames() async throws {
         try await GoogleDriveWorld.with { world, _ in
             for name in ["caf\u{E9}", "cafe\u{301}", "CAF\u{C9}", "it's \\ a/name", "n", "n"] {
-                _ = try await put(name, name, in: world)
+                _ = try await world.upload(name, as: name)
             }
             for (name, count) in [
                 ("caf\u{E9}", 1), ("cafe\u{301}", 1), ("it's \\ a/name", 1), ("n", 2), ("N", 0),
@@ -441,12 +363,12 @@ struct GoogleDriveTests {
                 #expect(found.count == count, "\(name)")
             }
             let nowhere = ItemReference(id: ItemID("nowhere"), path: .root)
-            let error = await #expect(throws: ProviderError.self) {
+            let refusal = await world.failure {
                 _ = try await world.provider.items(named: "n", in: nowhere)
             }
-            #expect(error?.kind == .parentNotFound)
+            #expect(refusal == .parentNotFound)
             let long = String(repeating: "語", count: 3000)
-            _ = try await put("long", long, in: world)
+            _ = try await world.upload("long", as: long)
             #expect(try await world.provider.items(named: long, in: world.root).count == 1)
         }
     }
@@ -459,7 +381,7 @@ struct GoogleDriveTests {
             for number in 0..<6 {
                 let time = Timestamp(seconds: 1_700_000_000 + Int64(number))
                 service.account.withTree { $0.now = { time } }
-                made.append(try await put("\(number)", "n", in: world).id)
+                made.append(try await world.upload("\(number)", as: "n").id)
             }
             let page = try await world.provider.changes(since: nil)
             let told = page.changes.compactMap { change -> ItemID? in
@@ -485,9 +407,9 @@ struct GoogleDriveTests {
             let moved = await provider.move(
                 folders.dropFirst().map {
                     Move(
-                        item: reference($0),
+                        item: world.reference($0),
                         oldParent: world.root,
-                        parent: reference(target),
+                        parent: world.reference(target),
                         name: $0.fileName + "!",
                         modifiedTime: nil
                     )
@@ -495,10 +417,12 @@ struct GoogleDriveTests {
             )
             #expect(try moved.allSatisfy { try $0.get().parentID == target.id })
             let gone = await provider.delete(
-                folders.dropFirst().map { Deletion(item: reference($0)) }
+                folders.dropFirst().map { Deletion(item: world.reference($0)) }
             )
             for result in gone { try result.get() }
-            #expect(try await provider.children(of: reference(target), page: nil).items.isEmpty)
+            #expect(
+                try await provider.children(of: world.reference(target), page: nil).items.isEmpty
+            )
             #expect(world.simulator.counts["batch"]?.calls == 3)
             #expect(world.simulator.counts["files.create"] == nil)
             #expect(world.simulator.counts["files.update"] == nil)
@@ -508,11 +432,11 @@ struct GoogleDriveTests {
     @Test("of a batch, each answer stands for itself")
     func mixedBatch() async throws {
         try await GoogleDriveWorld.with { world, _ in
-            let file = try await put("1", "a", in: world)
-            let stale = try await put("2", "b", in: world)
+            let file = try await world.upload("1", as: "a")
+            let stale = try await world.upload("2", as: "b")
             let results = await world.provider.delete([
-                Deletion(item: reference(file), revision: file.rev),
-                Deletion(item: reference(stale), revision: Revision("old")),
+                Deletion(item: world.reference(file), revision: file.rev),
+                Deletion(item: world.reference(stale), revision: Revision("old")),
                 Deletion(item: ItemReference(id: ItemID("gone"), path: .root)),
             ])
             try results[0].get()
@@ -529,7 +453,7 @@ struct GoogleDriveTests {
                 NewFolder(parent: world.root, name: "outer")
             )
             let inner = try await world.provider.createFolder(
-                NewFolder(parent: reference(outer), name: "inner")
+                NewFolder(parent: world.reference(outer), name: "inner")
             )
             for (item, parent, kind) in [
                 (outer.id, inner.id, ProviderError.Kind.moveIntoItself),
@@ -537,7 +461,7 @@ struct GoogleDriveTests {
                 (ItemID("gone"), outer.id, .notFound),
                 (outer.id, ItemID("oort:shared-drives"), .noPermission),
             ] {
-                let error = await #expect(throws: ProviderError.self) {
+                let refusal = await world.failure {
                     _ = try await world.provider.move(
                         Move(
                             item: ItemReference(id: item, path: .root),
@@ -548,7 +472,7 @@ struct GoogleDriveTests {
                         )
                     )
                 }
-                #expect(error?.kind == kind)
+                #expect(refusal == kind)
             }
         }
     }
@@ -556,7 +480,7 @@ struct GoogleDriveTests {
     @Test("copies of files and of documents keep the time that they are given")
     func copies() async throws {
         try await GoogleDriveWorld.with { world, service in
-            let file = try await put("text", "f", in: world)
+            let file = try await world.upload("text", as: "f")
             let document = service.account.withTree { tree in
                 tree.create(
                     "d",
@@ -594,17 +518,17 @@ struct GoogleDriveTests {
     @Test("a thumbnail is fetched by its link")
     func thumbnail() async throws {
         try await GoogleDriveWorld.with(.sample()) { world, _ in
-            let (items, _) = try await everything(world.provider)
+            let (items, _) = try await world.everything()
             let picture = try #require(items.values.first { $0.fileName == "IMG_0001.jpg" })
             #expect(picture.thumbnail == true)
-            let bytes = try await world.provider.thumbnail(of: reference(picture), edge: 256)
+            let bytes = try await world.provider.thumbnail(of: world.reference(picture), edge: 256)
                 .collect(atMost: 1 << 20)
             #expect(!bytes.isEmpty)
             let text = try #require(items.values.first { $0.fileName == "Welcome.txt" })
-            let error = await #expect(throws: ProviderError.self) {
-                _ = try await world.provider.thumbnail(of: reference(text), edge: 256)
+            let refusal = await world.failure {
+                _ = try await world.provider.thumbnail(of: world.reference(text), edge: 256)
             }
-            #expect(error?.kind == .unsupported)
+            #expect(refusal == .unsupported)
         }
     }
 
@@ -612,17 +536,13 @@ struct GoogleDriveTests {
     func fullAccount() async throws {
         try await GoogleDriveWorld.with { world, service in
             service.account.totalBytes = 1000
-            let error = await #expect(throws: ProviderError.self) {
-                _ = try await world.provider.upload(
-                    upload(
-                        [UInt8](repeating: 0, count: 6_000_000),
-                        .create(parent: world.root, name: "x", reservedID: nil),
-                        world.provider
-                    ),
-                    observer: SilentUploadObserver()
+            let refusal = await world.failure {
+                _ = try await world.upload(
+                    [UInt8](repeating: 0, count: 6_000_000),
+                    to: .create(parent: world.root, name: "x", reservedID: nil)
                 )
             }
-            #expect(error?.kind == .quotaExceeded)
+            #expect(refusal == .quotaExceeded)
             #expect((world.simulator.counts["uploads"]?.bytesIn ?? 0) < 10_000)
         }
     }

@@ -1,6 +1,8 @@
 import OortGoogleDrive
+import OortModel
 import OortSimulators
 import OortTesting
+import Testing
 
 extension ConformingService {
     /// Google Drive; its cursors keep for ever.
@@ -34,6 +36,32 @@ enum GoogleDriveWorld {
     ) async throws {
         try await ConformingService.googleDrive { _ in service }.withWorld { world in
             try await body(world, service)
+        }
+    }
+}
+
+extension ProviderWorld {
+    /// All that the enumeration tells, and where the feed goes on.
+    func everything() async throws -> (items: [ItemID: Item], cursor: Cursor) {
+        var items: [ItemID: Item] = [:]
+        var page = try await provider.changes(since: nil)
+        while true {
+            #expect(page.isEnumeration)
+            for case .changed(let item) in page.changes { items[item.id] = item }
+            guard page.hasMore else { return (items, page.cursor) }
+            page = try await provider.changes(since: page.cursor)
+        }
+    }
+
+    /// All that the feed tells since a cursor, which goes on to its end.
+    func news(since cursor: inout Cursor) async throws -> [Change] {
+        var changes: [Change] = []
+        while true {
+            let page = try await provider.changes(since: cursor)
+            #expect(!page.isEnumeration)
+            changes += page.changes
+            cursor = page.cursor
+            guard page.hasMore else { return changes }
         }
     }
 }
