@@ -136,15 +136,21 @@ let package = Package(
             tests("OortCatalogTests", ["OortCatalog", "OortPlanner", "OortModel", grdb, logging]),
             tests(
                 "OortContentStoreTests",
-                ["OortContentStore", "OortCatalog", "OortModel", logging]
+                ["OortContentStore", "OortCatalog", "OortModel", "OortTesting", logging]
             ),
             tests(
                 "OortSyncTests",
-                ["OortSync", "OortCatalog", "OortContentStore", "OortPlanner", "OortModel"]
+                [
+                    "OortSync", "OortCatalog", "OortContentStore", "OortPlanner", "OortModel",
+                    "OortTesting",
+                ]
             ),
             tests(
                 "OortFileSystemTests",
-                ["OortFileSystem", "OortCatalog", "OortContentStore", "OortModel", logging]
+                [
+                    "OortFileSystem", "OortCatalog", "OortContentStore", "OortModel", "OortTesting",
+                    logging,
+                ]
             ),
             tests(
                 "OortFUSETests",
@@ -153,10 +159,16 @@ let package = Package(
                     "OortModel", "MountTesting", logging,
                 ]
             ),
-            tests("OortTransportTests", ["OortTransport", "OortModel", flyingFox, logging]),
+            tests(
+                "OortTransportTests",
+                ["OortTransport", "OortModel", "OortTesting", flyingFox, logging]
+            ),
             tests(
                 "OortSignInTests",
-                ["OortSignIn", "OortTransport", "OortModel", crypto, flyingFox, logging]
+                [
+                    "OortSignIn", "OortTransport", "OortModel", "OortTesting", crypto, flyingFox,
+                    logging,
+                ]
             ),
             tests("OortSimulatorsTests", ["OortSimulators", "OortModel", "OortTransport"]),
             tests(

@@ -1,5 +1,6 @@
 import OortCatalog
 import OortModel
+import OortTesting
 import Synchronization
 import Testing
 
@@ -10,7 +11,7 @@ struct CachedContentTests {
     @Test("a small file is one request, shared by all who read it")
     func small() async throws {
         let fixture = try StoreFixture()
-        var random = Seeded(1)
+        var random = SeededNumbers(seed: 1)
         let bytes = random.bytes(3 << 20)
         let content = try fixture.remote("a", bytes)
         fixture.service.hold()
@@ -34,7 +35,7 @@ struct CachedContentTests {
     @Test("a reader wakes when its bytes are there, not at the end of the request")
     func wakes() async throws {
         let fixture = try StoreFixture()
-        var random = Seeded(2)
+        var random = SeededNumbers(seed: 2)
         let bytes = random.bytes(2 << 20)
         let content = try fixture.remote("a", bytes)
         // The stream is held for good after its first parts are through: only they can be read.
@@ -45,7 +46,7 @@ struct CachedContentTests {
     @Test("reading in order ramps up to several requests; all bytes are right")
     func ramp() async throws {
         let fixture = try StoreFixture()
-        var random = Seeded(3)
+        var random = SeededNumbers(seed: 3)
         let bytes = random.bytes(40 << 20)
         let content = try fixture.remote("a", bytes)
         let ahead = ReadAhead()
@@ -77,7 +78,7 @@ struct CachedContentTests {
     @Test("a seek fetches what it needs and not the way to it")
     func seek() async throws {
         let fixture = try StoreFixture()
-        var random = Seeded(4)
+        var random = SeededNumbers(seed: 4)
         let bytes = random.bytes(20 << 20)
         let content = try fixture.remote("a", bytes)
         let ahead = ReadAhead()
@@ -93,7 +94,7 @@ struct CachedContentTests {
     @Test("a transfer that breaks goes on where it ended")
     func broken() async throws {
         let fixture = try StoreFixture()
-        var random = Seeded(5)
+        var random = SeededNumbers(seed: 5)
         let bytes = random.bytes(1 << 20)
         let content = try fixture.remote("a", bytes)
         fixture.service.cutNext(after: 192 << 10)
@@ -147,7 +148,7 @@ struct CachedContentTests {
     @Test("a restart keeps what was stored, and a content whose file is gone is fetched anew")
     func restart() async throws {
         let fixture = try StoreFixture()
-        var random = Seeded(6)
+        var random = SeededNumbers(seed: 6)
         let bytes = random.bytes(1 << 20)
         let content = try fixture.remote("a", bytes)
         _ = try await content.bytes(0..<Int64(bytes.count))
@@ -183,7 +184,7 @@ struct CachedContentTests {
         settings.limit = 3 << 20
         settings.reserve = 1
         let fixture = try StoreFixture(settings: settings)
-        var random = Seeded(7)
+        var random = SeededNumbers(seed: 7)
         let open = try fixture.remote("open", random.bytes(1 << 20))
         _ = try await open.bytes(0..<(1 << 20))
         for number in 0..<5 {
@@ -207,14 +208,14 @@ struct CachedContentTests {
         arguments: [21, 22, 23] as [UInt64]
     )
     func crowd(seed: UInt64) async throws {
-        var random = Seeded(seed)
+        var random = SeededNumbers(seed: seed)
         let fixture = try StoreFixture()
         let bytes = random.bytes(12 << 20)
         let content = try fixture.remote("a", bytes)
         let service = fixture.service
         try await withThrowingTaskGroup(of: Void.self) { group in
             for reader in 0..<24 {
-                var random = Seeded(seed * 1000 + UInt64(reader))
+                var random = SeededNumbers(seed: seed * 1000 + UInt64(reader))
                 group.addTask {
                     let ahead = ReadAhead()
                     for _ in 0..<8 {
@@ -265,7 +266,7 @@ struct CachedContentTests {
     @Test("what was read of a file is there after a restart, without the service; the rest is not")
     func partly() async throws {
         let fixture = try StoreFixture()
-        var random = Seeded(8)
+        var random = SeededNumbers(seed: 8)
         let bytes = random.bytes(20 << 20)
         let content = try fixture.remote("a", bytes)
         let start: Int64 = 10 << 20
@@ -287,7 +288,7 @@ struct CachedContentTests {
     @Test("the last reader's going ends a transfer, and what it brought is kept")
     func abandoned() async throws {
         let fixture = try StoreFixture()
-        var random = Seeded(9)
+        var random = SeededNumbers(seed: 9)
         let bytes = random.bytes(20 << 20)
         let content = try fixture.remote("a", bytes)
         let ahead = ReadAhead()
@@ -306,7 +307,7 @@ struct CachedContentTests {
     @Test("a file that is taken away while it is read is fetched anew, not an error")
     func taken() async throws {
         let fixture = try StoreFixture()
-        var random = Seeded(10)
+        var random = SeededNumbers(seed: 10)
         let bytes = random.bytes(8 << 20)
         let content = try fixture.remote("a", bytes)
         _ = try await content.bytes(0..<4096)

@@ -14,12 +14,7 @@ struct CrashTests {
         over base: CachedContent? = nil
     ) throws -> StagedContent {
         let node = try fixture.file(name)
-        let (content, _) = try fixture.store.stage(
-            over: base,
-            of: node.inode,
-            account: fixture.account.id,
-            modified: .now
-        )
+        let content = try fixture.stage(over: base, of: node)
         _ = try content.write(bytes, at: 0)
         try content.record(modified: .now)
         return content

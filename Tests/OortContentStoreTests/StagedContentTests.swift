@@ -1,5 +1,6 @@
 import OortCatalog
 import OortModel
+import OortTesting
 import Synchronization
 import Testing
 
@@ -14,17 +15,12 @@ struct StagedContentTests {
         arguments: [11, 12, 13, 14] as [UInt64]
     )
     func random(seed: UInt64) async throws {
-        var random = Seeded(seed)
+        var random = SeededNumbers(seed: seed)
         let fixture = try StoreFixture()
         var model = random.bytes(Int.random(in: 1...(1 << 20), using: &random))
         let base = try fixture.remote("base", model)
         let node = try fixture.file("f")
-        var (content, _) = try fixture.store.stage(
-            over: base,
-            of: node.inode,
-            account: fixture.account.id,
-            modified: .now
-        )
+        var content = try fixture.stage(over: base, of: node)
         let id = content.id
         for step in 0..<150 {
             switch Int.random(in: 0..<10, using: &random) {
@@ -75,12 +71,7 @@ struct StagedContentTests {
     func recovery() async throws {
         let fixture = try StoreFixture()
         let node = try fixture.file("f")
-        let (content, _) = try fixture.store.stage(
-            over: nil,
-            of: node.inode,
-            account: fixture.account.id,
-            modified: .now
-        )
+        let content = try fixture.stage(of: node)
         _ = try content.write([1, 2, 3], at: 0)
         #expect(try fixture.catalog.node(node.inode).size == 0)
         #expect(try await fixture.restart().recovered == 1)
@@ -93,12 +84,7 @@ struct StagedContentTests {
         let fixture = try StoreFixture()
         let base = try fixture.remote("base", [UInt8](repeating: 7, count: 1000))
         let node = try fixture.file("f")
-        let (content, _) = try fixture.store.stage(
-            over: base,
-            of: node.inode,
-            account: fixture.account.id,
-            modified: .now
-        )
+        let content = try fixture.stage(over: base, of: node)
         _ = try content.write([1], at: 10)
         _ = try content.write([2], at: 20)
         let path = fixture.store.paths.journal(content.id)
@@ -125,12 +111,7 @@ struct StagedContentTests {
         let fixture = try StoreFixture()
         let base = try fixture.remote("base", [UInt8](repeating: 7, count: 100_000))
         let node = try fixture.file("f")
-        let (content, _) = try fixture.store.stage(
-            over: base,
-            of: node.inode,
-            account: fixture.account.id,
-            modified: .now
-        )
+        let content = try fixture.stage(over: base, of: node)
         _ = try content.write([1, 1], at: 0)
         let frozen = try await fixture.store.freeze(content.id)
         #expect(try content.write([2], at: 0) == .frozen)
@@ -164,12 +145,7 @@ struct StagedContentTests {
     func smallBase() async throws {
         let fixture = try StoreFixture()
         let base = try fixture.remote("base", [UInt8](repeating: 7, count: 100_000))
-        let (content, _) = try fixture.store.stage(
-            over: base,
-            of: try fixture.file("f").inode,
-            account: fixture.account.id,
-            modified: .now
-        )
+        let content = try fixture.stage(over: base, of: fixture.file("f"))
         _ = try content.write([1, 1], at: 0)
         try await until { base.isComplete }
         // Somebody replaced it.
@@ -186,12 +162,7 @@ struct StagedContentTests {
         let bytes = [UInt8](repeating: 7, count: 100_000)
         let other = [UInt8](repeating: 8, count: 100_000)
         let base = try fixture.remote("base", other, hash: SumHasher.hash(of: bytes))
-        let (content, _) = try fixture.store.stage(
-            over: base,
-            of: try fixture.file("f").inode,
-            account: fixture.account.id,
-            modified: .now
-        )
+        let content = try fixture.stage(over: base, of: fixture.file("f"))
         _ = try content.write([1, 1], at: 0)
         let error = await #expect(throws: ProviderError.self) {
             _ = try await fixture.store.freeze(content.id)
@@ -207,19 +178,9 @@ struct StagedContentTests {
     func discard() async throws {
         let fixture = try StoreFixture()
         let node = try fixture.file("f")
-        let (content, _) = try fixture.store.stage(
-            over: nil,
-            of: node.inode,
-            account: fixture.account.id,
-            modified: .now
-        )
+        let content = try fixture.stage(of: node)
         _ = try content.write([1, 2, 3], at: 0)
-        let (other, _) = try fixture.store.stage(
-            over: nil,
-            of: node.inode,
-            account: fixture.account.id,
-            modified: .now
-        )
+        let other = try fixture.stage(of: node)
         await fixture.store.collectGarbage()
         #expect(try await content.bytes(0..<3) == [1, 2, 3])
         fixture.store.close(content)
@@ -237,12 +198,7 @@ struct StagedContentTests {
         settings.roomPatience = .milliseconds(200)
         let fixture = try StoreFixture(settings: settings)
         let node = try fixture.file("f")
-        let (content, _) = try fixture.store.stage(
-            over: nil,
-            of: node.inode,
-            account: fixture.account.id,
-            modified: .now
-        )
+        let content = try fixture.stage(of: node)
         #expect(try content.write([UInt8](repeating: 1, count: 900), at: 0) == .done(offset: 0))
         #expect(try content.write([UInt8](repeating: 1, count: 200), at: 900) == .noRoom(for: 200))
         await #expect(throws: ContentError.noSpace) {
@@ -252,12 +208,7 @@ struct StagedContentTests {
             try await fixture.store.makeRoom(for: 1001)
         }
         let other = try fixture.file("g")
-        let (second, _) = try fixture.store.stage(
-            over: nil,
-            of: other.inode,
-            account: fixture.account.id,
-            modified: .now
-        )
+        let second = try fixture.stage(of: other)
         let store = fixture.store
         let waiter = Task { try await store.makeRoom(for: 200) }
         _ = try content.truncate(to: 100)
@@ -269,12 +220,7 @@ struct StagedContentTests {
     func holes() async throws {
         let fixture = try StoreFixture()
         let node = try fixture.file("f")
-        let (content, _) = try fixture.store.stage(
-            over: nil,
-            of: node.inode,
-            account: fixture.account.id,
-            modified: .now
-        )
+        let content = try fixture.stage(of: node)
         _ = try content.write([1], at: 100)
         _ = try content.truncate(to: 300)
         #expect(content.nextBoundary(from: 0, isData: true) == 100)

@@ -82,6 +82,11 @@ final class StoreFixture {
         )
     }
 
+    /// What a program writes into a file from now on: over a revision, or from nothing.
+    func stage(over base: CachedContent? = nil, of file: Node) throws -> StagedContent {
+        try store.stage(over: base, of: file.inode, account: account.id, modified: .now).content
+    }
+
     func files(_ part: String) -> [String] {
         let root = folder.appendingPathComponent(part)
         let all = FileManager.default.enumerator(atPath: root.path)
@@ -212,31 +217,6 @@ struct SumHasher: ContentHasher {
         var hasher = SumHasher()
         hasher.update(bytes[...])
         return hasher.finalize()
-    }
-}
-
-/// Repeatable random numbers.
-struct Seeded: RandomNumberGenerator {
-    private var state: UInt64
-    init(_ seed: UInt64) { state = seed }
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-    mutating func bytes(_ count: Int) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(count)
-        while bytes.count < count {
-            var word = next()
-            for _ in 0..<8 where bytes.count < count {
-                bytes.append(UInt8(truncatingIfNeeded: word))
-                word >>= 8
-            }
-        }
-        return bytes
     }
 }
 

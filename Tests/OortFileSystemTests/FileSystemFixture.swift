@@ -82,6 +82,21 @@ final class FileSystemFixture {
         }
     }
 
+    /// Names the account's root, as its identity does.
+    func setRoot(_ id: String = "root") throws -> ItemID {
+        let id = ItemID(id)
+        try catalog.setIdentity(
+            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: id),
+            of: account.id
+        )
+        return id
+    }
+
+    /// What the account's change feed tells of an item.
+    func observe(_ item: Item) async throws {
+        _ = try await catalog.apply(Observations(changes: [.changed(item)]), to: account.id)
+    }
+
     deinit {
         try? catalog.close()
         try? FileManager.default.removeItem(at: folder)

@@ -1,20 +1,8 @@
 import OortCatalog
 import OortFileSystem
 import OortModel
+import OortTesting
 import Testing
-
-/// Repeatable random numbers.
-struct Seeded: RandomNumberGenerator {
-    private var state: UInt64
-    init(_ seed: UInt64) { state = seed }
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-}
 
 @Suite("The file system and a reference tree", .timeLimit(.minutes(3)))
 struct ModelTests {
@@ -26,7 +14,7 @@ struct ModelTests {
 
     @Test("agree on random operations, over restarts", arguments: [1, 2, 3, 4, 5, 6] as [UInt64])
     func random(seed: UInt64) async throws {
-        var random = Seeded(seed)
+        var random = SeededNumbers(seed: seed)
         let fixture = try FileSystemFixture()
         let tree = ReferenceTree()
         var folders: [[String]] = [[]]

@@ -229,11 +229,7 @@ struct OperationTests {
     @Test("a folder that was never listed is listed before it is replaced or removed")
     func unlisted() async throws {
         try await fixture.know()
-        let rootID = ItemID("root")
-        try fixture.catalog.setIdentity(
-            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: rootID),
-            of: fixture.account.id
-        )
+        let rootID = try fixture.setRoot()
         var remote = Item(
             id: ItemID("full"),
             kind: .folder,
@@ -241,10 +237,7 @@ struct OperationTests {
             parentID: rootID
         )
         remote.serverModifiedTime = Timestamp(seconds: 1)
-        _ = try await fixture.catalog.apply(
-            Observations(changes: [.changed(remote)]),
-            to: fixture.account.id
-        )
+        try await fixture.observe(remote)
         let full = try await system.lookup("full", in: root).value().attributes.inode
         _ = try await system.makeFolder(
             "new",
@@ -288,11 +281,7 @@ struct OperationTests {
     )
     func shortcuts() async throws {
         let catalog = fixture.catalog
-        let rootID = ItemID("root")
-        try catalog.setIdentity(
-            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: rootID),
-            of: fixture.account.id
-        )
+        let rootID = try fixture.setRoot()
         func shortcut(_ name: String, to target: String) -> Change {
             var item = Item(
                 id: ItemID("s-\(name)"),
@@ -342,11 +331,7 @@ struct OperationTests {
     @Test("a native document has a size before it was exported, and its true one afterwards")
     func documents() async throws {
         let catalog = fixture.catalog
-        let rootID = ItemID("root")
-        try catalog.setIdentity(
-            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: rootID),
-            of: fixture.account.id
-        )
+        let rootID = try fixture.setRoot()
         var item = Item(
             id: ItemID("doc"),
             kind: .nativeDocument,
@@ -358,10 +343,7 @@ struct OperationTests {
             ExportFormat(mimeType: "x/\($0)", fileExtension: $0)
         }
         catalog.setExportPreference(ExportPreference(["docx": "odt"]), of: fixture.account.id)
-        _ = try await catalog.apply(
-            Observations(changes: [.changed(item)]),
-            to: fixture.account.id
-        )
+        try await fixture.observe(item)
         try await fixture.know()
         fixture.service.contents.withLock { $0["doc"] = [1, 2, 3] }
         let entry = try await system.lookup("Plan.odt", in: root).value()
@@ -383,12 +365,7 @@ struct OperationTests {
 
     @Test("the schema shows what the service said, by the canonical names only")
     func schema() async throws {
-        let catalog = fixture.catalog
-        let rootID = ItemID("oort:root")
-        try catalog.setIdentity(
-            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: rootID),
-            of: fixture.account.id
-        )
+        let rootID = try fixture.setRoot("oort:root")
         var item = Item(id: ItemID("i"), kind: .file, fileName: "f", parentID: rootID)
         item.originalFileName = "o"
         item.description = "d"
@@ -402,10 +379,7 @@ struct OperationTests {
         item.rev = Revision("r")
         item.version = "v"
         item.contentHash = ContentHash(algorithm: .md5, value: "h")
-        _ = try await catalog.apply(
-            Observations(changes: [.changed(item)]),
-            to: fixture.account.id
-        )
+        try await fixture.observe(item)
         try await fixture.know()
         let inode = try await system.lookup("f", in: root).value().attributes.inode
         var found: [String: String] = [:]

@@ -1,5 +1,6 @@
 import Foundation
 import OortModel
+import OortTesting
 import OortTransport
 import Synchronization
 import Testing
@@ -200,26 +201,5 @@ struct SignInTests {
                 !"\(error)".contains("hush")
             }
         }
-    }
-}
-
-/// Time that passes only by being slept through.
-final class SleptTime: Clock, Sendable {
-    struct Instant: InstantProtocol {
-        var offset: Duration
-        func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
-        func duration(to other: Instant) -> Duration { other.offset - offset }
-        static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
-    }
-    private let current = Mutex(Duration.zero)
-    private let slept = Mutex<[Duration]>([])
-    var now: Instant { Instant(offset: current.withLock { $0 }) }
-    var minimumResolution: Duration { .nanoseconds(1) }
-    var sleeps: [Duration] { slept.withLock { $0 } }
-    func sleep(until deadline: Instant, tolerance: Duration?) async throws {
-        try Task.checkCancellation()
-        let start = now
-        slept.withLock { $0.append(start.duration(to: deadline)) }
-        current.withLock { $0 = max($0, deadline.offset) }
     }
 }

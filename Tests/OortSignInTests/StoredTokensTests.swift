@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import OortModel
+import OortTesting
 import OortTransport
 import Synchronization
 import Testing
@@ -12,12 +13,7 @@ struct StoredTokensTests {
     @Test("a hundred requests with an old token share one refresh")
     func sharedRefresh() async throws {
         try await withTokens { server, http, store in
-            let tokens = StoredTokens(
-                account: "work",
-                service: server.service,
-                store: store,
-                http: http
-            )
+            let tokens = server.storedTokens(in: store, http)
             let seen = try await withThrowingTaskGroup(of: String.self) { group in
                 for _ in 0..<100 {
                     group.addTask { try await tokens.refresh(afterRejectionOf: "access-0") }
@@ -39,11 +35,9 @@ struct StoredTokensTests {
         for (left, expected) in [(299 as Int64?, "access-1"), (301, "access-0"), (nil, "access-0")]
         {
             try await withTokens(secondsLeft: left) { server, http, store in
-                let tokens = StoredTokens(
-                    account: "work",
-                    service: server.service,
-                    store: store,
-                    http: http,
+                let tokens = server.storedTokens(
+                    in: store,
+                    http,
                     now: { Timestamp(seconds: 1_000_000) }
                 )
                 let token = try await tokens.token()
@@ -56,12 +50,7 @@ struct StoredTokensTests {
     func keepsRefreshToken() async throws {
         try await withTokens { server, http, store in
             server.state.withLock { $0.rotates = false }
-            let tokens = StoredTokens(
-                account: "work",
-                service: server.service,
-                store: store,
-                http: http
-            )
+            let tokens = server.storedTokens(in: store, http)
             _ = try await tokens.refresh(afterRejectionOf: "access-0")
             let kept = try await store.credentials(of: "work")
             #expect(kept?.tokens.refreshToken == Secret("refresh-0"))
@@ -73,12 +62,7 @@ struct StoredTokensTests {
     func invalidGrant() async throws {
         try await withTokens { server, http, store in
             server.state.withLock { $0.refreshTokens = [] }
-            let tokens = StoredTokens(
-                account: "work",
-                service: server.service,
-                store: store,
-                http: http
-            )
+            let tokens = server.storedTokens(in: store, http)
             for _ in 0..<3 {
                 await #expect {
                     try await tokens.refresh(afterRejectionOf: "access-0")
@@ -112,12 +96,7 @@ struct StoredTokensTests {
             var bad = good
             bad.client = OAuthClient(id: server.client.id, secret: Secret("another"))
             try await store.keep(bad, of: "work")
-            let tokens = StoredTokens(
-                account: "work",
-                service: server.service,
-                store: store,
-                http: http
-            )
+            let tokens = server.storedTokens(in: store, http)
             await #expect {
                 try await tokens.refresh(afterRejectionOf: "access-0")
             } throws: { error in
@@ -143,13 +122,7 @@ struct StoredTokensTests {
         try await withTokens(secondsLeft: 100) { server, http, store in
             server.fail(true)
             let time = Mutex(Timestamp(seconds: 1_000_000))
-            let tokens = StoredTokens(
-                account: "work",
-                service: server.service,
-                store: store,
-                http: http,
-                now: { time.withLock { $0 } }
-            )
+            let tokens = server.storedTokens(in: store, http, now: { time.withLock { $0 } })
             let old = try await tokens.token()
             #expect(old == "access-0")
             time.withLock { $0 = Timestamp(seconds: 1_000_101) }
@@ -173,12 +146,7 @@ struct StoredTokensTests {
     func storesFirst() async throws {
         try await withTokens { server, http, files in
             let store = FailingStore(files)
-            let tokens = StoredTokens(
-                account: "work",
-                service: server.service,
-                store: store,
-                http: http
-            )
+            let tokens = server.storedTokens(in: store, http)
             store.fails.withLock { $0 = true }
             for _ in 0..<2 {
                 await #expect(throws: TransportError.self) {
@@ -196,12 +164,7 @@ struct StoredTokensTests {
     @Test("signing out takes the tokens back and forgets them")
     func signOut() async throws {
         try await withTokens { server, http, store in
-            let tokens = StoredTokens(
-                account: "work",
-                service: server.service,
-                store: store,
-                http: http
-            )
+            let tokens = server.storedTokens(in: store, http)
             try await tokens.signOut()
             #expect(server.state.withLock { $0.revoked } == ["refresh-0"])
             #expect(try await store.credentials(of: "work") == nil)
@@ -220,12 +183,7 @@ struct StoredTokensTests {
             }
             logger.logLevel = .trace
             let logged = LoggingClient(http, logger: logger)
-            let tokens = StoredTokens(
-                account: "work",
-                service: server.service,
-                store: store,
-                http: logged
-            )
+            let tokens = server.storedTokens(in: store, logged)
             let client = AccountClient.make(
                 wire: http,
                 tokens: tokens,
@@ -280,20 +238,13 @@ private final class FailingStore: TokenStore {
     func forget(_ account: String) async throws(SignInError) { try await store.forget(account) }
 }
 
-/// A log handler that hands each line to a closure.
-private struct CapturedLog: LogHandler {
-    let write: @Sendable (String) -> Void
-    var logLevel = Logger.Level.trace
-    var metadata: Logger.Metadata = [:]
-
-    init(_ write: @escaping @Sendable (String) -> Void) { self.write = write }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-        write("\(event.message) \(metadata) \(event.metadata ?? [:])")
+extension FakeAuthorizationServer {
+    /// The tokens of the account "work", as a running Oort has them.
+    fileprivate func storedTokens(
+        in store: any TokenStore,
+        _ http: any HTTPClient,
+        now: @escaping @Sendable () -> Timestamp = { .now }
+    ) -> StoredTokens {
+        StoredTokens(account: "work", service: service, store: store, http: http, now: now)
     }
 }

@@ -1,6 +1,7 @@
 import OortCatalog
 import OortModel
 import OortSync
+import OortTesting
 import Testing
 
 @Suite("two machines on one account", .timeLimit(.minutes(3)))
@@ -25,9 +26,8 @@ struct TwoMachinesTests {
         try await first.settle()
         let second = try World(cloud)
         second.start()
-        for _ in 0..<2000 {
-            if try second.catalog.account(second.account.id)?.isEnumerated == true { break }
-            try await Task.sleep(for: .milliseconds(1))
+        try await until {
+            try second.catalog.account(second.account.id)?.isEnumerated == true
         }
         #expect(try await second.tree() == cloud.tree)
         await first.end()
@@ -37,7 +37,7 @@ struct TwoMachinesTests {
     @Test("edits of both at once are all kept, round after round")
     func edits() async throws {
         let seed = UInt64.random(in: 0..<1 << 40)
-        var numbers = SplitMix(seed)
+        var numbers = SeededNumbers(seed: seed)
         let cloud = MemoryCloud()
         let (one, other) = (try World(cloud), try World(cloud))
         one.start()
@@ -93,20 +93,5 @@ struct TwoMachinesTests {
         #expect(await one.engine.status().conflicts.isEmpty)
         await one.end()
         await other.end()
-    }
-}
-
-/// SplitMix64: numbers that a seed repeats.
-struct SplitMix: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        value = (value ^ (value >> 27)) &* 0x94d0_49bb_1331_11eb
-        return value ^ (value >> 31)
     }
 }

@@ -1,5 +1,6 @@
 import Logging
 import OortModel
+import OortTesting
 import Synchronization
 import Testing
 
@@ -29,27 +30,6 @@ func answer(
             body: Array(body.utf8)
         )
     )
-}
-
-/// Time that passes only by being slept through.
-final class SleptTime: Clock, Sendable {
-    struct Instant: InstantProtocol {
-        var offset: Duration
-        func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
-        func duration(to other: Instant) -> Duration { other.offset - offset }
-        static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
-    }
-    private let current = Mutex(Duration.zero)
-    private let slept = Mutex<[Duration]>([])
-    var now: Instant { Instant(offset: current.withLock { $0 }) }
-    var minimumResolution: Duration { .nanoseconds(1) }
-    var sleeps: [Duration] { slept.withLock { $0 } }
-    func sleep(until deadline: Instant, tolerance: Duration?) async throws {
-        try Task.checkCancellation()
-        let start = now
-        slept.withLock { $0.append(start.duration(to: deadline)) }
-        current.withLock { $0 = max($0, deadline.offset) }
-    }
 }
 
 @Suite("retries")
@@ -460,23 +440,5 @@ struct AccountClientTests {
         #expect(text.contains("GET host/a/b: 200 HTTP/2, 4 bytes"))
         #expect(text.contains("PUT signed:1/…: 200"))
         #expect(!text.contains("hush"))
-    }
-}
-
-/// A log handler that hands each line to a closure.
-struct CapturedLog: LogHandler {
-    let write: @Sendable (String) -> Void
-    var logLevel = Logger.Level.trace
-    var metadata: Logger.Metadata = [:]
-
-    init(_ write: @escaping @Sendable (String) -> Void) { self.write = write }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-        write("\(event.message) \(metadata) \(event.metadata ?? [:])")
     }
 }

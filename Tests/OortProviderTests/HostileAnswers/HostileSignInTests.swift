@@ -2,8 +2,8 @@ import Foundation
 import OortModel
 import OortSignIn
 import OortSimulators
+import OortTesting
 import OortTransport
-import Synchronization
 import Testing
 
 /// Answers of the token and device URLs that no service should send.
@@ -95,29 +95,9 @@ struct HostileSignInTests {
         for _ in 0..<1000 {
             let signIn = signIn(mutator.body(Self.device), denies: true)
             do throws(SignInError) {
-                _ = try await signIn.withDevice(time: Timekeeper(HurriedClock())) { _ in }
+                _ = try await signIn.withDevice(time: Timekeeper(SleptTime())) { _ in }
                 Issue.record("tokens came of a refusal, seed \(seed)")
             } catch {}
         }
-    }
-}
-
-/// A clock on which everything waited for comes at once.
-private final class HurriedClock: Clock {
-    struct Instant: InstantProtocol {
-        var offset: Duration
-
-        func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
-        func duration(to other: Instant) -> Duration { other.offset - offset }
-        static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
-    }
-
-    private let passed = Mutex(Duration.zero)
-
-    var now: Instant { Instant(offset: passed.withLock { $0 }) }
-    var minimumResolution: Duration { .nanoseconds(1) }
-
-    func sleep(until deadline: Instant, tolerance: Duration?) async throws {
-        passed.withLock { $0 = max($0, deadline.offset) }
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import OortModel
+import OortTesting
 import OortTransport
 import Testing
 
@@ -203,7 +204,7 @@ struct OneDriveUnitTests {
     @Test("random and malformed JSON is an error or an item, never a trap")
     func fuzz() {
         let seed = UInt64.random(in: 0...UInt64.max)
-        var random = SeededGenerator(seed: seed)
+        var random = SeededNumbers(seed: seed)
         let valid = Array(
             """
             {"value":[{"id":"A1B2!s1","name":"a","size":5,"file":{"hashes":{"quickXorHash":"x"}},
@@ -231,18 +232,5 @@ struct OneDriveUnitTests {
             _ = OneDriveErrors.codes(in: bytes)
         }
         #expect(Bool(true), "seed \(seed)")
-    }
-}
-
-/// SplitMix64, so that a failing run can be repeated.
-private struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-    init(seed: UInt64) { state = seed }
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }
