@@ -1,5 +1,7 @@
 import OortGoogleDrive
 import OortModel
+import OortSimulators
+import OortTesting
 import OortTransport
 import Testing
 
@@ -107,5 +109,16 @@ struct GoogleDriveErrorTests {
         hasher.update(Array("hello ".utf8)[...])
         hasher.update(Array("world".utf8)[...])
         #expect(hasher.finalize().description == "md5:5eb63bbbe01eeed093cb22bb8f5acdc3")
+    }
+
+    @Test("what asks for patience is waited out, whatever its status")
+    func patience() async throws {
+        try await GoogleDriveWorld.with { world, _ in
+            world.simulator.add(FaultRule(.status(429, retryAfterSeconds: nil), at: "about.get"))
+            world.simulator.add(FaultRule(.status(503, retryAfterSeconds: nil), at: "about.get"))
+            world.simulator.add(FaultRule(.html(status: 502), at: "about.get"))
+            _ = try await world.provider.quota()
+            #expect(world.simulator.counts["about.get"]?.calls == 5)
+        }
     }
 }

@@ -1,0 +1,166 @@
+import OortModel
+import OortSimulators
+import OortTesting
+import Testing
+
+/// Uploads that are repeated, resumed or refused.
+@Suite("Uploads to Google Drive")
+struct GoogleDriveUploadTests {
+    @Test(
+        "a create of which the answer was lost makes one item",
+        arguments: [0, 600_000, 6_000_000]
+    )
+    func lostCreate(_ size: Int) async throws {
+        try await GoogleDriveWorld.with { world, service in
+            world.simulator.add(
+                FaultRule(.doneButNoAnswer, at: "uploads", skipping: size > 5_000_000 ? 1 : 0)
+            )
+            let content = SimulatedContent(seed: 5, size: Int64(size)).bytes
+            var upload = world.entry(
+                content,
+                to: .create(parent: world.root, name: "n", reservedID: nil)
+            )
+            let time = Timestamp(seconds: 1_700_000_000, nanoseconds: 123_000_000)
+            upload.modifiedTime = time
+            let item = try await world.provider.upload(upload, observer: SilentUploadObserver())
+            #expect(item.size == Int64(size))
+            #expect(item.clientModifiedTime == time)
+            let listing = try await world.provider.children(of: world.root, page: nil)
+            #expect(listing.items.map(\.id) == [item.id])
+        }
+    }
+
+    @Test("a replacement keeps the id and names the revision that it replaces")
+    func replacement() async throws {
+        try await GoogleDriveWorld.with { world, service in
+            let first = try await world.upload("one", as: "f.txt")
+            _ = try await world.provider.setAttributes(
+                of: world.reference(first),
+                to: AttributeChange(description: "kept")
+            )
+            let second = try await world.upload(
+                Array("two".utf8),
+                to: .replace(world.reference(first), revision: first.rev)
+            )
+            #expect(second.id == first.id)
+            #expect(second.rev != first.rev)
+            #expect(second.fileName == "f.txt")
+            #expect(second.description == "kept")
+            #expect(second.clientModifiedTime?.seconds == 1_700_000_000)
+            let refusal = await world.failure {
+                _ = try await world.upload(
+                    Array("three".utf8),
+                    to: .replace(world.reference(first), revision: first.rev)
+                )
+            }
+            #expect(refusal == .preconditionFailed)
+            let revisions = service.account.withTree { $0.item(first.id.rawValue)?.revisions.count }
+            #expect(revisions == 2)
+        }
+    }
+
+    @Test("a lost answer to a replacement makes one revision", arguments: [3, 6_000_000])
+    func lostReplacement(_ size: Int) async throws {
+        try await GoogleDriveWorld.with { world, service in
+            let first = try await world.upload("one", as: "f.txt")
+            let parts = 1 + (size - 1) / (256 << 10)
+            world.simulator.add(
+                FaultRule(
+                    .doneButNoAnswer,
+                    at: "v2.uploads",
+                    skipping: size > 5_000_000 ? parts : 0
+                )
+            )
+            let content = SimulatedContent(seed: 6, size: Int64(size)).bytes
+            let item = try await world.upload(
+                content,
+                to: .replace(world.reference(first), revision: first.rev)
+            )
+            #expect(item.size == Int64(size))
+            #expect(service.account.withTree { $0.item(first.id.rawValue)?.revisions.count } == 2)
+        }
+    }
+
+    @Test("another's edit of the metadata does not spoil a replacement")
+    func replacementBesideRename() async throws {
+        try await GoogleDriveWorld.with { world, service in
+            let first = try await world.upload("one", as: "f.txt")
+            // The ETag changes with any change of the item; the head revision has not.
+            world.simulator.add(FaultRule(.status(412, retryAfterSeconds: nil), at: "v2.uploads"))
+            let second = try await world.upload(
+                Array("two".utf8),
+                to: .replace(world.reference(first), revision: first.rev)
+            )
+            #expect(second.rev != first.rev)
+            #expect(service.account.withTree { $0.item(first.id.rawValue)?.revisions.count } == 2)
+            #expect(world.simulator.counts["v2.uploads"]?.calls == 2)
+        }
+    }
+
+    @Test("an interrupted upload goes on where it stopped")
+    func resumedUpload() async throws {
+        try await GoogleDriveWorld.with { world, _ in
+            let size = 6_000_000
+            let content = SimulatedContent(seed: 9, size: Int64(size)).bytes
+            var upload = world.entry(
+                content,
+                to: .create(parent: world.root, name: "big", reservedID: nil)
+            )
+            let ids = try await world.provider.reserveIDs(1)
+            upload.target = .create(parent: world.root, name: "big", reservedID: ids[0])
+            let sessions = RecordingObserver()
+            upload.content = BreakingSource(bytes: content, breaksAt: 10 * 256 << 10)
+            await #expect(throws: ProviderError.self) {
+                _ = try await world.provider.upload(upload, observer: sessions)
+            }
+            world.simulator.clearCalls()
+            let session = try #require(sessions.session)
+            upload.content = BytesSource(content)
+            #expect(session.confirmedBytes == 10 * 256 << 10)
+            upload.session = session
+            let item = try await world.provider.upload(upload, observer: sessions)
+            #expect(item.contentHash == upload.hash)
+            #expect(item.id == ids[0])
+            #expect(sessions.session == nil)
+            let sent = try #require(world.simulator.counts["uploads"]?.bytesIn)
+            #expect(sent == Int64(size) - session.confirmedBytes)
+        }
+    }
+
+    @Test("a session that the service has forgotten is said to be lost")
+    func lostSession() async throws {
+        try await GoogleDriveWorld.with { world, _ in
+            var upload = world.entry(
+                [UInt8](repeating: 1, count: 10),
+                to: .create(parent: world.root, name: "x", reservedID: nil)
+            )
+            let uri =
+                world.simulator.url(host: "www.googleapis.com")
+                + "/upload/drive/v3/files?uploadType=resumable&upload_id=gone"
+            upload.session = UploadSession(
+                state: "{\"uri\":\"\(uri)\",\"id\":\"x\",\"isV2\":false}",
+                confirmedBytes: 5,
+                expires: nil
+            )
+            let refusal = await world.failure {
+                _ = try await world.provider.upload(upload, observer: SilentUploadObserver())
+            }
+            #expect(refusal == .sessionLost)
+        }
+    }
+
+    @Test("a full account refuses an upload before its bytes travel")
+    func fullAccount() async throws {
+        try await GoogleDriveWorld.with { world, service in
+            service.account.totalBytes = 1000
+            let refusal = await world.failure {
+                _ = try await world.upload(
+                    [UInt8](repeating: 0, count: 6_000_000),
+                    to: .create(parent: world.root, name: "x", reservedID: nil)
+                )
+            }
+            #expect(refusal == .quotaExceeded)
+            #expect((world.simulator.counts["uploads"]?.bytesIn ?? 0) < 10_000)
+        }
+    }
+}
