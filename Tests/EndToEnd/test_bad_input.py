@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -93,6 +95,28 @@ def test_a_corrupt_catalog(machine, cloud, drive):
     catalog.unlink()
     machine.mount()
     assert (machine.ready(cloud) / "file.txt").read_text() == "x"
+
+
+def test_what_was_not_uploaded_outlives_its_catalog(machine, clouds, cloud, drive):
+    clouds.gates[cloud].shut()
+    (drive / "file.txt").write_text("the only copy")
+    machine.unmount()
+    for file in machine.state.glob("catalog.sqlite*"):
+        file.unlink()
+    clouds.gates[cloud].open()
+    machine.mount()
+    machine.ready(cloud)
+    (drive / "new.txt").write_text("new")
+    machine.sync()
+    folder, = machine.status()["mount"]["folders_aside"]
+    assert folder in machine.oort("status")
+    # Not even a mount that knows the catalog now takes it for rubbish.
+    machine.unmount()
+    machine.mount()
+    kept = [file.read_text() for file in pathlib.Path(folder).glob("*/*")]
+    assert kept == ["the only copy"]
+    shutil.rmtree(folder)
+    assert machine.status()["mount"]["folders_aside"] == []
 
 
 def test_answers_that_are_no_json(machine, clouds, cloud, drive):

@@ -24,6 +24,8 @@ struct MountStatus: Codable, Hashable, Sendable {
     var cacheLimit: Int64
     /// What keeps programs from writing, and what to do; nil when nothing does.
     var trouble: String?
+    /// Folders with what had not been uploaded when a catalog was lost.
+    var foldersAside: [String] = []
 }
 
 /// One account.

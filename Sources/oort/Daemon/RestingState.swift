@@ -77,7 +77,8 @@ enum CatalogTrouble {
             Failure(
                 "The catalog \(path) is damaged.",
                 advice: "Move it and its -wal and -shm files away and mount again: the tree is "
-                    + "read anew. What was not uploaded lies in the folder \"staged\" beside it."
+                    + "read anew. What was not uploaded is in the folder \"staged\" beside it; "
+                    + "that mount keeps it under another name, which `oort status` tells."
             )
         case .tooNew:
             Failure(

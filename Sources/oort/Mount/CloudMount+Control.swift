@@ -17,7 +17,8 @@ extension CloudMount {
                 version: OortVersion.current,
                 cachedBytes: usage.cached,
                 cacheLimit: options.settings.cacheSize.bytes,
-                trouble: diskTrouble
+                trouble: diskTrouble,
+                foldersAside: LostCatalog(folders: options.folders).foldersAside
             ),
             accounts: []
         )

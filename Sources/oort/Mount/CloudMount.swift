@@ -36,6 +36,12 @@ final class CloudMount: MountedClouds {
         _ options: MountOptions,
         _ logger: Logger
     ) async throws(Failure) -> CloudMount {
+        if let place = try LostCatalog(folders: options.folders).setContentsAside() {
+            logger.warning(
+                "there is no catalog; what was not uploaded was moved aside",
+                metadata: ["folder": "\(place)"]
+            )
+        }
         let catalog: Catalog
         do {
             catalog = try Catalog(path: options.folders.catalogFile, logger: logger)
