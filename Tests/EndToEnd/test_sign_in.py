@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from machine import CLOUDS, OORT, eventually
+from machine import CLOUDS, OORT, Clouds, eventually
 
 # Opens the address like a browser would, follows the redirect to Oort's port, shows what it says.
 BROWSER = """#!{python}
@@ -126,8 +126,46 @@ def test_logout_revokes(machine, clouds, cloud):
     again = machine.oort("login", cloud, "--token-file", "-", input=text, status=None)
     if cloud == "onedrive":
         # Microsoft has no call that takes a token back; it is forgotten here, and said so.
+        assert "no way to revoke" in said and "forgotten" in said
         return
+    assert "forgotten" not in said
     assert "does not accept" in again
+
+
+def test_a_logout_leaves_nothing_to_who_signs_in_next(machine, clouds, cloud, folder, drive):
+    """Also without a mount; and nothing that was not sent is given up by it."""
+    clouds.edit(cloud, "write", "/hers.txt", text="hers\n")
+    eventually((drive / "hers.txt").exists, "the file is there")
+    clouds.gates[cloud].shut()
+    (drive / "unsent.txt").write_text("unsent")
+    assert "oort sync" in machine.oort("logout", cloud, status=1)
+    machine.unmount()
+    said = machine.oort("logout", cloud, status=1)
+    assert "a change that the cloud does not have" in said and "oort mount" in said
+    clouds.gates[cloud].open()
+    machine.mount()
+    machine.sync()
+    assert clouds.content(cloud, "/unsent.txt") == b"unsent"
+    machine.unmount()
+    machine.oort("logout", cloud)
+
+    # Somebody else: another account with the same ids of items, and another tree.
+    (folder / "his").mkdir()
+    his = Clouds(folder / "his")
+    try:
+        his.edit(cloud, "write", "/his.txt", text="his\n")
+        machine.write_settings('poll_interval = "1s"\nsettle = "200ms"\n' + his.settings())
+        machine.clouds = his
+        machine.login(cloud)
+        machine.mount()
+        drive = machine.ready(cloud)
+        machine.sync()
+        assert sorted(os.listdir(drive)) == ["his.txt"]
+        assert (drive / "his.txt").read_text() == "his\n"
+        assert list(his.tree(cloud)) == ["/his.txt"]
+        machine.unmount()
+    finally:
+        his.stop()
 
 
 def test_a_token_that_expired_is_refreshed(machine, clouds, cloud, drive):

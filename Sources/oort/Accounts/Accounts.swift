@@ -120,13 +120,20 @@ struct Accounts: Sendable {
                 policy: Self.patience,
                 logger: logger
             )
+            let forgotten = """
+                It is forgotten here; to be sure, remove Oort from the connected apps in your \
+                account's settings at \(service.title).
+                """
             do throws(SignInError) {
                 try await connection.tokens.signOut()
+                let hosts = Hosts(settings.service(service.name).endpoints)
+                if service.authorization(hosts).revocation == nil {
+                    warning = "\(service.title) has no way to revoke the token.\n\(forgotten)"
+                }
             } catch {
                 warning = """
                     \(service.title) could not be told to revoke the token: \(error)
-                    It is forgotten here; to be sure, remove Oort from the connected apps in \
-                    your account's settings at \(service.title).
+                    \(forgotten)
                     """
             }
         } else {

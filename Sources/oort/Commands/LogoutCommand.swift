@@ -7,8 +7,8 @@ struct LogoutCommand: AsyncParsableCommand {
         commandName: "logout",
         abstract: "Sign out: revoke the account's token and forget it.",
         discussion: """
-            The account's folder goes from the mount. This is refused while a mount has changes \
-            of it that the cloud does not have yet.
+            The account's folder goes from the mount. This is refused while there are changes \
+            that its cloud does not have yet, mounted or not.
             """
     )
 
@@ -20,7 +20,11 @@ struct LogoutCommand: AsyncParsableCommand {
         let accounts = try await Accounts(surroundings)
         let account = try accounts.registry.account(named: name)
         let control = ControlClient(folders: surroundings.folders)
-        if control.isMountRunning { try await control.accountRemoved(name) }
+        if control.isMountRunning {
+            try await control.accountRemoved(name)
+        } else {
+            try await RestingState(folders: surroundings.folders).forget(accountNamed: name)
+        }
         let warning = try await accounts.remove(account)
         Console.write("Signed out of \"\(name)\".")
         if let warning { Console.error(warning) }

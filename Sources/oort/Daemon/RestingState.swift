@@ -30,11 +30,7 @@ struct RestingState {
         }
         guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return report }
         do throws(CatalogError) {
-            let catalog = try Catalog(
-                path: folders.catalogFile,
-                cachedNodes: 16,
-                logger: Logger(label: "oort") { _ in SwiftLogNoOpLogHandler() }
-            )
+            let catalog = try openCatalog()
             defer { try? catalog.close() }
             for known in try catalog.accounts() {
                 guard let index = report.accounts.firstIndex(where: { $0.name == known.name })
@@ -45,6 +41,53 @@ struct RestingState {
             throw CatalogTrouble.failure(error, path: folders.catalogFile)
         }
         return report
+    }
+
+    /// Takes an account that is being signed out out of the catalog: whoever signs in under its name
+    /// next must find neither its tree nor its cursor.
+    ///
+    /// - Throws: `Failure` when its cloud does not have everything yet, or a mount began meanwhile;
+    ///   nothing is changed then.
+    func forget(accountNamed name: String) async throws(Failure) {
+        guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return }
+        let lock = try InstanceLock(path: folders.lockFile, mounting: "")
+        defer { withExtendedLifetime(lock) {} }
+        let unsent: Int
+        do throws(CatalogError) {
+            let catalog = try openCatalog()
+            defer { try? catalog.close() }
+            guard let known = try catalog.accounts().first(where: { $0.name == name }) else {
+                return
+            }
+            unsent = try await catalog.pendingCount(known.id)
+            if unsent == 0 {
+                try catalog.removeAccount(known.id)
+                try catalog.persist()
+            }
+        } catch {
+            throw CatalogTrouble.failure(error, path: folders.catalogFile)
+        }
+        guard unsent == 0 else { throw Self.unsent(unsent, of: name, isMounted: false) }
+    }
+
+    /// Why an account is not signed out.
+    static func unsent(_ count: Int, of name: String, isMounted: Bool) -> Failure {
+        let changes = count == 1 ? "a change" : "\(count) changes"
+        return Failure(
+            "\"\(name)\" has \(changes) that the cloud does not have yet.",
+            advice: "Let \(count == 1 ? "it" : "them") go out first ("
+                + (isMounted ? "oort sync" : "oort mount, then oort sync")
+                + "), or copy the files elsewhere and remove them from the mount; "
+                + "oort status lists them."
+        )
+    }
+
+    private func openCatalog() throws(CatalogError) -> Catalog {
+        try Catalog(
+            path: folders.catalogFile,
+            cachedNodes: 16,
+            logger: Logger(label: "oort") { _ in SwiftLogNoOpLogHandler() }
+        )
     }
 
     private func complete(

@@ -37,11 +37,7 @@ extension CloudMount {
         let mounted = accounts.withLock { $0[name] }
         let pending = try await pending(account.id).count
         guard pending == 0 else {
-            throw Failure(
-                "\"\(name)\" has \(pending) changes that the cloud does not have yet.",
-                advice: "Let them go out first (oort sync), or copy them elsewhere; "
-                    + "oort status lists them."
-            )
+            throw RestingState.unsent(pending, of: name, isMounted: true)
         }
         accounts.withLock { $0[name] = nil }
         await mounted?.stop()
