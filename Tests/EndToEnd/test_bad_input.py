@@ -14,7 +14,8 @@ from machine import OORT, Machine, eventually
 def test_usage(machine):
     for arguments in ([], ["--help"], ["mount", "--help"]):
         machine.oort(*arguments)
-    for arguments in (["fly"], ["login"], ["mount", "--cache-size", "much"], ["sync", "--what"]):
+    for arguments in (["fly"], ["login"], ["mount", "--cache-size", "much"],
+                      ["mount", "--poll-interval", "0"], ["sync", "--what"]):
         machine.oort(*arguments, status=2)
 
 
@@ -43,6 +44,7 @@ def test_wrong_tokens(machine, cloud):
 
 def test_settings(machine):
     for text, word in (("cache_sice = 1", "cache_sice"), ("poll_interval = true", "poll_interval"),
+                       ("poll_interval = 0", "poll_interval"),
                        ("= 1", "line 1")):
         machine.write_settings(text)
         said = machine.oort("mount", status=1)

@@ -221,22 +221,22 @@ enum ProviderWords {
         switch error.kind {
         case .signedOut, .noPermission:
             Failure(
-                "\(service.title) does not accept the token for \(service.name): \(error.detail)",
+                "\(service.title) does not accept the token: \(error.detail)",
                 advice: "Sign in again: oort login \(service.name)"
             )
         case .clientRefused:
             Failure(
-                "\(service.title) refuses the registration for \(service.name): \(error.detail)",
+                "\(service.title) refuses the registration: \(error.detail)",
                 advice: "Correct client_id and the secret under [\(service.name)] in the settings."
             )
         case .offline, .outcomeUnknown, .rateLimited:
             Failure(
                 "\(service.title) cannot be reached: \(error.detail)",
-                advice: "Check the network, HTTPS_PROXY and --ca-file, and try again."
+                advice: "Check the network, HTTPS_PROXY and ca_file in the settings, and try again."
             )
         default:
             Failure(
-                "\(service.title) did not tell whose account \(service.name) is: \(error)",
+                "\(service.title) did not tell whose account this is: \(error)",
                 advice: "Try again; if it stays, the registration may lack a permission."
             )
         }

@@ -62,7 +62,8 @@ struct SignInDialog {
                 "Check the client id and what README.md says of \(service.title)'s registration."
             case .portsTaken: "End that program and try again."
             case .unsupported: "Use another way: a browser, or --token-file FILE."
-            case .transport: "Check the network, HTTPS_PROXY and --ca-file, and try again."
+            case .transport:
+                "Check the network, HTTPS_PROXY and ca_file in the settings, and try again."
             case .malformedAnswer, .tokenFile, .store: nil
             }
         return Failure("\(service.title): \(error).", advice: advice)
@@ -104,10 +105,11 @@ enum TokenFile {
         do throws(SignInError) {
             return try Tokens(tokenFile: [UInt8](data))
         } catch {
+            let place = path == "-" ? "on standard input" : path
+            let reason = if case .tokenFile(let detail) = error { detail } else { "\(error)" }
             throw Failure(
-                "The token file \(path == "-" ? "on standard input" : path): \(error).",
-                advice: "It must hold {\"access_token\": …, \"refresh_token\": …, "
-                    + "\"expires_at\": …}, all but the first optional."
+                "The token file \(place) cannot be used: \(reason).",
+                advice: "All but access_token may be left out."
             )
         }
     }

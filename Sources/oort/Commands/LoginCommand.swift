@@ -16,7 +16,7 @@ struct LoginCommand: AsyncParsableCommand {
             """
     )
 
-    @Argument(help: "The service: \(ServiceName.allValueStrings.joined(separator: ", ")).")
+    @Argument(help: "The service.")
     var service: ServiceName
 
     @Option(help: "Your name for the account, which is its folder (default: the service's).")

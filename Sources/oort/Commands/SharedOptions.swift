@@ -67,6 +67,13 @@ struct MountFlags: ParsableArguments {
     @Flag(name: .shortAndLong, help: "Log every step.")
     var verbose = false
 
+    func validate() throws {
+        // Without a pause the services would be asked as fast as they answer.
+        if pollInterval?.duration == .zero {
+            throw ValidationError("--poll-interval must be above 0.")
+        }
+    }
+
     /// The mount that the flags and the settings ask for together; flags win.
     func options(
         _ surroundings: Surroundings,

@@ -43,8 +43,15 @@ struct SyncCommand: AsyncParsableCommand {
         let what = last.pendingCount == 1 ? "1 change" : "\(last.pendingCount) changes"
         switch last.state {
         case .timedOut:
+            let time = timeout.map(\.description) ?? "the time"
+            guard last.pendingCount > 0 else {
+                throw Failure(
+                    "It could not be told within \(time) whether the cloud has everything.",
+                    advice: "Give it a longer --timeout; `oort status` shows what is pending."
+                )
+            }
             throw Failure(
-                "\(what) did not reach the cloud within \(timeout.map(\.description) ?? "the time").",
+                "\(what) did not reach the cloud within \(time).",
                 advice: "They are kept and go on going out; `oort status` shows how."
             )
         default:

@@ -33,12 +33,12 @@ struct MountPoint: Hashable, Sendable {
         case .mounted(let type):
             throw Failure(
                 "\(path) is in use: a file system (\(type)) is mounted there.",
-                advice: "Unmount it first, or mount Oort elsewhere: oort mount FOLDER"
+                advice: "Unmount it first, or name another folder."
             )
         case .notEmpty:
             throw Failure(
                 "\(path) is not empty; a mount would hide what is in it.",
-                advice: "Move its files away, or mount elsewhere: oort mount FOLDER"
+                advice: "Move its files away, or name another folder."
             )
         case .notAFolder:
             throw Failure(
@@ -48,7 +48,7 @@ struct MountPoint: Hashable, Sendable {
         case .unreadable(let reason):
             throw Failure(
                 "\(path) cannot be used: \(reason).",
-                advice: "Check its permissions, or mount elsewhere: oort mount FOLDER"
+                advice: "Check its permissions, or name another folder."
             )
         }
     }
@@ -121,7 +121,7 @@ struct MountPoint: Hashable, Sendable {
         } catch {
             throw Failure(
                 "The mount point \(path) cannot be made: \(error.localizedDescription)",
-                advice: "Check the folder above it, or mount elsewhere: oort mount FOLDER"
+                advice: "Check the folder above it, or name another folder."
             )
         }
     }

@@ -70,8 +70,8 @@ struct SettingsFile {
         }
         settings.pollInterval = try root.value(
             "poll_interval",
-            "a time such as \"60s\"",
-            { TimeSpan($0) }
+            "a time above 0 such as \"60s\"",
+            { TimeSpan($0).flatMap { $0.duration > .zero ? $0 : nil } }
         )
         if let documents = try root.section("documents") {
             try documents.allow(["text", "spreadsheet", "presentation", "drawing"])
