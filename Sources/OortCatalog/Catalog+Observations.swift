@@ -566,6 +566,8 @@ struct Observer {
 }
 
 extension MotionRow {
+    /// Whether nothing but what the service said put the item in motion.
+    var isOnlyObserved: Bool { changed == 0 && intent == nil }
     /// Whether the item was clean until a removal by path put it in motion.
     var isOnlyRemovedByPath: Bool { remoteState == .perhapsGone && changed == 0 }
 }

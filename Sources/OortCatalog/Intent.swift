@@ -31,8 +31,12 @@ public struct Intent: Codable, Hashable, Sendable {
     public var reservedID: String?
     /// Who takes over a backup's identity.
     public var heir: UInt64?
-    /// The modified time that was set: seconds since 1970, and nanoseconds of the next one.
+    /// The modified time that was set or sent: seconds since 1970, and nanoseconds of the next one.
     public var modified: [Int64]?
+    /// The created time that was sent with a new file.
+    public var created: [Int64]?
+    /// The newest inode by then: what the service told of since has a larger one.
+    public var newestInode: UInt64?
     /// The description that was set.
     public var description: String?
 
@@ -72,9 +76,23 @@ public struct Intent: Codable, Hashable, Sendable {
         }
     }
 
-    /// The modified time that was set.
+    /// The modified time that was set or sent.
     public var modifiedTime: Timestamp? {
         Timestamp(seconds: modified?.first, nanoseconds: modified?.last)
+    }
+
+    /// The upload of a new file, as the provider is asked about it; nil for everything else.
+    public var upload: LostUpload? {
+        guard kind == .upload, let folder, let name,
+            let hash = hash.flatMap({ ContentHash(description: $0) })
+        else { return nil }
+        return LostUpload(
+            folder: folder,
+            name: name,
+            hash: hash,
+            modifiedTime: modifiedTime,
+            createdTime: Timestamp(seconds: created?.first, nanoseconds: created?.last)
+        )
     }
 
     /// Where what is new is to appear.

@@ -147,5 +147,25 @@ public final class DropboxProvider: Provider {
         }
     }
 
+    /// The revisions of a path stay known when its file is moved away; they tell the file's id.
+    public func isOutcome(
+        _ item: Item,
+        of upload: LostUpload
+    ) async throws(ProviderError) -> Bool {
+        let path = upload.folder.path.appending(upload.name).description
+        do throws(ProviderError) {
+            let revisions: DropboxWire.Revisions = try await api.call(
+                "files/list_revisions",
+                DropboxWire.ListRevisions(path: path)
+            )
+            return revisions.entries.contains {
+                $0.id == item.id.rawValue && $0.content_hash == upload.hash.value
+            }
+        } catch {
+            guard error.kind == .notFound || error.kind == .notAFile else { throw error }
+            return false
+        }
+    }
+
     public func makeHasher() -> any ContentHasher { DropboxContentHasher() }
 }

@@ -88,6 +88,14 @@ enum DropboxWire {
 
     struct PathArgument: Encodable, Sendable { var path: String }
 
+    struct ListRevisions: Encodable, Sendable {
+        var path: String
+        var mode = "path"
+        var limit = 100
+    }
+
+    struct Revisions: Decodable, Sendable { var entries: [Metadata] }
+
     struct ExportArgument: Encodable, Sendable {
         var path: String
         var export_format: String?

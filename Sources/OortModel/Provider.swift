@@ -113,6 +113,15 @@ public protocol Provider: Sendable {
         observer: any UploadObserver
     ) async throws(ProviderError) -> Item
 
+    /// Whether a new file is what an upload made whose answer never came, wherever somebody moved it
+    /// since. Asked where nothing is found at the upload's own place.
+    ///
+    /// - Returns: false, too, where the service keeps nothing by which it could be told.
+    func isOutcome(
+        _ item: Item,
+        of upload: LostUpload
+    ) async throws(ProviderError) -> Bool
+
     /// Moves and renames in one step; the id stays. Never replaces what is there.
     ///
     /// - Throws: `.nameTaken`, `.parentNotFound`, `.moveIntoItself`.
@@ -212,4 +221,9 @@ extension Provider {
     }
 
     public func reserveIDs(_ count: Int) async throws(ProviderError) -> [ItemID] { [] }
+
+    public func isOutcome(
+        _ item: Item,
+        of upload: LostUpload
+    ) async throws(ProviderError) -> Bool { false }
 }

@@ -42,6 +42,8 @@ public struct Upload: Sendable {
     public var hash: ContentHash
     /// The modified time to give the item.
     public var modifiedTime: Timestamp?
+    /// The created time to give a new item, where the service takes one.
+    public var createdTime: Timestamp?
     /// The media type, where it is known.
     public var mimeType: String?
     /// The content.
@@ -55,6 +57,7 @@ public struct Upload: Sendable {
         size: Int64,
         hash: ContentHash,
         modifiedTime: Timestamp?,
+        createdTime: Timestamp? = nil,
         mimeType: String?,
         content: any ContentSource,
         session: UploadSession? = nil
@@ -63,9 +66,39 @@ public struct Upload: Sendable {
         self.size = size
         self.hash = hash
         self.modifiedTime = modifiedTime
+        self.createdTime = createdTime
         self.mimeType = mimeType
         self.content = content
         self.session = session
+    }
+}
+
+/// An upload of a new file whose answer never came.
+public struct LostUpload: Sendable {
+    /// The folder that it was sent to, as it was addressed then.
+    public var folder: ItemReference
+    /// The name that the file was to have.
+    public var name: String
+    /// The content's hash by the provider's own algorithm.
+    public var hash: ContentHash
+    /// The modified time that was sent.
+    public var modifiedTime: Timestamp?
+    /// The created time that was sent.
+    public var createdTime: Timestamp?
+
+    /// An upload with all of its parts.
+    public init(
+        folder: ItemReference,
+        name: String,
+        hash: ContentHash,
+        modifiedTime: Timestamp?,
+        createdTime: Timestamp?
+    ) {
+        self.folder = folder
+        self.name = name
+        self.hash = hash
+        self.modifiedTime = modifiedTime
+        self.createdTime = createdTime
     }
 }
 

@@ -194,6 +194,18 @@ extension OneDriveProvider {
         }
     }
 
+    /// Graph keeps no trace of where an item lay before, but both times that were sent with it.
+    public func isOutcome(
+        _ item: Item,
+        of upload: LostUpload
+    ) async throws(ProviderError) -> Bool {
+        guard let created = upload.createdTime, let modified = upload.modifiedTime else {
+            return false
+        }
+        return item.contentHash == upload.hash && item.createdTime?.seconds == created.seconds
+            && item.clientModifiedTime?.seconds == modified.seconds
+    }
+
     private func stored(_ upload: Upload) -> Session? {
         guard let session = upload.session,
             let stored = try? JSONDecoder().decode(
@@ -260,7 +272,12 @@ extension OneDriveProvider {
         NewUploadSessionWire(
             item: ItemChangeWire(
                 name: destination.name,
-                fileSystemInfo: upload.modifiedTime.map { FileSystemInfoWire(modified: $0) },
+                fileSystemInfo: upload.modifiedTime.map {
+                    FileSystemInfoWire(
+                        modified: $0,
+                        created: destination.isNew ? upload.createdTime : nil
+                    )
+                },
                 conflictBehavior: destination.isNew ? .fail : .replace,
                 fileSize: OneDriveSpelling.isPersonal(drive: destination.drive)
                     ? upload.size : nil

@@ -286,8 +286,11 @@ struct BatchRequestWire: Encodable, Sendable {
 }
 
 extension FileSystemInfoWire {
-    /// A modified time for the service, which keeps whole seconds.
-    init(modified: Timestamp) {
-        self.init(createdDateTime: nil, lastModifiedDateTime: modified.rfc3339(.seconds))
+    /// Times for the service, which keeps whole seconds.
+    init(modified: Timestamp, created: Timestamp? = nil) {
+        self.init(
+            createdDateTime: created?.rfc3339(.seconds),
+            lastModifiedDateTime: modified.rfc3339(.seconds)
+        )
     }
 }

@@ -21,6 +21,14 @@ public struct SimulatedTree: Sendable {
         public var parts: [String]
     }
 
+    /// A file that left a path.
+    public struct Departure: Sendable, Hashable {
+        /// The item.
+        public var id: String
+        /// How many revisions it had by then.
+        public var revisions: Int
+    }
+
     /// What the service's ids and names look like.
     public let rules: SimulatedTreeRules
     /// The account's root folder.
@@ -48,6 +56,7 @@ public struct SimulatedTree: Sendable {
     private var latest: [String: Int] = [:]
     private var pathLog: [PathChange] = []
     private var latestByPath: [String: Int] = [:]
+    private var leftByPath: [String: Departure] = [:]
 
     /// A tree of one folder, its root.
     public init(rules: SimulatedTreeRules, rootID: String, rootName: String, seed: UInt64) {
@@ -375,6 +384,14 @@ public struct SimulatedTree: Sendable {
         parts.map { "/" + rules.comparison.key($0) }.joined()
     }
 
+    /// The file that left a path last, by a move or to the trash; nil where none did, or it is gone
+    /// for good.
+    ///
+    /// Kept where `SimulatedTreeRules.keepsPathLog` says so.
+    public func departure(from parts: [String]) -> Departure? {
+        leftByPath[key(of: parts)].flatMap { items[$0.id] == nil ? nil : $0 }
+    }
+
     private mutating func record(_ id: String) {
         sequence += 1
         log.append(ItemChange(sequence: sequence, id: id))
@@ -393,14 +410,22 @@ public struct SimulatedTree: Sendable {
         guard rules.keepsPathLog, let top = path(of: id), !top.isEmpty else { return }
         sequence += 1
         recordPath(top)
+        recordDeparture(of: id, from: top)
         var folders = [(id, top)]
         while let (folder, parts) = folders.popLast() {
             for child in children(of: folder) {
                 sequence += 1
                 recordPath(parts + [child.name])
+                recordDeparture(of: child.id, from: parts + [child.name])
                 if child.isFolder { folders.append((child.id, parts + [child.name])) }
             }
         }
+    }
+
+    /// What is recorded before it leaves a path, and is at the path it has then until it leaves that.
+    private mutating func recordDeparture(of id: String, from parts: [String]) {
+        guard let item = items[id], !item.isFolder else { return }
+        leftByPath[key(of: parts)] = Departure(id: id, revisions: item.revisions.count)
     }
 
     private static func firstIndex<Entry>(

@@ -80,20 +80,12 @@ extension SyncEngine {
     /// the item is ours where it can be found, and else is created with another id.
     private func settleReservedID(_ intent: Intent, of inode: Inode) async {
         do throws(ProviderError) {
-            let found = try await created(by: intent)
-            try await storedAsync { () throws(CatalogError) in
-                if let found {
-                    _ = try await self.catalog.succeeded(
-                        intent,
-                        of: inode,
-                        item: found,
-                        sentModified: found.clientModifiedTime
-                    )
-                } else {
-                    try await self.catalog.forgetReservedID(of: inode)
-                }
+            if let found = try await created(by: intent) {
+                return try await record(found, as: intent, of: inode)
             }
-            if let found { touched[found.id] = nextOrdinal() }
+            try await storedAsync { () throws(CatalogError) in
+                try await self.catalog.forgetReservedID(of: inode)
+            }
         } catch {
             logger.info("a reserved id was not settled", metadata: ["error": "\(error)"])
         }
@@ -130,7 +122,8 @@ extension SyncEngine {
         }
         var hasAsked = false
         for inode in open {
-            guard running[inode] == nil, nextLooks[inode] ?? 0 <= now else {
+            let isFeedAwaited = missing[inode].map { lastRun < $0 } ?? false
+            guard running[inode] == nil, nextLooks[inode] ?? 0 <= now, !isFeedAwaited else {
                 hasOpenIntents = true
                 continue
             }
@@ -141,7 +134,13 @@ extension SyncEngine {
                 }
                 guard let (intent, item) = stored else { continue }
                 hasAsked = true
-                if try await resolve(intent, of: inode, item) { failures[inode] = nil }
+                switch try await resolve(intent, of: inode, item) {
+                case .done: failures[inode] = nil
+                case .notDone: break
+                case .notKnown:
+                    hasOpenIntents = true
+                    continue
+                }
                 nextLooks[inode] = nil
                 needsPlan = true
             } catch {
@@ -159,48 +158,49 @@ extension SyncEngine {
         do throws(ProviderError) { try await lookAtUnsure() } catch { note(error) }
     }
 
-    /// Finds out what became of something that was asked; true when it was done.
+    /// What became of something that was asked.
+    private enum Outcome {
+        case done, notDone
+        /// The feed has to be read first, after which this is asked again.
+        case notKnown
+    }
+
+    /// Finds out what became of something that was asked.
     private func resolve(
         _ intent: Intent,
         of inode: Inode,
         _ item: ItemReference?
-    ) async throws(ProviderError) -> Bool {
-        let answer: Item?
-        if intent.expected != nil {
-            answer = try await created(by: intent)
-        } else {
-            guard let item else {
-                try await clear(inode)
-                return false
-            }
-            do throws(ProviderError) {
-                let now = try await provider.item(item)
-                answer = isDone(intent, now) ? now : nil
-            } catch {
-                guard error.kind == .notFound else { throw error }
-                if intent.kind == .delete {
-                    touched[item.id] = nextOrdinal()
-                    _ = try await storedAsync { () throws(CatalogError) in
-                        try await self.catalog.succeeded(
-                            intent,
-                            of: inode,
-                            item: nil,
-                            sentModified: nil
-                        )
-                    }
-                    return true
+    ) async throws(ProviderError) -> Outcome {
+        if intent.expected != nil { return try await resolveCreation(intent, of: inode) }
+        guard let item else {
+            try await clear(inode)
+            return .notDone
+        }
+        var answer: Item?
+        do throws(ProviderError) {
+            let now = try await provider.item(item)
+            answer = isDone(intent, now) ? now : nil
+        } catch {
+            guard error.kind == .notFound else { throw error }
+            if intent.kind == .delete {
+                touched[item.id] = nextOrdinal()
+                _ = try await storedAsync { () throws(CatalogError) in
+                    try await self.catalog.succeeded(
+                        intent,
+                        of: inode,
+                        item: nil,
+                        sentModified: nil
+                    )
                 }
-                answer = nil
+                return .done
             }
         }
         guard let answer else {
-            if let item {
-                try await storedAsync { () throws(CatalogError) in
-                    try await self.catalog.beUnsure(of: item.id, in: self.account)
-                }
+            try await storedAsync { () throws(CatalogError) in
+                try await self.catalog.beUnsure(of: item.id, in: self.account)
             }
             try await clear(inode)
-            return false
+            return .notDone
         }
         touched[answer.id] = nextOrdinal()
         _ = try await storedAsync { () throws(CatalogError) in
@@ -211,7 +211,85 @@ extension SyncEngine {
                 sentModified: answer.clientModifiedTime
             )
         }
-        return true
+        return .done
+    }
+
+    /// Finds out what became of something that was to be created.
+    private func resolveCreation(
+        _ intent: Intent,
+        of inode: Inode
+    ) async throws(ProviderError) -> Outcome {
+        var found = try await created(by: intent)
+        if found == nil, let upload = intent.upload, intent.reservedID == nil {
+            // Somebody may have moved it away: the feed tells.
+            let since = missing[inode] ?? nextOrdinal()
+            missing[inode] = since
+            guard lastRun >= since else {
+                readFeedSoon()
+                return .notKnown
+            }
+            found = try await movedAway(upload, intent)
+        }
+        missing[inode] = nil
+        guard let found else {
+            try await clear(inode)
+            return .notDone
+        }
+        try await record(found, as: intent, of: inode)
+        return .done
+    }
+
+    /// Stores that something was created, as it was then; what others did to it since is news.
+    private func record(
+        _ item: Item,
+        as intent: Intent,
+        of inode: Inode
+    ) async throws(ProviderError) {
+        var created = item
+        if let folder = intent.folder, let name = intent.name {
+            created.fileName = name
+            if item.path != nil { created.path = folder.path.appending(name) }
+            if item.parentID != nil { created.parentID = folder.id }
+        }
+        if let upload = intent.upload, item.contentHash != upload.hash {
+            created.contentHash = upload.hash
+            created.size = intent.size ?? item.size
+            created.rev = item.rev.map { Revision("\($0.rawValue) as sent") }
+            created.clientModifiedTime = upload.modifiedTime
+        }
+        let isOlder =
+            !created.fileName.isSameText(as: item.fileName) || created.parentID != item.parentID
+            || created.path != item.path || created.rev != item.rev
+        touched[item.id] = nextOrdinal()
+        _ = try await storedAsync { [created] () throws(CatalogError) in
+            try await self.catalog.succeeded(
+                intent,
+                of: inode,
+                item: created,
+                sentModified: created.clientModifiedTime,
+                isOlder: isOlder
+            )
+        }
+    }
+
+    /// What an upload made and somebody moved away before it was asked for.
+    ///
+    /// Of several that it may be it is none: a file that is taken for another one follows that.
+    private func movedAway(
+        _ upload: LostUpload,
+        _ intent: Intent
+    ) async throws(ProviderError) -> Item? {
+        let newcomers = try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.newcomers(since: intent, in: self.account)
+        }
+        var found: [Item] = []
+        for newcomer in newcomers {
+            do throws(ProviderError) {
+                let item = try await provider.item(newcomer)
+                if try await provider.isOutcome(item, of: upload) { found.append(item) }
+            } catch { guard error.kind == .notFound else { throw error } }
+        }
+        return found.count == 1 ? found[0] : nil
     }
 
     /// What an operation that created something left at the service, if it was done.

@@ -318,6 +318,7 @@ extension SyncEngine {
             size: source.size,
             hash: hash,
             modifiedTime: node.modified,
+            createdTime: node.created,
             mimeType: node.mimeType,
             content: source,
             session: start.session

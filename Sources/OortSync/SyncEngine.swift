@@ -88,6 +88,9 @@ public actor SyncEngine {
     var firstUnstarted = 0
     /// When to ask again about what was never answered.
     var nextLooks: [Inode: Int64] = [:]
+    /// When files that were sent were not found where they were sent to: a run of the feed that
+    /// begins later tells what became of them.
+    var missing: [Inode: UInt64] = [:]
     /// Files whose uploaded content the store has taken over.
     var keptContents: Set<Inode> = []
     var pausedUntil: Int64 = 0

@@ -54,6 +54,56 @@ struct ProviderChangesConformance {
         }
     }
 
+    @Test(
+        "what an upload made is known as that wherever somebody moved it",
+        arguments: conformingServices
+    )
+    func lostUpload(_ service: ConformingService) async throws {
+        try await service.withWorld { world in
+            let provider = world.provider
+            // With ids by the client nobody needs to ask.
+            guard !provider.traits.takesClientIDs else { return }
+            let created = Timestamp(seconds: 1_600_000_000)
+            func send(_ name: String, created: Timestamp) async throws -> Item {
+                var upload = world.entry(
+                    Array("content".utf8),
+                    to: .create(parent: world.root, name: name, reservedID: nil)
+                )
+                upload.createdTime = created
+                return try await provider.upload(upload, observer: SilentUploadObserver())
+            }
+            _ = try await send("lost.txt", created: created)
+            let other = try await send(
+                "other.txt",
+                created: Timestamp(seconds: created.seconds + 10)
+            )
+            world.somebodyElse(.move(from: ["lost.txt"], to: ["folder", "moved.txt"]))
+            let folder = try #require(
+                try await provider.items(named: "folder", in: world.root).first
+            )
+            let moved = try #require(
+                try await provider.items(named: "moved.txt", in: world.reference(folder)).first
+            )
+            func lost(_ name: String) -> LostUpload {
+                LostUpload(
+                    folder: world.root,
+                    name: name,
+                    hash: world.hash(Array("content".utf8)),
+                    modifiedTime: Timestamp(seconds: 1_700_000_000),
+                    createdTime: created
+                )
+            }
+            #expect(try await provider.isOutcome(moved, of: lost("lost.txt")))
+            #expect(try await !provider.isOutcome(other, of: lost("lost.txt")))
+            var wrong = lost("lost.txt")
+            wrong.hash = world.hash(Array("other".utf8))
+            #expect(try await !provider.isOutcome(moved, of: wrong))
+            wrong = lost("nowhere.txt")
+            wrong.createdTime = nil
+            #expect(try await !provider.isOutcome(moved, of: wrong))
+        }
+    }
+
     @Test("a move keeps the id and the content and replaces nothing", arguments: conformingServices)
     func moving(_ service: ConformingService) async throws {
         try await service.withWorld { world in

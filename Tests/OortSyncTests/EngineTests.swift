@@ -319,6 +319,51 @@ struct EngineTests {
         }
     }
 
+    @Test(
+        "what somebody moved away before its lost answer was asked for is not sent again",
+        arguments: [false, true]
+    )
+    func movedAway(hasClientIDs: Bool) async throws {
+        let cloud = MemoryCloud { $0.takesClientIDs = hasClientIDs }
+        try await run(cloud) { world in
+            try world.makeFolder("d")
+            try world.write("same", "bytes")
+            try await world.settle()
+            try world.write("f", "bytes")
+            cloud.loseAnswers(of: "upload")
+            cloud.atNextLook { cloud.rename("f", to: "g") }
+            try await world.settle()
+            #expect(cloud.tree == ["d/": "", "same": "bytes", "g": "bytes"])
+            #expect(cloud.history.count == 2)
+        }
+    }
+
+    @Test("what somebody else has made of the same bytes is not taken for what was not done")
+    func sameBytesElsewhere() async throws {
+        let cloud = MemoryCloud()
+        try await run(cloud) { world in
+            try await world.settle()
+            try world.write("f", "bytes")
+            cloud.refuse("upload", with: .outcomeUnknown(retryAfter: nil))
+            cloud.atNextLook { cloud.put("g", "bytes") }
+            try await world.settle()
+            #expect(cloud.tree == ["f": "bytes", "g": "bytes"])
+        }
+    }
+
+    @Test("what somebody changed before its lost answer was asked for is not overwritten")
+    func changedSince() async throws {
+        let cloud = MemoryCloud { $0.takesClientIDs = true }
+        try await run(cloud) { world in
+            try world.write("f", "mine")
+            cloud.loseAnswers(of: "upload")
+            cloud.atNextLook { cloud.put("f", "theirs") }
+            try await world.settle()
+            #expect(cloud.tree == ["f": "theirs"])
+            #expect(cloud.history == ["mine", "theirs"].map { [UInt8]($0.utf8) })
+        }
+    }
+
     @Test("what the service writes into an uploaded document is taken as its change")
     func rewrittenUpload() async throws {
         try await run { world in

@@ -20,6 +20,8 @@ final class MemoryCloud: Sendable {
         var cursorEpoch = 0
         var history: [[UInt8]] = []
         var usedIDs: Set<ItemID> = []
+        /// Where each item was made, and as what.
+        var origins: [ItemID: Item] = [:]
         var usingUp: Set<String> = []
         var sessions: [String: [UInt8]] = [:]
         var written = 0
@@ -267,7 +269,9 @@ final class MemoryCloud: Sendable {
         )
         item.clientModifiedTime =
             bytes == nil ? nil : (modified ?? Timestamp(seconds: 1)).truncated(to: .milliseconds)
-        return store(Entry(item: item, bytes: bytes ?? []), newContent: bytes != nil, &state)
+        let made = store(Entry(item: item, bytes: bytes ?? []), newContent: bytes != nil, &state)
+        state.origins[id] = made
+        return made
     }
 
     static func drop(_ id: ItemID, _ state: inout State) {

@@ -10,11 +10,12 @@ extension SimulatedTree {
     func metadata(
         _ item: SimulatedItem,
         tagged: Bool,
-        revision: SimulatedRevision? = nil
+        revision: SimulatedRevision? = nil,
+        at former: [String]? = nil
     ) -> JSON {
-        let parts = path(of: item.id) ?? [item.name]
+        let parts = former ?? path(of: item.id) ?? [item.name]
         var fields = Self.paths(parts, key: key(of: parts))
-        fields["name"] = .string(item.name)
+        fields["name"] = .string(parts.last ?? item.name)
         fields["id"] = .string(item.id)
         if isReadOnly(item.id) { fields["sharing_info"] = ["read_only": true] }
         if item.isFolder {

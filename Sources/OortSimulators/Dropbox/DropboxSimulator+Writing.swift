@@ -231,12 +231,12 @@ extension DropboxSimulator {
         let limit = try argument.integer("limit", in: 1...100, default: 10)
         let before = try argument.optionalText("before_rev")
         return try account.withTree { tree throws(DropboxFailure) in
-            let item: SimulatedItem
+            let found: DropboxHistory
             do throws(DropboxLookupError) {
-                item = try tree.liveOrDeleted(path)
-                guard !item.isFolder else { throw .notFile }
+                found = try tree.history(path, follows: mode == "id")
             } catch { throw error.failure() }
-            var revisions = Array(item.revisions.reversed())
+            let item = found.item
+            var revisions = Array(found.revisions.reversed())
             if let before, mode == "path",
                 let index = revisions.firstIndex(where: {
                     $0.id == before
@@ -245,10 +245,11 @@ extension DropboxSimulator {
                 revisions.removeFirst(index + 1)
             }
             let entries = revisions.prefix(Int(limit)).map {
-                tree.metadata(item, tagged: false, revision: $0)
+                tree.metadata(item, tagged: false, revision: $0, at: found.former)
             }
             var answer: JSON = [
-                "is_deleted": .bool(tree.isTrashed(item.id)), "entries": .array(Array(entries)),
+                "is_deleted": .bool(found.former != nil || tree.isTrashed(item.id)),
+                "entries": .array(Array(entries)),
                 "has_more": .bool(revisions.count > Int(limit)),
             ]
             if let time = item.trashedTime {
@@ -302,6 +303,15 @@ enum DropboxWriteError: Error, Equatable {
         case .cannotMoveIntoItself: [".tag": "other"]
         }
     }
+}
+
+/// What `files/list_revisions` finds.
+struct DropboxHistory {
+    var item: SimulatedItem
+    /// The oldest first.
+    var revisions: [SimulatedRevision]
+    /// The path that the item left; nil while it is there.
+    var former: [String]?
 }
 
 extension SimulatedTree {
@@ -373,6 +383,25 @@ extension SimulatedTree {
         ) { $0.mimeType = item.mimeType }
         for child in below { _ = self.copy(child, to: copy.id, name: child.name) }
         return copy
+    }
+
+    /// The revisions of the file at a path, or that was there last; with `follows` those of the same
+    /// file elsewhere, too.
+    func history(_ path: String, follows: Bool) throws(DropboxLookupError) -> DropboxHistory {
+        let place = path.hasPrefix("/") ? try self.place(path) : nil
+        if let place, place.item == nil, let left = departure(from: place.parts),
+            let item = item(left.id)
+        {
+            if follows { return DropboxHistory(item: item, revisions: item.revisions) }
+            return DropboxHistory(
+                item: item,
+                revisions: Array(item.revisions.prefix(left.revisions)),
+                former: place.parts
+            )
+        }
+        let item = try liveOrDeleted(path)
+        guard !item.isFolder else { throw .notFile }
+        return DropboxHistory(item: item, revisions: item.revisions)
     }
 
     /// What lies at a path, or what was last deleted there.

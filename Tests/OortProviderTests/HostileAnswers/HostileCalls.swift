@@ -99,6 +99,17 @@ struct HostileCalls {
             Call(name: "items by name") {
                 try await provider.items(named: "file.txt", in: place.folder)
             },
+            Call(name: "outcome of an upload") {
+                let upload = LostUpload(
+                    folder: place.folder,
+                    name: "file.txt",
+                    hash: provider.makeHasher().finalize(),
+                    modifiedTime: nil,
+                    createdTime: nil
+                )
+                let item = try await provider.item(place.file)
+                return try await provider.isOutcome(item, of: upload) ? [item] : []
+            },
         ]
     }
 
