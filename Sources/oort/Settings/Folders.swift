@@ -48,8 +48,6 @@ struct Folders: Hashable, Sendable {
     var catalogFile: String { state + "/catalog.sqlite" }
     /// Contents that the service does not have yet.
     var stagedFolder: String { state + "/staged" }
-    /// Contents that can be fetched again.
-    var contentFolder: String { cache + "/content" }
     /// The running mount's log.
     var logFile: String { state + "/oort.log" }
     /// Held by the running mount.
