@@ -139,6 +139,7 @@ def test_git(machine, clouds, cloud, drive, folder):
     machine.run("git", "-C", work, "add", ".")
     machine.run("git", "-C", work, "commit", "-q", "-m", "second")
     machine.sync()
+    same_at_the_cloud(clouds, cloud, work, "/work")
     machine.unmount()
     shutil.rmtree(machine.cache)
     machine.mount()
@@ -161,6 +162,7 @@ def test_sqlite(machine, clouds, cloud, drive):
     machine.mount()
     result = machine.run("sqlite3", database, "pragma integrity_check; select count(*) from t;")
     assert result.stdout == "ok\n4286\n"
+    assert clouds.content(cloud, "/data.sqlite") == database.read_bytes()
     assert [p for p in clouds.tree(cloud) if "data.sqlite" in p] == ["/data.sqlite"]
 
 

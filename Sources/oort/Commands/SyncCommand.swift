@@ -40,7 +40,8 @@ struct SyncCommand: AsyncParsableCommand {
         for change in last.pending { Console.write(StatusText.line(change)) }
         let unseen = last.pendingCount - last.pending.count
         if unseen > 0 { Console.write("... and \(unseen) more") }
-        let what = last.pendingCount == 1 ? "1 change" : "\(last.pendingCount) changes"
+        let isOne = last.pendingCount == 1
+        let what = isOne ? "1 change" : "\(last.pendingCount) changes"
         switch last.state {
         case .timedOut:
             let time = timeout.map(\.description) ?? "the time"
@@ -52,12 +53,14 @@ struct SyncCommand: AsyncParsableCommand {
             }
             throw Failure(
                 "\(what) did not reach the cloud within \(time).",
-                advice: "They are kept and go on going out; `oort status` shows how."
+                advice: (isOne ? "It is kept and goes" : "They are kept and go")
+                    + " on going out; `oort status` shows how."
             )
         default:
             throw Failure(
                 "\(what) cannot reach the cloud now.",
-                advice: "They are kept; the list above says what each one needs."
+                advice: (isOne ? "It is" : "They are")
+                    + " kept; the list above says what each one needs."
             )
         }
     }

@@ -1,0 +1,53 @@
+"""What `oort status` and `oort sync` tell while a mount runs."""
+
+import json
+import subprocess
+
+from machine import CLOUDS, OORT
+
+
+def test_status_is_watched(machine, cloud, drive):
+    process = subprocess.Popen(
+        [str(OORT), "status", "--watch", "--json"], env=machine.environment, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        first = json.loads(process.stdout.readline())
+        assert [account["name"] for account in first["accounts"]] == [cloud]
+        machine.unmount()
+        # It goes on over the end of the mount, one object a line.
+        for line in process.stdout:
+            if "mount" not in json.loads(line):
+                break
+        assert json.loads(line)["accounts"][0]["state"] == "not mounted"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_path_is_synchronised_by_itself(machine, clouds):
+    for cloud in CLOUDS:
+        machine.login(cloud)
+    machine.mount()
+    drives = {cloud: machine.ready(cloud) for cloud in CLOUDS}
+    there, elsewhere = drives["dropbox"] / "file.txt", drives["drive"] / "file.txt"
+    clouds.gates["dropbox"].shut()
+    for path in (there, elsewhere):
+        path.write_text("x")
+    for path in (elsewhere, drives["drive"], drives["onedrive"]):
+        machine.sync(path)
+    assert clouds.content("drive", "/file.txt") == b"x"
+    for path in (there, drives["dropbox"], machine.mount_point):
+        said = machine.oort("sync", "--timeout", "1s", path, status=1)
+        assert str(there) in said and "1 change did not reach the cloud within 1s" in said
+    assert "is not there" in machine.oort("sync", drives["drive"] / "none", status=1)
+    assert "does not lie in the mount" in machine.oort("sync", "/etc", status=1)
+    clouds.gates["dropbox"].open()
+    machine.sync()
+    assert clouds.content("dropbox", "/file.txt") == b"x"
+
+
+def test_no_time_at_all_is_no_answer(machine, cloud, drive):
+    """Nothing is claimed that was not looked at."""
+    said = machine.oort("sync", "--timeout", "0s", status=None)
+    assert "0 changes" not in said
+    assert machine.sync() == ""
