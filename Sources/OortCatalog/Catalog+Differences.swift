@@ -214,7 +214,10 @@ struct TreesReader {
         var isHeld = false
         let remote: Entry?
         switch motion.remoteState {
-        case .asSynced, .perhapsGone: remote = synced
+        case .asSynced: remote = synced
+        case .perhapsGone:
+            isHeld = true
+            remote = synced
         case .gone: remote = nil
         case .present:
             if let item = motion.remoteItem, let parent = try inode(ofID: motion.remoteParentID) {
@@ -236,6 +239,7 @@ struct TreesReader {
         if node.parent == nil { state.formerName = node.serviceName }
         state.isOpen = node.kind == .file && conditions.isOpen(node.inode)
         state.isBusy = motion.intent != nil || isHeld || conditions.busy.contains(node.inode)
+        state.mayBeGone = motion.remoteState == .perhapsGone
         state.expected = motion.intent?.expected
         state.isPushable = isPushable(node, state) && motion.nextTry <= conditions.now
         if motion.nextTry > conditions.now { note(moment: motion.nextTry) }

@@ -68,6 +68,8 @@ struct Observer {
     let rules: AccountNameRules
     private var suspects: Set<ItemID> = []
     var unsure: Set<ItemID> = []
+    /// Where those of them were told that nothing here is of.
+    var unknown: [ItemID: ToldPlace] = [:]
     private var enumeration: Int64 = 0
     private var hasIntents = false
     private(set) var isFeed = false
@@ -129,7 +131,7 @@ struct Observer {
         let parent = try self.parent(of: item)
         guard let known else {
             if suspects.contains(item.id) {
-                unsure.insert(item.id)
+                doubtUnknown(item, in: parentMark(of: item, in: parent))
             } else {
                 try displace(for: item, in: parent)
                 try appeared(item, in: parent)
@@ -383,7 +385,9 @@ struct Observer {
             unsure.insert(id)
             return
         }
-        try gone(node)
+        // That a folder is not found does not tell what lies in it: something may have been moved out
+        // before, or made where a new folder has its path by now. The feed tells.
+        if !isFeed, node.kind == .folder { try perhapsGone(node, id) } else { try gone(node) }
     }
 
     /// A removal by path may be half of a move: only when the run is over is it meant.
@@ -452,7 +456,14 @@ struct Observer {
             [account.rawValue],
             Node.init(columns:)
         )
-        for node in nodes { try gone(node) }
+        for node in nodes {
+            // Found to be missing, or touched, since this page was asked for.
+            if let id = node.remoteID, suspects.contains(id) {
+                unsure.insert(id)
+            } else {
+                try gone(node)
+            }
+        }
         // A folder that was not told with what lies in it has another path by now.
         unsure.formUnion(
             try database.all(
@@ -506,7 +517,9 @@ struct Observer {
 
     /// Gone with all below it.
     ///
-    /// A tree that is clean vanishes at once; the rest is the planner's.
+    /// A tree that is clean vanishes at once; the rest is the planner's. What an operation of ours
+    /// touched since this was asked for may lie elsewhere by now: it is asked for by itself, and a
+    /// later run of the feed decides of the whole.
     private mutating func gone(_ node: Node) throws {
         folders = [:]
         var subtree: [Node] = []
@@ -517,9 +530,21 @@ struct Observer {
                 queue += try Catalog.remoteChildren(of: next, database)
             }
         }
+        let motions = try subtree.map { try Catalog.motion($0.inode, database) }
+        let doubtful = zip(subtree, motions).dropFirst().compactMap { item, motion in
+            item.remoteID.flatMap { suspects.contains($0) || motion?.intent != nil ? $0 : nil }
+        }
+        guard doubtful.isEmpty else {
+            unsure.formUnion(doubtful)
+            try transaction.startMotion(node)
+            try database.run(
+                "UPDATE motion SET remote_state = 3 WHERE inode = ?",
+                [node.inode.column]
+            )
+            return
+        }
         var isClean = true
-        for item in subtree {
-            let motion = try Catalog.motion(item.inode, database)
+        for (item, motion) in zip(subtree, motions) {
             if let motion, !(item.inode == node.inode && motion.isOnlyRemovedByPath) {
                 isClean = false
                 break

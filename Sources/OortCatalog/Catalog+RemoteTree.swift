@@ -125,9 +125,15 @@ extension Catalog {
     /// Where an item is whose folder was told by a path that is not known.
     private static func pathMark(of node: Node, _ database: Database) throws -> RemotePath? {
         guard let motion = try motion(node.inode, database), motion.remoteState == .present,
-            let mark = motion.remoteParentID, mark.hasPrefix("/"), let item = motion.remoteItem
+            let path = motion.remoteParentID.flatMap(pathOfMark), let item = motion.remoteItem
         else { return nil }
-        return RemotePath(mark.split(separator: "/").map(String.init) + [item.fileName])
+        return path.appending(item.fileName)
+    }
+
+    /// The folder's path, where a mark is one (`Observer.parentMark`); nil for an id.
+    static func pathOfMark(_ mark: String) -> RemotePath? {
+        guard mark.hasPrefix("/") else { return nil }
+        return RemotePath(mark.split(separator: "/").map(String.init))
     }
 
     /// The items that lie in a folder at the service, as last heard; with `onlyRenamed` without

@@ -57,6 +57,15 @@ extension Catalog {
                     """
             )
         }
+        migrator.registerMigration("where unknown items to ask for were told to lie") { database in
+            try database.execute(
+                sql: """
+                    -- Null for what is here; the folder as in motion.remote_parent_id.
+                    ALTER TABLE unsure ADD COLUMN told_name TEXT;
+                    ALTER TABLE unsure ADD COLUMN told_parent_id TEXT;
+                    """
+            )
+        }
         return migrator
     }
 
@@ -165,7 +174,7 @@ extension Catalog {
             synced_modified_ns INTEGER,
             synced_description TEXT,
             -- The newest remote observation: 0 as the base, 1 present, 2 gone, 3 perhaps gone (a
-            -- removal by path whose feed run is not over).
+            -- removal by path, or of a folder that was asked for: a feed run's end decides).
             remote_state INTEGER NOT NULL DEFAULT 0,
             remote_parent_id TEXT,
             -- The whole canonical item, JSON, when remote_state is 1.

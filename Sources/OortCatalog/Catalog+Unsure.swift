@@ -7,30 +7,61 @@ extension Catalog {
     public struct UnsureItem: Sendable {
         /// The service's id of it.
         public var id: ItemID
-        /// How it is asked for; nil when nothing of this id is here.
+        /// How it is asked for; nil when nothing of this id is here, nor was told where it lies.
         public var reference: ItemReference?
         /// The folder that it lies in at the service, as last heard.
         public var folder: Inode?
+        /// Whether anything of this id is here.
+        public var isKnown = false
     }
 
     /// The items that the service must be asked for by themselves, in the order of their ids.
     public func unsureItems(of account: AccountID) async throws(CatalogError) -> [UnsureItem] {
         try await readAsync { database in
-            let ids = try database.all(
-                "SELECT remote_id FROM unsure WHERE account = ? ORDER BY remote_id",
+            let rows = try database.all(
+                """
+                SELECT remote_id, told_name, told_parent_id FROM unsure WHERE account = ?
+                ORDER BY remote_id
+                """,
                 [account.rawValue]
-            ) { ItemID($0[0] as String) }
-            return try ids.map { id in
+            ) { row in
+                let told = (row[1] as String?).map { ToldPlace(name: $0, parentID: row[2]) }
+                return (ItemID(row[0] as String), told)
+            }
+            return try rows.map { id, told in
                 guard let node = try Self.node(id.rawValue, in: account, database) else {
-                    return UnsureItem(id: id)
+                    return try Self.unknownItem(id, told, in: account, database)
                 }
                 return UnsureItem(
                     id: id,
                     reference: try Self.reference(node.inode, database),
-                    folder: try Self.remotePlace(of: node, database)?.parent
+                    folder: try Self.remotePlace(of: node, database)?.parent,
+                    isKnown: true
                 )
             }
         }
+    }
+
+    /// An item of which nothing is here but where it was told to lie.
+    private static func unknownItem(
+        _ id: ItemID,
+        _ told: ToldPlace?,
+        in account: AccountID,
+        _ database: Database
+    ) throws -> UnsureItem {
+        guard let told else { return UnsureItem(id: id) }
+        var item = UnsureItem(id: id)
+        var path = RemotePath.root
+        if let parent = told.parentID {
+            if let known = pathOfMark(parent) {
+                path = known
+            } else if let folder = try node(parent, in: account, database) {
+                item.folder = folder.inode
+                path = try reference(folder.inode, database)?.path ?? path
+            }
+        }
+        item.reference = ItemReference(id: id, path: path.appending(told.name))
+        return item
     }
 
     /// An item must be asked for by itself, because what is known of it may be old.
@@ -38,7 +69,17 @@ extension Catalog {
         try await mutateAsync { try $0.beUnsure(of: item, in: account) }
     }
 
-    /// Nothing of this id is here that could be asked for.
+    /// Whether there are items of which a run of the feed must tell whether they are gone.
+    public func hasPerhapsGone(_ account: AccountID) async throws(CatalogError) -> Bool {
+        try await readAsync { database in
+            try database.has(
+                "SELECT 1 FROM motion WHERE account = ? AND remote_state = 3 LIMIT 1",
+                [account.rawValue]
+            )
+        }
+    }
+
+    /// Nothing of this id is here that could be asked for, or needs to be.
     public func forgetUnsure(of item: ItemID, in account: AccountID) async throws(CatalogError) {
         try await mutateAsync { transaction in
             try transaction.database.run(
@@ -49,12 +90,25 @@ extension Catalog {
     }
 }
 
+/// Where an item was told to lie, of which nothing else is kept.
+struct ToldPlace {
+    var name: String
+    /// Its folder as in `motion.remote_parent_id`: by id, or by path.
+    var parentID: String?
+}
+
 extension CatalogTransaction {
-    /// Notes that an item must be asked for by itself.
-    func beUnsure(of item: ItemID, in account: AccountID) throws {
+    /// Notes that an item must be asked for by itself; `told` is where it was told to lie when
+    /// nothing of it is here.
+    func beUnsure(of item: ItemID, told: ToldPlace? = nil, in account: AccountID) throws {
         try database.run(
-            "INSERT OR IGNORE INTO unsure (account, remote_id) VALUES (?, ?)",
-            [account.rawValue, item.rawValue]
+            """
+            INSERT INTO unsure (account, remote_id, told_name, told_parent_id) VALUES (?, ?, ?, ?)
+            ON CONFLICT (account, remote_id) DO UPDATE
+                SET told_name = excluded.told_name, told_parent_id = excluded.told_parent_id
+                WHERE excluded.told_name IS NOT NULL
+            """,
+            [account.rawValue, item.rawValue, told?.name, told?.parentID]
         )
     }
 }
@@ -89,6 +143,13 @@ extension Observer {
         )
     }
 
+    /// An item is told of which nothing is here, though an operation of ours touched it: we may
+    /// have deleted it since, or taken it for gone with a folder that it does not lie in.
+    mutating func doubtUnknown(_ item: Item, in parentID: String?) {
+        unsure.insert(item.id)
+        unknown[item.id] = ToldPlace(name: item.fileName, parentID: parentID)
+    }
+
     /// What is said for certain need not be asked for any longer.
     func rememberUnsure(_ changes: [Change]) throws {
         let hasSome = try transaction.database.has(
@@ -110,6 +171,6 @@ extension Observer {
                 )
             }
         }
-        for id in unsure { try transaction.beUnsure(of: id, in: account) }
+        for id in unsure { try transaction.beUnsure(of: id, told: unknown[id], in: account) }
     }
 }

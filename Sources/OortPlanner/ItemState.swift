@@ -115,6 +115,9 @@ public struct ItemState: Sendable {
     public var isOpen = false
     /// Whether an operation on it is under way at the service: it is left alone altogether.
     public var isBusy = false
+    /// Whether the service was heard not to have it, of which the feed has yet to tell: it is busy, and
+    /// what has its place at the service waits, too.
+    public var mayBeGone = false
     /// Where an operation under way makes it appear at the service: what the feed shows there may be
     /// this very item.
     public var expected: Place?

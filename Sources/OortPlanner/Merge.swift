@@ -247,7 +247,11 @@ struct Merge {
                 continue
             }
             switch (isFixed(position), isFixed(other)) {
-            case (true, true): continue  // Two of one name at the service: shown with numbers.
+            case (true, true):
+                if waitsForPlace(position, of: other) || waitsForPlace(other, of: position) {
+                    return true
+                }
+                continue  // Two of one name at the service: shown with numbers.
             case (true, false):
                 owners[key] = position
                 if resolve(other, against: position) { return true }
@@ -256,6 +260,15 @@ struct Merge {
             }
         }
         return false
+    }
+
+    /// Postpones what is to have the place of an item that may be gone; true when it was not.
+    private mutating func waitsForPlace(_ position: Int, of other: Int) -> Bool {
+        guard trees.items[other].mayBeGone, !postponed[position],
+            want[position]?.place != trees.items[position].local?.place
+        else { return false }
+        postpone(position)
+        return true
     }
 
     /// Whether it lies where the service has it.
@@ -273,6 +286,12 @@ struct Merge {
         if mine.isBusy || postponed[loser] && mine.hasNews {
             // Perhaps it is our own, of which the answer is still to come.
             guard other.local?.place != want[owner]?.place else { return false }
+            postpone(owner)
+            return true
+        }
+        if mine.isFolder, fate[loser] == .detached, other.isNewcomer, other.isFolder {
+            // It stays for what lies in it: as newly made, it becomes the other one next.
+            if adopters.insert(mine.inode).inserted { adoptions.append(.detach(mine.inode)) }
             postpone(owner)
             return true
         }

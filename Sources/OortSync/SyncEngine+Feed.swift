@@ -188,24 +188,40 @@ extension SyncEngine {
     func lookAtUnsure() async throws(ProviderError) {
         owedLooks = []
         let items = try await unsureItems()
-        guard !items.isEmpty else { return }
+        if !items.isEmpty { try await look(at: items) }
+        // Only a run of the feed tells what became of what lies in a folder that may be gone.
+        guard running.isEmpty, !hasOpenIntents else { return }
+        let mayBeGone = try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.hasPerhapsGone(self.account)
+        }
+        if mayBeGone, !isMidRun { readFeedSoon() }
+    }
+
+    private func look(at items: [Catalog.UnsureItem]) async throws(ProviderError) {
         var counts: [Inode: Int] = [:]
         for case let folder? in items.map(\.folder) { counts[folder, default: 0] += 1 }
         let crowded = counts.filter { $0.value > Self.mostLooksInFolder }.map(\.key).sorted()
+        var unlisted: Set<ItemID> = []
         for folder in crowded {
             do throws(ProviderError) { try await readListing(folder) } catch {
                 guard error.kind == .notFound || error.kind == .parentNotFound else { throw error }
+                continue
+            }
+            for item in items where item.folder == folder && !item.isKnown {
+                unlisted.insert(item.id)
             }
         }
         // What a listing did not name may lie elsewhere now.
         for item in crowded.isEmpty ? items : try await unsureItems() {
-            if let reference = item.reference {
+            if let reference = item.reference, item.isKnown || !unlisted.contains(item.id) {
                 try await look(at: reference)
-            } else if inFlight == 0, !hasOpenIntents {
-                // Not even an operation of ours, whose answer would tell the id, can bring it.
-                try await storedAsync { () throws(CatalogError) in
-                    try await self.catalog.forgetUnsure(of: item.id, in: self.account)
-                }
+                continue
+            }
+            // What was never here and is not where it was told is gone, or the feed will tell where
+            // it is; or not even an operation of ours, whose answer would tell the id, can bring it.
+            guard item.reference != nil || inFlight == 0 && !hasOpenIntents else { continue }
+            try await storedAsync { () throws(CatalogError) in
+                try await self.catalog.forgetUnsure(of: item.id, in: self.account)
             }
         }
     }
@@ -247,6 +263,7 @@ extension SyncEngine {
             // A page of the feed may be half of a move whose other half is still to come.
             observations.endsRun = false
             observations.suspects = suspects(since: began)
+            if case .removed(let id) = change { missed(id) }
             let unsure = try await storedAsync { [observations] () throws(CatalogError) in
                 try await self.catalog.apply(observations, to: self.account)
             }
@@ -259,6 +276,14 @@ extension SyncEngine {
             }
         }
         owedLooks.insert(reference.id)
+    }
+
+    /// An item is not found: of a folder the next run of the feed tells what lay in it, one that is
+    /// asked for from now on.
+    private func missed(_ id: ItemID) {
+        guard (try? catalog.node(remoteID: id, account: account))?.kind == .folder else { return }
+        touched[id] = nextOrdinal()
+        readFeedSoon()
     }
 
     /// Lists a folder that is opened before the enumeration got there; callers for one folder share

@@ -89,6 +89,34 @@ def names(folder):
         return None
 
 
+@pytest.mark.parametrize("cloud", ["dropbox"])
+def test_what_is_made_in_a_folder_that_somebody_removed_stays(machine, clouds, cloud, drive):
+    folder = drive / "folder"
+    folder.mkdir()
+    (folder / "old.txt").write_text("old")
+    machine.sync()
+    # A folder is made by its path: Dropbox makes the missing one above it, too, as another one.
+    clouds.fault(cloud, route="files/list_folder/continue", fault="status", status=503, times=None)
+    clouds.edit(cloud, "trash", "/folder")
+    (folder / "new").mkdir()
+    (folder / "new" / "deep.txt").write_text("deep")
+    eventually(lambda: "/folder/new/deep.txt" in clouds.tree(cloud), "the new ones are there")
+    made = (folder / "new" / "deep.txt").stat().st_ino
+    # By the old folder's id nothing can be made any more.
+    (folder / "mine.txt").write_text("mine")
+    eventually(
+        lambda: "looking again did not work" in machine.log(), "the old folder was asked for")
+    assert names(folder) == ["mine.txt", "new", "old.txt"]
+    assert names(folder / "new") == ["deep.txt"]
+    clouds.no_faults(cloud)
+    machine.sync()
+    eventually(lambda: names(folder) == ["mine.txt", "new"], "the removed file is gone")
+    assert (folder / "new" / "deep.txt").stat().st_ino == made
+    assert sorted(clouds.tree(cloud)) == [
+        "/folder", "/folder/mine.txt", "/folder/new", "/folder/new/deep.txt"]
+    assert names(drive) == ["folder"]
+
+
 def test_offline(machine, clouds, cloud, drive):
     clouds.edit(cloud, "write", "/read.txt", text="read before\n")
     clouds.edit(cloud, "write", "/unread.txt", text="never read\n")

@@ -144,6 +144,55 @@ struct MergeRuleTests {
         #expect(steps == [.detach(item)])
     }
 
+    @Test("a folder kept for local work becomes the one that has its place at the service now")
+    func keptAndReplaced() {
+        let child = Inode(12)
+        let mine = state(child, local: file("x", 1, in: item), synced: nil, remote: nil)
+        let new = state(other, local: nil, synced: nil, remote: folder("D"), isFolder: true)
+        let gone = state(
+            item,
+            local: folder("d"),
+            synced: folder("d"),
+            remote: nil,
+            isFolder: true
+        )
+        #expect(planner.plan([gone, new, mine]).local == [.detach(item)])
+        let detached = state(item, local: folder("d"), synced: nil, remote: nil, isFolder: true)
+        #expect(planner.plan([detached, new, mine]).local == [.adopt(item, from: other)])
+    }
+
+    @Test("while a folder may be gone, what has its place waits with all that lies in it")
+    func mayBeGone() {
+        let child = Inode(12)
+        var old = state(
+            item,
+            local: folder("d"),
+            synced: folder("d"),
+            remote: folder("d"),
+            isFolder: true
+        )
+        old.isBusy = true
+        old.mayBeGone = true
+        let new = state(other, local: nil, synced: nil, remote: folder("D"), isFolder: true)
+        let entry = file("x", 1, in: item)
+        let moved = state(child, local: entry, synced: entry, remote: file("x", 1, in: other))
+        #expect(planner.plan([old, new, moved]) == Plan())
+        let gone = state(
+            item,
+            local: folder("d"),
+            synced: folder("d"),
+            remote: nil,
+            isFolder: true
+        )
+        #expect(
+            planner.plan([gone, new, moved]).local == [
+                .forget(item), .place(other, Place(parent: Inode(2), name: "D")),
+                .agree(other, content: true), .place(child, Place(parent: other, name: "x")),
+                .agree(child, content: true),
+            ]
+        )
+    }
+
     @Test("both created the same: adopted; different: the local one gets a number")
     func bothCreated() {
         let remote = state(other, local: nil, synced: nil, remote: file("A", 1))

@@ -212,6 +212,19 @@ final class MemoryCloud: Sendable {
         }
     }
 
+    func move(_ path: String, to new: String) {
+        let parts = new.split(separator: "/").map(String.init)
+        guard let id = id(path), let name = parts.last,
+            let parent = self.id(parts.dropLast().joined(separator: "/"))
+        else { return }
+        state.withLock { state in
+            guard var entry = state.entries[id] else { return }
+            entry.item.fileName = name
+            entry.item.parentID = parent
+            Self.store(entry, newContent: false, &state)
+        }
+    }
+
     func describe(_ path: String, _ text: String) {
         guard let id = id(path) else { return }
         state.withLock { state in

@@ -311,6 +311,105 @@ struct ObservationTests {
         await world.end()
     }
 
+    /// What the service answered when it was asked for one item.
+    private func look(_ change: Change) async throws {
+        var observations = Observations(changes: [change])
+        observations.endsRun = false
+        _ = try await catalog.apply(observations, to: account)
+    }
+
+    @Test("a folder that is not found takes nothing along before the feed told what lay in it")
+    func missingFolders() async throws {
+        try await apply(
+            [
+                item("a/", "1", .path), item("a/b/", "2", .path), item("a/b/f", "3", .path),
+                item("a/g", "4", .path), item("c/", "5", .path), item("c/h", "6", .path),
+            ],
+            begins: true,
+            ends: true
+        )
+        let kept = try world.node("a/b").inode
+        try world.write("a/mine", "mine")
+        try await look(.removed(ItemID("1")))
+        try await look(.removed(ItemID("5")))
+        // Nothing is sent by way of a folder that may be gone.
+        #expect(try await merge().operations.isEmpty)
+        #expect(try paths() == ["a/", "a/b/", "a/b/f", "a/g", "a/mine", "c/", "c/h"])
+        // Somebody removed a and c; b was made by its path, and a new a with it.
+        try await apply(
+            [
+                .removedPath(RemotePath(["c"])), item("a/", "7", .path), item("a/b/", "2", .path),
+                item("a/b/f", "3", .path),
+            ]
+        )
+        try await merge()
+        #expect(try paths() == ["a/", "a/b/", "a/b/f", "a/mine"])
+        #expect(try world.node("a").remoteID == ItemID("7"))
+        #expect(try world.node("a/b").inode == kept)
+        #expect(try await catalog.pending(account).map(\.path) == [["a", "mine"]])
+        await world.end()
+    }
+
+    @Test("a removal takes nothing along that we touched since, until that was asked for")
+    func touchedBelowRemoved() async throws {
+        try await apply(
+            [item("a/", "1", .path), item("a/b/", "2", .path), item("a/b/f", "3", .path)],
+            begins: true,
+            ends: true
+        )
+        let kept = try world.node("a/b/f").inode
+        var page = Observations(changes: [
+            item("a/", "7", .path), item("a/b/", "2", .path), item("a/b/f", "3", .path),
+        ])
+        page.suspects = [ItemID("2"), ItemID("3")]
+        page.cursor = Cursor("later")
+        _ = try await catalog.apply(page, to: account)
+        try await merge()
+        #expect(try await unsureIDs() == ["2", "3"])
+        #expect(try await catalog.hasPerhapsGone(account))
+        try await look(item("a/b/", "2", .path))
+        try await look(item("a/b/f", "3", .path))
+        try await apply([])
+        try await merge()
+        #expect(try paths() == ["a/", "a/b/", "a/b/f"])
+        #expect(try world.node("a").remoteID == ItemID("7"))
+        #expect(try world.node("a/b/f").inode == kept)
+        #expect(try await !catalog.hasPerhapsGone(account))
+        #expect(try await catalog.pending(account).isEmpty)
+        await world.end()
+    }
+
+    @Test(
+        "what was told of an item that we touched and that is not here is asked for",
+        arguments: Addressing.allCases
+    )
+    func touchedUnknown(addressing: Addressing) async throws {
+        try await apply([item("a/", "a", addressing)], begins: true, ends: true)
+        var page = Observations(changes: [
+            item("a/x", "x", in: "a", addressing), item("a/y", "y", in: "a", addressing),
+            item("b/z", "z", in: "b", addressing),
+        ])
+        page.suspects = [ItemID("x"), ItemID("y"), ItemID("z")]
+        page.cursor = Cursor("later")
+        _ = try await catalog.apply(page, to: account)
+        try await merge()
+        #expect(try paths() == ["a/"])
+        let asked = try await catalog.unsureItems(of: account)
+        let folder = try world.node("a").inode
+        #expect(asked.map(\.folder) == [folder, folder, nil])
+        #expect(asked.allSatisfy { !$0.isKnown })
+        #expect(
+            asked.map(\.reference?.path.parts)
+                == [["a", "x"], ["a", "y"], addressing == .path ? ["b", "z"] : ["z"]]
+        )
+        try await look(item("a/x", "x", in: "a", addressing))
+        try await look(.removed(ItemID("y")))
+        try await look(.removed(ItemID("z")))
+        #expect(try paths() == ["a/", "a/x"])
+        #expect(try await unsureIDs().isEmpty)
+        await world.end()
+    }
+
     @Test("what an enumeration did not name is gone, and what was made or changed here is not")
     func enumerationEnd() async throws {
         try await apply(
