@@ -46,6 +46,21 @@ def test_a_path_is_synchronised_by_itself(machine, clouds):
     assert clouds.content("dropbox", "/file.txt") == b"x"
 
 
+def test_what_lies_in_a_refused_folder_is_told_and_not_waited_for(machine, clouds, cloud, drive):
+    clouds.conditions(cloud, refused_names=["secret"])
+    inner = drive / "secret" / "plans" / "file.txt"
+    inner.parent.mkdir(parents=True)
+    inner.write_text("kept")
+    # No time limit of its own: it ends because nothing can move.
+    said = machine.oort("sync", status=1)
+    assert "cannot reach the cloud now" in said, said
+    assert f"{inner}\n      waits for {drive}/secret\n" in said, said
+    assert f"waits for {drive}/secret" in machine.oort("sync", inner, status=1)
+    clouds.conditions(cloud)
+    machine.sync()
+    assert clouds.content(cloud, "/secret/plans/file.txt") == b"kept"
+
+
 def test_no_time_at_all_is_no_answer(machine, cloud, drive):
     """Nothing is claimed that was not looked at."""
     said = machine.oort("sync", "--timeout", "0s", status=None)

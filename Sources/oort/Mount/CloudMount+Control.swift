@@ -89,11 +89,13 @@ extension CloudMount {
         let known = try? catalog.account(account.id)
         let folder = "\(mountPoint)/\(account.name)"
         let now = Date()
+        let obstacles = SyncWords.obstacles(status.pending, now: now)
         let pending = status.pending.map { item in
             SyncWords.change(
                 item,
                 below: folder,
                 isOpen: store.writers.isOpen(item.inode),
+                obstacle: obstacles[item.inode],
                 now: now
             )
         }
@@ -164,18 +166,24 @@ extension CloudMount {
         var isKnown = true
         let now = Date()
         for target in targets {
-            guard let items = try? await catalog.pending(target.account.id, below: target.inode)
+            let id = target.account.id
+            // What hinders a path may lie above it.
+            guard let all = try? await catalog.pending(id),
+                let items = target.inode == nil
+                    ? all : try? await catalog.pending(id, below: target.inode)
             else {
                 isKnown = false
                 continue
             }
             let trouble = await target.account.engine.trouble
             let folder = "\(mountPoint)/\(target.account.name)"
+            let obstacles = SyncWords.obstacles(all, now: now)
             for item in items {
                 var change = SyncWords.change(
                     item,
                     below: folder,
                     isOpen: store.writers.isOpen(item.inode),
+                    obstacle: obstacles[item.inode],
                     now: now
                 )
                 if trouble?.needsPerson == true || SyncWords.isRefused(item, now: now) {
@@ -186,7 +194,7 @@ extension CloudMount {
                             account: target.account.name,
                             service: target.account.service
                         )
-                } else {
+                } else if item.isUnderWay || obstacles[item.inode] == nil {
                     isStuck = false
                 }
                 changes.append(change)

@@ -38,19 +38,38 @@ enum SyncWords {
     }
 
     /// One change that the cloud does not have yet, with its path below `folder`; `isOpen` says
-    /// whether a program has the file open for writing.
+    /// whether a program has the file open for writing, `obstacle` which folder above it is refused.
     static func change(
         _ item: PendingItem,
         below folder: String,
         isOpen: Bool = false,
+        obstacle: [String]? = nil,
         now: Date
     ) -> PendingChange {
-        PendingChange(
+        var next = next(for: item, isOpen: isOpen, now: now)
+        if let obstacle, !item.isUnderWay, item.errorKind == nil {
+            next = "waits for \(([folder] + obstacle).joined(separator: "/"))"
+        }
+        return PendingChange(
             path: ([folder] + item.path).joined(separator: "/"),
             action: action(of: item),
             error: error(of: item),
-            next: next(for: item, isOpen: isOpen, now: now)
+            next: next
         )
+    }
+
+    /// The refused folder above each item that lies in one, by its path: nothing goes into it before
+    /// it is there itself.
+    static func obstacles(_ items: [PendingItem], now: Date) -> [Inode: [String]] {
+        let refused = Set(items.filter { isRefused($0, now: now) }.map(\.path))
+        var obstacles: [Inode: [String]] = [:]
+        for item in items where !refused.isEmpty {
+            for depth in 1..<max(item.path.count, 1) {
+                let above = Array(item.path.prefix(depth))
+                if refused.contains(above) { obstacles[item.inode] = above }
+            }
+        }
+        return obstacles
     }
 
     /// Whether an item stays pending until somebody does something.
