@@ -189,12 +189,13 @@ extension SyncEngine {
         owedLooks = []
         let items = try await unsureItems()
         if !items.isEmpty { try await look(at: items) }
-        // Only a run of the feed tells what became of what lies in a folder that may be gone.
-        guard running.isEmpty, !hasOpenIntents else { return }
+        // Only a run of the feed tells what became of what lies in a folder that may be gone; one
+        // that is begun while an operation changes it tells nothing for certain.
         let mayBeGone = try await storedAsync { () throws(CatalogError) in
             try await self.catalog.hasPerhapsGone(self.account)
         }
-        if mayBeGone, !isMidRun { readFeedSoon() }
+        owesRun = mayBeGone && (!running.isEmpty || hasOpenIntents)
+        if mayBeGone, !owesRun, !isMidRun { readFeedSoon() }
     }
 
     private func look(at items: [Catalog.UnsureItem]) async throws(ProviderError) {

@@ -301,7 +301,7 @@ extension SyncEngine {
         // A plan made meanwhile left these items alone.
         if batch.plan != planNumber { needsPlan = true }
         // What was told meanwhile; who could not be asked now is asked with the next news.
-        if !owedLooks.isEmpty { try? await lookAtUnsure() }
+        if !owedLooks.isEmpty || owesRun { try? await lookAtUnsure() }
         inFlight -= 1
         waker.yield()
     }

@@ -45,6 +45,8 @@ public actor SyncEngine {
     var folderDeletions: [Inode: UInt64] = [:]
     /// Items that could not be asked for while an operation of ours was under way on them.
     var owedLooks: Set<ItemID> = []
+    /// Whether the feed has to be read when what is under way is done: something may be gone.
+    var owesRun = false
     /// Whether a run of the feed is applied in part only.
     var isMidRun = false
     /// Whether the feed has to be read from its beginning.

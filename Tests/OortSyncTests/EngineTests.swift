@@ -70,6 +70,29 @@ struct EngineTests {
         }
     }
 
+    @Test("what was removed here and restored while the feed was read is there again")
+    func restored() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("d", nil)
+        let names = (0..<10).map { "d/\($0)" } + ["f"]
+        for name in names { cloud.put(name, "text") }
+        try await run(cloud) { world in
+            try await world.agree()
+            cloud.holdFeed()
+            cloud.put("new", "theirs")
+            try await until { cloud.isFeedWaiting }
+            for name in names { try world.remove(name) }
+            #expect(await world.engine.sync(timeout: .seconds(120)).isComplete)
+            #expect(cloud.takeCalls() == ["delete": names.count])
+            cloud.restoreTrash()
+            cloud.holdFeed(false)
+            try await world.agree()
+            #expect(cloud.tree.count == names.count + 2)
+            // One listing for the many of one folder.
+            #expect(cloud.takeCalls() == ["list": 1])
+        }
+    }
+
     @Test("what somebody moved out of a folder that is not found stays itself")
     func missingFolder() async throws {
         let cloud = MemoryCloud()

@@ -11,6 +11,14 @@ extension MemoryCloud: Provider {
     func signOut() async throws(ProviderError) {}
 
     func changes(since cursor: Cursor?) async throws(ProviderError) -> ChangePage {
+        while state.withLock({
+            $0.isFeedWaiting = $0.isFeedHeld
+            return $0.isFeedHeld
+        }) {
+            do { try await Task.sleep(for: .milliseconds(5)) } catch {
+                throw self.error(.cancelled)
+            }
+        }
         let result: Result<ChangePage, ProviderError> = state.withLock { state in
             let end = Cursor("\(state.cursorEpoch):\(state.log.count)")
             guard let cursor else {

@@ -31,6 +31,9 @@ final class MemoryCloud: Sendable {
         var stall: Stall?
         var isStalled = false
         var isSilent = false
+        var isFeedHeld = false
+        var isFeedWaiting = false
+        var trash: [ItemID: Entry] = [:]
         var atNextLook: (@Sendable () -> Void)?
     }
 
@@ -120,6 +123,25 @@ final class MemoryCloud: Sendable {
 
     /// From now on nobody who waits for news hears of any: the feed must be read.
     func fallSilent() { state.withLock { $0.isSilent = true } }
+
+    /// From now on pages of the feed are asked for and not answered; false answers them, as of then.
+    func holdFeed(_ isHeld: Bool = true) {
+        state.withLock {
+            $0.isFeedHeld = isHeld
+            $0.isFeedWaiting = false
+        }
+    }
+
+    /// Whether a page of the held feed was asked for.
+    var isFeedWaiting: Bool { state.withLock { $0.isFeedWaiting } }
+
+    /// Everything that was ever removed comes back as what it was.
+    func restoreTrash() {
+        state.withLock { state in
+            for entry in state.trash.values { Self.store(entry, newContent: false, &state) }
+            state.trash = [:]
+        }
+    }
 
     func loseCursors() { state.withLock { $0.cursorEpoch += 1 } }
 
@@ -291,6 +313,7 @@ final class MemoryCloud: Sendable {
         for child in state.entries.values where child.item.parentID == id {
             drop(child.item.id, &state)
         }
+        state.trash[id] = state.entries[id]
         state.entries[id] = nil
         state.log.append(id)
     }
