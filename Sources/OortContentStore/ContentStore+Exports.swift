@@ -9,15 +9,7 @@ extension ContentStore {
     ///
     /// `key` names the item, and in place of a revision whatever tells its states apart.
     public func export(_ key: ContentKey) async throws(ContentError) -> CachedContent {
-        let row: ContentRow?
-        do throws(CatalogError) {
-            row = try catalog.cachedContent(
-                account: key.account,
-                item: key.item,
-                revision: key.revision
-            )
-        } catch { throw .catalog(detail: "\(error)") }
-        if let row, row.isComplete, DiskFile.exists(paths.cached(row.id)) {
+        if let row = try cachedRow(of: key), row.isComplete, DiskFile.exists(paths.cached(row.id)) {
             return try open(key, size: row.size, hash: nil)
         }
         guard let fetcher = fetcher(of: key.account) else {

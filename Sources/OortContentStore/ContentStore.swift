@@ -141,22 +141,14 @@ public final class ContentStore: Sendable {
 
     /// The content of a revision, to be read; `close` lets it go.
     ///
-    /// While somebody uses it, it is not
-    /// evicted.
+    /// While somebody uses it, it is not evicted.
     public func open(
         _ key: ContentKey,
         size: Int64,
         hash: ContentHash?
     ) throws(ContentError) -> CachedContent {
         if let content = use(key) { return content }
-        let row: ContentRow?
-        do throws(CatalogError) {
-            row = try catalog.cachedContent(
-                account: key.account,
-                item: key.item,
-                revision: key.revision
-            )
-        } catch { throw .catalog(detail: "\(error)") }
+        let row = try cachedRow(of: key)
         // A row of another size was made from a wrong idea of the revision: begin anew.
         let known = row.flatMap { $0.size == size ? $0 : nil }
         let present = known?.present.flatMap { RangeSet(record: $0, size: size) }
@@ -177,6 +169,17 @@ public final class ContentStore: Sendable {
             state.cached[key] = (content, 1)
             return content
         }
+    }
+
+    /// What the catalog knows of a cached content.
+    func cachedRow(of key: ContentKey) throws(ContentError) -> ContentRow? {
+        do throws(CatalogError) {
+            return try catalog.cachedContent(
+                account: key.account,
+                item: key.item,
+                revision: key.revision
+            )
+        } catch { throw .catalog(detail: "\(error)") }
     }
 
     private func use(_ key: ContentKey) -> CachedContent? {
