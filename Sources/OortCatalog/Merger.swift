@@ -76,6 +76,7 @@ struct Merger {
 
     /// From here on the item is as newly made: an upload's session would go on with what is gone.
     private mutating func detach(_ inode: Inode) throws {
+        if let node = try Catalog.fetch(inode, database) { try transaction.keepBytes(of: node) }
         transaction.touch(inode)
         try database.run(
             """

@@ -297,7 +297,8 @@ extension SyncEngine {
         let source: any ContentSource
         let hash: ContentHash
         var frozen: FrozenContent?
-        switch node.content {
+        // A link's target is all of its content, and known here.
+        switch node.kind == .symlink ? .none : node.content {
         case .staged(let id, _):
             let content = try await store.freeze(id)
             (source, hash, frozen) = (content, content.hash, content)

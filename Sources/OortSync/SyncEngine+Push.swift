@@ -319,7 +319,8 @@ extension SyncEngine {
             "an operation does not fit the catalog",
             metadata: ["inode": "\(operation.inode)", "operation": "\(operation.action)"]
         )
-        wake(at: now + min(60_000, 100 << Int64(min(rounds, 16))))
+        nextPlan = now + min(5000, 100 << Int64(min(rounds, 16)))
+        wake(at: nextPlan)
     }
 
     private func send(

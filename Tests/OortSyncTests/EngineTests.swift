@@ -1,4 +1,5 @@
 import OortCatalog
+import OortContentStore
 import OortModel
 import OortSync
 import Testing
@@ -404,6 +405,26 @@ struct EngineTests {
             try await world.settle()
             #expect(cloud.tree == ["f": "theirs"])
             #expect(cloud.history == ["mine", "theirs"].map { [UInt8]($0.utf8) })
+        }
+    }
+
+    @Test("what was moved and is open for writing when somebody removes it keeps its bytes")
+    func removedWhileOpen() async throws {
+        let cloud = MemoryCloud()
+        try await run(cloud) { world in
+            try world.write("f", "bytes")
+            try await world.settle()
+            try world.rename("f", to: "g")
+            let inode = try world.node("g").inode
+            world.store.writers.opened(inode)
+            cloud.remove("f")
+            for _ in 0..<3000 where try world.node("g").remoteID != nil {
+                try await Task.sleep(for: .milliseconds(10))
+            }
+            #expect(try await world.tree() == ["g": "bytes"])
+            world.store.writers.closed(inode)
+            try await world.settle()
+            #expect(cloud.tree == ["g": "bytes"])
         }
     }
 
