@@ -73,8 +73,10 @@ let package = Package(
             providers: [.apt(["libcurl4-openssl-dev"])]
         ),
 
+        .target(name: "CFUSEGuard"),
+
         // The left column: from the kernel down to the catalog.
-        module("SwiftFUSE", ["CFUSE", logging]),
+        module("SwiftFUSE", ["CFUSE", "CFUSEGuard", logging]),
         module("OortModel"),
         module("OortPlanner", ["OortModel", collections]),
         module("OortCatalog", ["OortModel", "OortPlanner", grdb, sqlite, logging]),

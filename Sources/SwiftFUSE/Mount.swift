@@ -1,3 +1,4 @@
+internal import CFUSEGuard
 import Glibc
 
 /// A mounted file system, with the threads that serve it.
@@ -49,11 +50,14 @@ public final class Mount: Sendable {
         }
         self.device = device
         state = Monitor(State(serving: 0))
+        // Where there is none, the mount is served all the same.
+        let guardian = fuse_guard_start(core.device, SessionCore.largestRequest)
         do throws(Errno) {
-            try start(core, threads: max(1, options.threads))
+            try start(core, threads: max(1, options.threads), guardian)
         } catch {
             _ = try? point.detach(device: device)
             core.end()
+            fuse_guard_end(guardian)
             core.disconnect()
             throw .system(error, "pthread_create", path: point.path)
         }
@@ -97,12 +101,26 @@ public final class Mount: Sendable {
 
     // MARK: - The mount's threads
 
-    private func start(_ core: SessionCore, threads count: Int) throws(Errno) {
+    private func start(
+        _ core: SessionCore,
+        threads count: Int,
+        _ guardian: fuse_guard
+    ) throws(Errno) {
         let telling = Monitor(true)
         let notifier = notifier
-        let teller = try OwnThread(named: "fuse-notifier") {
-            notifier.run(core)
-            telling.update { $0 = false }
+        let teller = Teller()
+        let tellerThread = try OwnThread(named: "fuse-teller") { teller.run(core) }
+        let notifierThread: OwnThread
+        do throws(Errno) {
+            notifierThread = try OwnThread(named: "fuse-notifier") {
+                notifier.run(core, teller)
+                tellerThread.join()
+                telling.update { $0 = false }
+            }
+        } catch {
+            teller.end()
+            tellerThread.join()
+            throw error
         }
         var workers: [OwnThread] = []
         let state = state
@@ -118,13 +136,13 @@ public final class Mount: Sendable {
             }
             let threads = workers
             let supervisor = try OwnThread(named: "fuse-mount") { [self] in
-                supervise(core, threads, teller, telling)
+                supervise(core, threads, notifierThread, telling, guardian)
             }
             supervisor.detach()
         } catch {
             notifier.end()
             core.end()
-            teller.join()
+            notifierThread.join()
             // The workers come back when the caller unmounts.
             for worker in workers { worker.detach() }
             throw error
@@ -135,8 +153,9 @@ public final class Mount: Sendable {
     private func supervise(
         _ core: SessionCore,
         _ workers: [OwnThread],
-        _ teller: OwnThread,
-        _ telling: Monitor<Bool>
+        _ notifierThread: OwnThread,
+        _ telling: Monitor<Bool>,
+        _ guardian: fuse_guard
     ) {
         var result: Result<Void, MountError> = .success(())
         while case .stop(let limit) = nextEvent() {
@@ -158,8 +177,9 @@ public final class Mount: Sendable {
         } else {
             for worker in workers { worker.detach() }
         }
+        if hasToldAll { fuse_guard_end(guardian) } else { fuse_guard_call(guardian) }
         core.disconnect()
-        if hasToldAll { teller.join() } else { teller.detach() }
+        if hasToldAll { notifierThread.join() } else { notifierThread.detach() }
         core.fileSystem.destroy()
         finish(result)
     }

@@ -32,11 +32,11 @@ public enum News: Hashable, Sendable {
     }
 }
 
-/// Tells the kernel what changed, on a thread of its own.
+/// Has the kernel told what changed, on threads of its own.
 ///
 /// A notification from inside a request on the same folder would deadlock the mount, and one for a
-/// file waits for its reads in flight: hence the queue, and hence the thread, which holds no lock while
-/// it tells. News that is still queued is not queued again.
+/// file waits for its reads in flight: hence the queue, and hence the threads, which hold no lock while
+/// the kernel is told. News that is still queued is not queued again.
 /// Source: fuse_lowlevel.h, fuse_lowlevel_notify_inval_entry.
 public final class Notifier: Sendable {
     private struct State {
@@ -113,16 +113,11 @@ public final class Notifier: Sendable {
 
     // MARK: - The notifier's thread
 
-    /// Tells until `end` is called.
-    func run(_ core: SessionCore) {
+    /// Hands news to the teller until `end` is called, which ends the teller, too.
+    func run(_ core: SessionCore, _ teller: Teller) {
         state.update { $0.core = $0.hasEnded ? nil : core }
-        while let batch = nextBatch() {
-            for news in batch {
-                // ENOENT: the kernel does not have it. Anything else says that the mount is going,
-                // or that nothing is to be done about it.
-                _ = core.tell(news)
-            }
-        }
+        while let batch = nextBatch() { teller.tell(batch) }
+        teller.end()
     }
 
     private typealias Batch = (news: [News]?, waiting: [CheckedContinuation<Void, Never>])

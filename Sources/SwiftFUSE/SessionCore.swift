@@ -126,7 +126,7 @@ final class SessionCore: Sendable {
         want(FUSE_CAP_POSIX_ACL, false)
         want(FUSE_CAP_POSIX_LOCKS, false)
         want(FUSE_CAP_FLOCK_LOCKS, false)
-        connection.max_write = 1 << 20
+        connection.max_write = UInt32(Self.largestRequest)
         connection.max_read = UInt32(options.maxRead)
         if let readahead = options.maxReadahead { connection.max_readahead = UInt32(readahead) }
         connection.max_background = UInt32(options.maxBackground)
@@ -181,7 +181,13 @@ final class SessionCore: Sendable {
         close(null)
     }
 
-    /// Tells the kernel one piece of news; on the notifier's thread, but for attributes.
+    /// Bytes of data in a request at most.
+    static let largestRequest = 1 << 20
+
+    /// The device's descriptor.
+    var device: CInt { unsafe fuse_session_fd(session) }
+
+    /// Tells the kernel one piece of news; on the teller's thread, but for attributes.
     func tell(_ news: News) -> Errno? {
         let result: CInt
         switch news {

@@ -1,7 +1,9 @@
 """kill -9 at any moment, and torn files: what was done is there, or refused, never half."""
 
+import contextlib
 import errno
 import os
+import pathlib
 import random
 import shutil
 import sqlite3
@@ -62,6 +64,42 @@ def test_kills_under_load(machine, clouds, cloud, drive):
     machine.sync()
     check_service(clouds, cloud, writers, drive)
     assert sum(len(writer.files) for writer in writers) > 10, "hardly anything was written"
+
+
+def dying(call):
+    """A call in a mount that may die meanwhile."""
+    with contextlib.suppress(OSError):
+        call()
+
+
+def waits_in_the_kernel(process, thread):
+    for task in pathlib.Path(f"/proc/{process}/task").iterdir():
+        name, state = (task / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
+        if name == thread:
+            return state.split()[0] == "D"
+    return False
+
+
+# The kernel's matter, and so the same with every service.
+@pytest.mark.parametrize("cloud", ["dropbox"], indirect=True)
+def test_a_kill_ends_reads_that_the_news_of_a_change_waits_for(machine, clouds, cloud, drive):
+    first, second = "first " * 500_000, "second " * 500_000
+    clouds.edit(cloud, "write", "/file.txt", text=first)
+    path = drive / "file.txt"
+    eventually(lambda: path.exists() and path.stat().st_size == len(first), "the file shows")
+    clouds.weather(cloud, download_bytes_per_second=10_000)
+    reader = threading.Thread(target=lambda: dying(path.read_bytes))
+    reader.start()
+    eventually(lambda: "files/download" in clouds.counts(cloud), "the read is under way")
+    clouds.edit(cloud, "write", "/file.txt", text=second)
+    # No signal ends that wait, and the read's answer would.
+    eventually(lambda: waits_in_the_kernel(machine.process, "fuse-teller"), "the news wait")
+    machine.kill()
+    reader.join(timeout=30)
+    assert not reader.is_alive(), "a program hangs in a mount that was killed"
+    clouds.weather(cloud)
+    machine.mount()
+    eventually(lambda: path.exists() and path.read_text() == second, "the change shows")
 
 
 # Large uploads

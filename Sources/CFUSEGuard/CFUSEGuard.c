@@ -1,0 +1,136 @@
+// C, because between fork and exit a process that had threads may only call what is safe in a signal
+// handler, which nothing written in Swift can promise.
+#define _GNU_SOURCE
+#include "CFUSEGuard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// The guard's own descriptors, in place of the standard streams.
+enum { END, PROCESS, DEVICE };
+
+/// A second way to the connection of a device; -1 where there is none.
+static int clone_device(int device) {
+    int other = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    if (other < 0) return -1;
+    __u32 original = (__u32)device;
+    if (ioctl(other, FUSE_DEV_IOC_CLONE, &original) == 0) return other;
+    int error = errno;
+    close(other);
+    errno = error;
+    return -1;
+}
+
+/// Whether the kernel expects an answer.
+static bool is_answered(__u32 opcode) {
+    return opcode != FUSE_FORGET && opcode != FUSE_BATCH_FORGET && opcode != FUSE_INTERRUPT;
+}
+
+/// Refuses all that is asked, until the guarded process is gone or the connection is.
+static void refuse_all(void *buffer, size_t size) {
+    for (;;) {
+        struct pollfd waited[] = {
+            {.fd = PROCESS, .events = POLLIN},
+            {.fd = DEVICE, .events = POLLIN},
+        };
+        if (poll(waited, 2, -1) < 0 && errno != EINTR) return;
+        if (waited[0].revents != 0 || waited[1].revents & (POLLERR | POLLHUP)) return;
+        if (!(waited[1].revents & POLLIN)) continue;
+        ssize_t length = read(DEVICE, buffer, size);
+        if (length < 0 && errno == ENODEV) return;
+        if (length < (ssize_t)sizeof(struct fuse_in_header)) continue;
+        const struct fuse_in_header *request = buffer;
+        if (!is_answered(request->opcode)) continue;
+        struct fuse_out_header answer = {
+            .len = sizeof answer, .error = -ENOTCONN, .unique = request->unique};
+        // ENOENT: the program did not wait.
+        if (write(DEVICE, &answer, sizeof answer) < 0 && errno == ENODEV) return;
+    }
+}
+
+static void guard(int end, int process, int device, size_t size) {
+    sigset_t all;
+    sigfillset(&all);
+    // What a terminal sends to all of its processes is the guarded one's to obey.
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    prctl(PR_SET_NAME, "fuse-guard");
+    // Nothing is held that somebody waits to see closed, or wants to unmount.
+    dup2(end, END);
+    dup2(process, PROCESS);
+    dup2(device, DEVICE);
+    close_range(3, ~0U, 0);
+    if (chdir("/") != 0) _exit(1);
+    fcntl(DEVICE, F_SETFL, O_NONBLOCK);
+    void *buffer =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char byte;
+    ssize_t length;
+    do length = read(END, &byte, 1);
+    while (length < 0 && errno == EINTR);
+    if (length == 0 && buffer != MAP_FAILED) refuse_all(buffer, size);
+    _exit(0);
+}
+
+struct fuse_guard fuse_guard_start(int device, size_t request_size) {
+    struct fuse_guard none = {.process = -1, .end = -1};
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return none;
+    // The kernel gives a request to none that could not take the largest.
+    size_t size = request_size + sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in);
+    if (size < FUSE_MIN_READ_BUFFER) size = FUSE_MIN_READ_BUFFER;
+    int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    int other = process < 0 ? -1 : clone_device(device);
+    pid_t child = other < 0 ? -1 : fork();
+    if (child == 0) {
+        // Above the numbers that they get.
+        int kept[] = {ends[0], process, other};
+        for (int index = 0; index < 3; index++) kept[index] = fcntl(kept[index], F_DUPFD, 3);
+        guard(kept[0], kept[1], kept[2], size);
+    }
+    close(ends[0]);
+    if (process >= 0) close(process);
+    if (other >= 0) close(other);
+    if (child > 0) return (struct fuse_guard){.process = child, .end = ends[1]};
+    close(ends[1]);
+    return none;
+}
+
+void fuse_guard_end(struct fuse_guard guard) {
+    if (guard.process <= 0) return;
+    char byte = 0;
+    // EPIPE: it is gone already.
+    (void)send(guard.end, &byte, 1, MSG_NOSIGNAL);
+    close(guard.end);
+    while (waitpid(guard.process, NULL, 0) < 0 && errno == EINTR) {}
+}
+
+void fuse_guard_call(struct fuse_guard guard) {
+    if (guard.process > 0) close(guard.end);
+}
+
+int fuse_guard_isolate_thread(int device) {
+    if (unshare(CLONE_FILES) != 0) return -1;
+    int other = clone_device(device);
+    int error = errno;
+    if (other >= 0) {
+        dup3(other, device, O_CLOEXEC);
+        close(other);
+    }
+    close_range(3, (unsigned)device - 1, 0);
+    close_range((unsigned)device + 1, ~0U, 0);
+    errno = error;
+    return other < 0 ? -1 : 0;
+}
