@@ -65,7 +65,9 @@ public enum ShownName {
         {
             name.removeLast(exportExtension.count + 1)
         }
-        return name
+        // Else what the service answers would look like a rename by somebody else, or like one of
+        // ours that is still to be done.
+        return rules.comparison.stored(name)
     }
 
     /// `name (2).ext` and so on: the name with a number before its extension.

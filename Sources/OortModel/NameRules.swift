@@ -8,7 +8,7 @@ public struct NameRules: Sendable {
         case exact
         /// Without case, by simple folding of each character; normal forms differ.
         case caseInsensitive
-        /// Without case, after composition (NFC), as Dropbox does.
+        /// Without case, after composition (NFC), which is also how names are stored, as Dropbox does.
         case composedCaseInsensitive
     }
 
@@ -52,6 +52,15 @@ extension NameRules.Comparison {
         case .composedCaseInsensitive:
             name.utf8.allSatisfy { $0 < 0x80 }
                 ? Self.folded(name) : Self.folded(name.precomposedStringWithCanonicalMapping)
+        }
+    }
+
+    /// The form in which a service that compares so stores the name that it is given.
+    public func stored(_ name: String) -> String {
+        switch self {
+        case .exact, .caseInsensitive: name
+        case .composedCaseInsensitive:
+            name.utf8.allSatisfy { $0 < 0x80 } ? name : name.precomposedStringWithCanonicalMapping
         }
     }
 

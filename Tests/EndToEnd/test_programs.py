@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import unicodedata
 
 from machine import CLOUDS, Machine, eventually
 
@@ -230,6 +231,29 @@ def test_find_and_df(machine, clouds, cloud, drive, folder):
     account = machine.account(cloud)
     assert abs(int(size) - account["total_bytes"]) < 1 << 20
     assert abs(int(used) - account["used_bytes"]) < 64 << 20
+
+
+def test_decomposed_names(machine, clouds, cloud, drive):
+    """As macOS and its archives write them; Dropbox stores them composed."""
+    composed, decomposed = (unicodedata.normalize(form, "Grüße") for form in ("NFC", "NFD"))
+    (drive / decomposed).mkdir()
+    (drive / decomposed / decomposed).write_text("first\n")
+    machine.sync()
+    stored = composed if cloud == "dropbox" else decomposed
+    assert set(clouds.tree(cloud)) == {f"/{stored}", f"/{stored}/{stored}"}
+    clouds.forget_calls(cloud)
+    machine.unmount()
+    machine.mount()
+    machine.ready(cloud)
+    assert os.listdir(drive) == os.listdir(drive / decomposed) == [decomposed]
+    (drive / decomposed / decomposed).write_text("second\n")
+    (drive / decomposed / decomposed).rename(drive / decomposed / f"{decomposed} 2")
+    machine.sync()
+    assert set(clouds.tree(cloud)) == {f"/{stored}", f"/{stored}/{stored} 2"}
+    assert clouds.content(cloud, f"/{stored}/{stored} 2") == b"second\n"
+    assert (drive / composed).exists() == (cloud == "dropbox")
+    moves = sum(count for route, count in clouds.counts(cloud).items() if "move" in route)
+    assert moves <= 1, clouds.counts(cloud)
 
 
 def test_what_is_made_and_removed_is_never_sent(machine, clouds, cloud, drive):

@@ -22,6 +22,10 @@ struct NameRulesTests {
         let comparison = NameRules.Comparison.composedCaseInsensitive
         #expect(Array(comparison.key("E\u{301}").utf8) == Array("\u{e9}".utf8))
         #expect(comparison.key("README.md") == "readme.md")
+        #expect(Array(comparison.stored("E\u{301}.TXT").utf8) == Array("\u{c9}.TXT".utf8))
+        for other in [NameRules.Comparison.exact, .caseInsensitive] {
+            #expect(Array(other.stored("E\u{301}").utf8) == Array("E\u{301}".utf8))
+        }
     }
 
     @Test("a hash reads back from how it is stored")
