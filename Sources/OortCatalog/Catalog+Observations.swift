@@ -75,6 +75,7 @@ struct Observer {
     private(set) var isFeed = false
     /// Folders by path, within one application.
     private var folders: [RemotePath: Node] = [:]
+    private var names: RemoteNames
 
     private var database: Database { transaction.database }
 
@@ -82,6 +83,7 @@ struct Observer {
         self.transaction = transaction
         self.account = account
         self.rules = rules
+        names = RemoteNames(rules.comparison)
     }
 
     mutating func apply(_ observations: Observations) throws -> Set<ItemID> {
@@ -154,6 +156,7 @@ struct Observer {
         let isApplied =
             try motion == nil && parent.map { try updateClean(known, item, $0) } ?? false
         if !isApplied { try observe(item, of: known, parent) }
+        if let parent { names.add(known.inode, name: item.fileName, in: parent.inode) }
         if item.kind == .folder { try placeWaiting(for: item) }
     }
 
@@ -186,9 +189,7 @@ struct Observer {
         if let known = folders[path] { return known }
         let node: Node?
         if let name = path.name, let above = path.parent {
-            node = try folder(at: above).flatMap {
-                try Catalog.remoteChild(name, of: $0, rules.comparison, database)
-            }
+            node = try folder(at: above).flatMap { try remoteChild(name, of: $0) }
         } else {
             let root = try database.number(
                 "SELECT root FROM account WHERE id = ?",
@@ -233,6 +234,7 @@ struct Observer {
         )
         let inode = Inode(column: database.lastInsertedRowID)
         transaction.touch(inode)
+        if let parent { names.add(inode, name: item.fileName, in: parent.inode) }
         if let place {
             transaction.effects.news.append(
                 .entryAdded(parent: place.parent.inode, name: place.name)
@@ -298,6 +300,7 @@ struct Observer {
         else { return }
         var queue = [folder]
         while let folder = queue.popLast() {
+            names.forget(folder.inode)
             for node in try waiting(for: folder) {
                 guard let stored = try Catalog.motion(node.inode, database)?.remoteItem,
                     let name = try nameToShow(stored.shownName, in: folder)
@@ -405,13 +408,8 @@ struct Observer {
     /// else at the given path, replace it".
     private mutating func displace(for item: Item, in parent: Node?) throws {
         guard item.parentID == nil, !rules.allowsDuplicates, let parent,
-            let other = try Catalog.remoteChild(
-                item.fileName,
-                of: parent,
-                rules.comparison,
-                database
-            ),
-            let id = other.remoteID, id != item.id
+            let other = try remoteChild(item.fileName, of: parent), let id = other.remoteID,
+            id != item.id
         else { return }
         // Only the feed will also tell where the other one is, if it is anywhere.
         if isFeed { try perhapsGone(other, id) } else { unsure.insert(id) }
@@ -425,12 +423,43 @@ struct Observer {
         }
         try transaction.startMotion(node)
         try database.run("UPDATE motion SET remote_state = 3 WHERE inode = ?", [node.inode.column])
+        if let place = try Catalog.remotePlace(of: node, database) {
+            names.add(node.inode, name: place.name, in: place.parent)
+        }
+    }
+
+    /// The item that has a name in a folder at the service, as last heard; what was told to be
+    /// gone from there only when there is no other.
+    private mutating func remoteChild(_ name: String, of folder: Node) throws -> Node? {
+        let key = rules.comparison.key(name)
+        func isHere(_ node: Node) throws -> Bool {
+            guard let place = try Catalog.remotePlace(of: node, database) else { return false }
+            return place.parent == folder.inode
+                && rules.comparison.key(place.name).isSameText(as: key)
+        }
+        func isPerhapsGone(_ node: Node) throws -> Bool {
+            try Catalog.motion(node.inode, database)?.remoteState == .perhapsGone
+        }
+        // Nearly always it is clean and shown under the same name.
+        if let node = try Catalog.fetch(
+            key: rules.comparison.key(ShownName.escaped(name)),
+            in: folder.inode,
+            database
+        ),
+            node.remoteID != nil, try isHere(node), try !isPerhapsGone(node)
+        {
+            return node
+        }
+        let found = try names.candidates(for: name, in: folder, database)
+            .compactMap { try Catalog.fetch($0, database) }
+            .filter(isHere)
+        return try found.first { try !isPerhapsGone($0) } ?? found.first
     }
 
     /// The item of a name in the folder at a path, be that folder known or not.
     private mutating func node(_ name: String, at path: RemotePath) throws -> Node? {
         if let folder = try folder(at: path) {
-            return try Catalog.remoteChild(name, of: folder, rules.comparison, database)
+            return try remoteChild(name, of: folder)
         }
         let key = Array(rules.comparison.key(name).utf8)
         return try database.all(

@@ -174,34 +174,4 @@ extension Catalog {
         }
         return found
     }
-
-    /// The item that has a name in a folder at the service, as last heard; what was told to be
-    /// gone from there only when there is no other.
-    static func remoteChild(
-        _ name: String,
-        of folder: Node,
-        _ comparison: NameRules.Comparison,
-        _ database: Database
-    ) throws -> Node? {
-        let key = comparison.key(name)
-        func isHere(_ node: Node) throws -> Bool {
-            guard let place = try remotePlace(of: node, database) else { return false }
-            return place.parent == folder.inode && comparison.key(place.name).isSameText(as: key)
-        }
-        func isPerhapsGone(_ node: Node) throws -> Bool {
-            try motion(node.inode, database)?.remoteState == .perhapsGone
-        }
-        // Nearly always it is clean and shown under the same name.
-        if let node = try fetch(
-            key: comparison.key(ShownName.escaped(name)),
-            in: folder.inode,
-            database
-        ),
-            node.remoteID != nil, try isHere(node), try !isPerhapsGone(node)
-        {
-            return node
-        }
-        let found = try remoteChildren(of: folder, onlyRenamed: true, database).filter(isHere)
-        return try found.first { try !isPerhapsGone($0) } ?? found.first
-    }
 }
