@@ -264,6 +264,19 @@ public actor SyncEngine {
     /// The account's room has more space, or a setting changed: what was refused is tried again.
     public func retryRefused() async { await retryAll() }
 
+    /// Whether nothing goes out before something that failed is tried again, or something changes:
+    /// nothing is under way or to be planned, and what is planned waits for what failed.
+    public var isIdle: Bool {
+        let isPlanned = !hasChanged.load(ordering: .acquiring) && !needsPlan && isIdentified
+        let isQuiet = inFlight == 0 && hashing.isEmpty && unhashed.isEmpty && !hasOpenIntents
+        let isFeedRead =
+            !wantsFeed && !isMidRun && folderDeletions.values.allSatisfy { $0 <= lastRun }
+        return isPlanned && isQuiet && isFeedRead
+            && operations.indices.allSatisfy { index in
+                isStarted[index] || operations[index].after.contains { !isDone[$0] }
+            }
+    }
+
     private func retryAll() async {
         try? await catalog.retryNow(account)
         nextHashes = [:]

@@ -61,6 +61,22 @@ def test_what_lies_in_a_refused_folder_is_told_and_not_waited_for(machine, cloud
     assert clouds.content(cloud, "/secret/plans/file.txt") == b"kept"
 
 
+def test_what_waits_for_a_refused_change_is_not_waited_for(machine, clouds, cloud, drive):
+    (drive / "old").mkdir()
+    (drive / "old" / "file.txt").write_text("kept")
+    machine.sync()
+    clouds.conditions(cloud, refused_names=["secret"])
+    (drive / "secret").mkdir()
+    (drive / "old" / "file.txt").rename(drive / "secret" / "file.txt")
+    # The folder can only go when the file has left it.
+    (drive / "old").rmdir()
+    said = machine.oort("sync", status=1)
+    assert "cannot reach the cloud now" in said, said
+    clouds.conditions(cloud)
+    machine.sync()
+    assert set(clouds.tree(cloud)) == {"/secret", "/secret/file.txt"}
+
+
 def test_no_time_at_all_is_no_answer(machine, cloud, drive):
     """Nothing is claimed that was not looked at."""
     said = machine.oort("sync", "--timeout", "0s", status=None)

@@ -178,11 +178,15 @@ extension CloudMount {
             let trouble = await target.account.engine.trouble
             let folder = "\(mountPoint)/\(target.account.name)"
             let obstacles = SyncWords.obstacles(all, now: now)
+            // What waits for a refused change, though it does not lie in it, has no error of its own.
+            let isIdle = await target.account.engine.isIdle
+            let isHeldUp = isIdle && all.contains { SyncWords.isRefused($0, now: now) }
             for item in items {
+                let isOpen = store.writers.isOpen(item.inode)
                 var change = SyncWords.change(
                     item,
                     below: folder,
-                    isOpen: store.writers.isOpen(item.inode),
+                    isOpen: isOpen,
                     obstacle: obstacles[item.inode],
                     now: now
                 )
@@ -194,7 +198,9 @@ extension CloudMount {
                             account: target.account.name,
                             service: target.account.service
                         )
-                } else if item.isUnderWay || obstacles[item.inode] == nil {
+                } else if item.isUnderWay
+                    || obstacles[item.inode] == nil && (!isHeldUp || isOpen || item.errorKind != nil)
+                {
                     isStuck = false
                 }
                 changes.append(change)
