@@ -510,6 +510,8 @@ extension CatalogTransaction {
         _ copy: StoredItem,
         _ folder: String?
     ) throws {
+        // They are the old item's, should the copy turn out to be of somebody's newer ones.
+        try keepBytes(of: original)
         if let heir, let node = try Catalog.fetch(heir, database), node.remoteID == nil,
             node.parent != nil
         {

@@ -202,6 +202,7 @@ struct Merger {
         guard let node = try Catalog.fetch(inode, database), let item = try news(of: inode),
             let parent = node.parent ?? waiting[inode]
         else { return }
+        try transaction.keepBytes(of: node)
         let now = Timestamp.now
         let date = String(now.date.formatted(.iso8601.year().month().day()))
         let name = try transaction.freeName(

@@ -484,6 +484,23 @@ struct EngineTests {
         }
     }
 
+    @Test("a backup of what somebody has just changed keeps the bytes that were there")
+    func changedBeforeBackup() async throws {
+        try await run(MemoryCloud { $0.copiesFiles = true }) { world in
+            try world.write("f", "old")
+            try await world.settle()
+            world.cloud.changeOriginal(to: "theirs")
+            try world.rename("f", to: "f~")
+            try world.write("f", "new")
+            let outcome = await world.engine.sync(timeout: .seconds(20))
+            #expect(outcome.isComplete, "\(outcome)")
+            try await world.agree()
+            #expect(world.cloud.tree["f~"] == "old")
+            #expect(world.cloud.tree["f"] == "theirs")
+            #expect(world.cloud.tree.values.sorted() == ["new", "old", "theirs"])
+        }
+    }
+
     @Test("a copy whose original is gone before the service has copied it says so")
     func copyOfNothing() async throws {
         let cloud = MemoryCloud()
