@@ -198,10 +198,11 @@ extension CloudMount {
                             account: target.account.name,
                             service: target.account.service
                         )
-                } else if item.isUnderWay
-                    || obstacles[item.inode] == nil && (!isHeldUp || isOpen || item.errorKind != nil)
-                {
-                    isStuck = false
+                } else {
+                    let isBlocked =
+                        obstacles[item.inode] != nil
+                        || isHeldUp && !isOpen && item.errorKind == nil
+                    if item.isUnderWay || !isBlocked { isStuck = false }
                 }
                 changes.append(change)
             }
