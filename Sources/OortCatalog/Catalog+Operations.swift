@@ -292,7 +292,8 @@ extension Catalog {
     }
 
     /// The files that the service told of since an upload was begun and that may be what it made:
-    /// with its content, at rest, and not where this side has a file that is still to be sent.
+    /// with its content, at rest, not made on this side, and not where this side has a file that is
+    /// still to be sent.
     public func newcomers(
         since intent: Intent,
         in account: AccountID
@@ -303,7 +304,8 @@ extension Catalog {
             let nodes = try database.all(
                 """
                 SELECT \(Node.columns) FROM node WHERE account = ? AND hash = ? AND inode > ?
-                    AND remote_id IS NOT NULL AND staged IS NULL ORDER BY inode
+                    AND remote_id IS NOT NULL AND staged IS NULL AND born_s IS NULL
+                ORDER BY inode
                 """,
                 [account.rawValue, hash, Inode(newest).column],
                 Node.init(columns:)

@@ -1,6 +1,7 @@
 import OortCatalog
 import OortContentStore
 import OortModel
+import OortPlanner
 import OortSync
 import Testing
 
@@ -392,6 +393,29 @@ struct EngineTests {
             cloud.atNextLook { cloud.put("g", "bytes") }
             try await world.settle()
             #expect(cloud.tree == ["f": "bytes", "g": "bytes"])
+        }
+    }
+
+    @Test("only what came from elsewhere may be what an upload made that somebody moved")
+    func newcomers() async throws {
+        let cloud = MemoryCloud()
+        try await run(cloud) { world in
+            try world.write("here", "bytes")
+            try await world.settle()
+            let place = Place(parent: world.account.root, name: "lost")
+            let hash = try world.node("here").hash
+            var intent = Intent(.upload(at: place, ContentIdentity(hash: hash, size: 5)))
+            intent.newestInode = 0
+            func names() async throws -> [String?] {
+                try await world.catalog.newcomers(since: intent, in: world.account.id)
+                    .map(\.path.name)
+            }
+            #expect(try await names() == [])
+            cloud.put("there", "bytes")
+            try await world.agree()
+            #expect(try await names() == ["there"])
+            intent.newestInode = try world.node("there").inode.rawValue
+            #expect(try await names() == [])
         }
     }
 
