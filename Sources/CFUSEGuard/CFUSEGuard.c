@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -62,10 +63,8 @@ static void refuse_all(void *buffer, size_t size) {
 }
 
 static void guard(int end, int process, int device, size_t size) {
-    sigset_t all;
-    sigfillset(&all);
-    // What a terminal sends to all of its processes is the guarded one's to obey.
-    sigprocmask(SIG_SETMASK, &all, NULL);
+    // Not of the terminal's, whose signals are the guarded process's to obey.
+    setsid();
     prctl(PR_SET_NAME, "fuse-guard");
     // Nothing is held that somebody waits to see closed, or wants to unmount.
     dup2(end, END);
@@ -93,13 +92,21 @@ struct fuse_guard fuse_guard_start(int device, size_t request_size) {
     if (size < FUSE_MIN_READ_BUFFER) size = FUSE_MIN_READ_BUFFER;
     int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
     int other = process < 0 ? -1 : clone_device(device);
+    // The child obeys no signal from its first moment.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t child = other < 0 ? -1 : fork();
     if (child == 0) {
         // Above the numbers that they get.
         int kept[] = {ends[0], process, other};
-        for (int index = 0; index < 3; index++) kept[index] = fcntl(kept[index], F_DUPFD, 3);
+        for (int index = 0; index < 3; index++) {
+            kept[index] = fcntl(kept[index], F_DUPFD, 3);
+            if (kept[index] < 0) _exit(1);
+        }
         guard(kept[0], kept[1], kept[2], size);
     }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     close(ends[0]);
     if (process >= 0) close(process);
     if (other >= 0) close(other);

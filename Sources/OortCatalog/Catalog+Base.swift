@@ -85,7 +85,8 @@ extension CatalogTransaction {
             try database.text("SELECT hash FROM content WHERE id = ?", [staged.rawValue])
         }
         let hash = node.staged == nil ? node.hash?.description : stagedHash
-        let isEmpty = node.staged == nil && node.revision == nil && node.kind == .file
+        // Not every service tells the hash of what is empty.
+        let isEmpty = node.staged == nil && node.size == 0 && node.kind == .file
         let isSame =
             (hash != nil && hash == item.hash && node.size == item.size)
             || isEmpty && item.size == 0 || node.kind == .symlink

@@ -167,6 +167,7 @@ struct Observer {
         _ motion: MotionRow?,
         _ parent: Node?
     ) throws -> Bool {
+        if motion?.remoteState == .perhapsGone { return false }
         let place = try Catalog.remotePlace(of: node, database)
         let revision: Revision? =
             switch motion?.remoteState {
@@ -295,9 +296,9 @@ struct Observer {
                 [item.id.rawValue, account.rawValue, pathMark(path)]
             )
         }
-        guard let folder = try Catalog.node(item.id.rawValue, in: account, database),
-            folder.parent != nil
-        else { return }
+        guard let folder = try Catalog.node(item.id.rawValue, in: account, database) else { return }
+        names.forget(folder.inode)
+        guard folder.parent != nil else { return }
         var queue = [folder]
         while let folder = queue.popLast() {
             names.forget(folder.inode)
@@ -486,8 +487,9 @@ struct Observer {
             Node.init(columns:)
         )
         for node in nodes {
-            // Found to be missing, or touched, since this page was asked for.
-            if let id = node.remoteID, suspects.contains(id) {
+            // Found to be missing, or touched, since this page was asked for, or told by an earlier one
+            // that may be older than that.
+            if let id = node.remoteID, try suspects.contains(id) || isUnsure(id) {
                 unsure.insert(id)
             } else {
                 try gone(node)
@@ -504,6 +506,14 @@ struct Observer {
                 [account.rawValue]
             ) { ItemID($0[0] as String) }
         )
+    }
+
+    private func isUnsure(_ id: ItemID) throws -> Bool {
+        try unsure.contains(id)
+            || database.has(
+                "SELECT 1 FROM unsure WHERE account = ? AND remote_id = ?",
+                [account.rawValue, id.rawValue]
+            )
     }
 
     /// What an enumeration did not name is gone; what was made here meanwhile is not.

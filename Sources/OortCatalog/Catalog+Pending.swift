@@ -13,6 +13,8 @@ public struct PendingItem: Hashable, Sendable {
     public var size: Int64
     /// Whether it is deleted here.
     public var isDeleted: Bool
+    /// Whether the service has it in some state.
+    public var isAtService: Bool
     /// Whether it was sent and no answer came yet.
     public var isUnderWay: Bool
     /// Whether the account no longer has the right that the change needs: it waits for that.
@@ -81,6 +83,7 @@ extension Catalog {
                         kind: NodeKind(rawValue: row[1]) ?? .file,
                         size: row[3] as Int64? == nil ? 0 : row[2],
                         isDeleted: row[4] as Int64? == nil,
+                        isAtService: row[12],
                         isUnderWay: row[11],
                         isForbidden: row[12]
                             && !Permissions(rawValue: row[13]).contains(

@@ -155,6 +155,22 @@ public final class GoogleDriveProvider: Provider {
         return id
     }
 
+    /// Each content that the file ever had is a revision, of which Drive keeps a hundred.
+    public func isOutcome(
+        _ item: Item,
+        of upload: LostUpload
+    ) async throws(ProviderError) -> Bool {
+        struct Revisions: Decodable {
+            struct Revision: Decodable { var md5Checksum: String? }
+            var revisions: [Revision]?
+        }
+        let list: Revisions = try await api.get(
+            api.file(item.id, "/revisions"),
+            [("fields", "revisions(md5Checksum)"), ("pageSize", "1000")]
+        )
+        return list.revisions?.contains { $0.md5Checksum == upload.hash.value } ?? false
+    }
+
     // MARK: Content
 
     public func makeHasher() -> any ContentHasher { MD5Hasher() }

@@ -113,8 +113,10 @@ public protocol Provider: Sendable {
         observer: any UploadObserver
     ) async throws(ProviderError) -> Item
 
-    /// Whether a new file is what an upload made whose answer never came, wherever somebody moved it
-    /// since. Asked where nothing is found at the upload's own place.
+    /// Whether a file is what an upload made whose answer never came, wherever somebody moved it since.
+    ///
+    /// Asked where nothing is found at the upload's own place, and, where the client chose the id, of
+    /// a file with other content.
     ///
     /// - Returns: false, too, where the service keeps nothing by which it could be told.
     func isOutcome(

@@ -1,5 +1,6 @@
 import Logging
 import OortCatalog
+import OortContentStore
 import OortModel
 
 /// What failures mean, and what is done about operations whose answer never came.
@@ -115,6 +116,8 @@ extension SyncEngine {
     func resolveIntents() async {
         guard hasOpenIntents, pausedUntil <= now else { return }
         hasOpenIntents = false
+        isResolving = true
+        defer { isResolving = false }
         guard let open = try? await catalog.openIntents(of: account) else {
             hasOpenIntents = true
             wake(at: now + 1000)
@@ -132,7 +135,10 @@ extension SyncEngine {
                 let stored = try await storedAsync { () throws(CatalogError) in
                     try await self.catalog.intent(of: inode)
                 }
-                guard let (intent, item) = stored else { continue }
+                guard let (intent, item) = stored else {
+                    missing[inode] = nil
+                    continue
+                }
                 hasAsked = true
                 switch try await resolve(intent, of: inode, item) {
                 case .done: failures[inode] = nil
@@ -154,7 +160,8 @@ extension SyncEngine {
             }
         }
         // What could not be asked for now is asked for with the next news.
-        guard hasAsked || !owedLooks.isEmpty else { return }
+        isResolving = false
+        guard hasAsked || !owedLooks.isEmpty || owesRun else { return }
         do throws(ProviderError) { try await lookAtUnsure() } catch { note(error) }
     }
 
@@ -251,7 +258,11 @@ extension SyncEngine {
             if item.path != nil { created.path = folder.path.appending(name) }
             if item.parentID != nil { created.parentID = folder.id }
         }
-        if let upload = intent.upload, item.contentHash != upload.hash {
+        // Where other bytes are there, and ours never were, they are what both sides agree on, and ours
+        // go out in place of them.
+        if let upload = intent.upload, item.contentHash != upload.hash,
+            try await provider.isOutcome(item, of: upload)
+        {
             created.contentHash = upload.hash
             created.size = intent.size ?? item.size
             created.rev = item.rev.map { Revision("\($0.rawValue) as sent") }
@@ -285,9 +296,17 @@ extension SyncEngine {
         var found: [Item] = []
         for newcomer in newcomers {
             do throws(ProviderError) {
+                // One that a program is about to change is left alone.
+                let inode = try? catalog.node(remoteID: newcomer.id, account: account)?.inode
+                if let inode, store.writers.isOpen(inode) { continue }
                 let item = try await provider.item(newcomer)
                 if try await provider.isOutcome(item, of: upload) { found.append(item) }
-            } catch { guard error.kind == .notFound else { throw error } }
+            } catch {
+                // What is refused for good tells nothing: at the worst the file goes out again.
+                guard !error.isTransient, error.kind != .cancelled, error.kind != .signedOut else {
+                    throw error
+                }
+            }
         }
         return found.count == 1 ? found[0] : nil
     }

@@ -57,6 +57,8 @@ extension SyncEngine {
     /// Applies pages until the feed has no more.
     private func readFeed() async throws(ProviderError) {
         wantsFeed = false
+        isReadingFeed = true
+        defer { isReadingFeed = false }
         let run = nextOrdinal()
         while true {
             let known = try stored { () throws(CatalogError) in try catalog.account(account) }
@@ -194,7 +196,7 @@ extension SyncEngine {
         let mayBeGone = try await storedAsync { () throws(CatalogError) in
             try await self.catalog.hasPerhapsGone(self.account)
         }
-        owesRun = mayBeGone && (!running.isEmpty || hasOpenIntents)
+        owesRun = mayBeGone && (!running.isEmpty || hasOpenIntents || isResolving)
         if mayBeGone, !owesRun, !isMidRun { readFeedSoon() }
     }
 

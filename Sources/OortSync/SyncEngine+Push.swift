@@ -51,6 +51,8 @@ extension SyncEngine {
         }
         defer { nextPlan = now + min((now - started) * 4, 10_000) }
         needsPlan = false
+        isPlanning = true
+        defer { isPlanning = false }
         let provider = provider
         let store = store
         var conditions = PlanningConditions(

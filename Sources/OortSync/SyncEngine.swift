@@ -93,6 +93,10 @@ public actor SyncEngine {
     /// When files that were sent were not found where they were sent to: a run of the feed that
     /// begins later tells what became of them.
     var missing: [Inode: UInt64] = [:]
+    /// What is under way and may bring work: while any of it is, nothing can be called idle.
+    var isPlanning = false
+    var isResolving = false
+    var isReadingFeed = false
     /// Files whose uploaded content the store has taken over.
     var keptContents: Set<Inode> = []
     var pausedUntil: Int64 = 0
@@ -267,10 +271,15 @@ public actor SyncEngine {
     /// Whether nothing goes out before something that failed is tried again, or something changes:
     /// nothing is under way or to be planned, and what is planned waits for what failed.
     public var isIdle: Bool {
-        let isPlanned = !hasChanged.load(ordering: .acquiring) && !needsPlan && isIdentified
-        let isQuiet = inFlight == 0 && hashing.isEmpty && unhashed.isEmpty && !hasOpenIntents
+        // After an operation that was done, a plan is due.
+        let isPlanned =
+            !hasChanged.load(ordering: .acquiring) && !needsPlan && !isPlanning && isIdentified
+            && !isDone.contains(true) && staleRounds.isEmpty
+        let isQuiet =
+            inFlight == 0 && hashing.isEmpty && unhashed.isEmpty && !hasOpenIntents && !isResolving
         let isFeedRead =
-            !wantsFeed && !isMidRun && folderDeletions.values.allSatisfy { $0 <= lastRun }
+            !wantsFeed && !isReadingFeed && !isMidRun && !owesRun
+            && folderDeletions.values.allSatisfy { $0 <= lastRun }
         return isPlanned && isQuiet && isFeedRead
             && operations.indices.allSatisfy { index in
                 isStarted[index] || operations[index].after.contains { !isDone[$0] }

@@ -493,13 +493,18 @@ struct EngineTests {
         }
     }
 
-    @Test("a copy of what somebody has just changed becomes what was meant, and nothing else")
-    func changedOriginal() async throws {
-        try await run(MemoryCloud { $0.copiesFiles = true }) { world in
+    @Test(
+        "a copy of what somebody has just changed becomes what was meant, and nothing else",
+        arguments: [false, true]
+    )
+    func changedOriginal(isLost: Bool) async throws {
+        let cloud = MemoryCloud { ($0.copiesFiles, $0.takesClientIDs) = (true, isLost) }
+        try await run(cloud) { world in
             try world.write("f", "the same bytes")
             try await world.settle()
             _ = world.cloud.takeCalls()
             world.cloud.changeOriginal(to: "theirs")
+            if isLost { world.cloud.loseAnswers(of: "copy") }
             try world.write("g", "the same bytes")
             try await world.settle()
             #expect(world.cloud.tree == ["f": "theirs", "g": "the same bytes"])

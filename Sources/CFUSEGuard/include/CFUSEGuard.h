@@ -12,7 +12,7 @@ struct fuse_guard {
 
 /// Starts a guard of the mount that `device` serves; `request_size` is bytes of the largest request.
 ///
-/// It does nothing while the calling process lives. When that is killed, it answers what programs
+/// It does nothing until it is called or the calling process is gone. When that is killed, it answers what programs
 /// ask of the mount by ENOTCONN until the killed process is gone for good, which may have a thread in
 /// the kernel that waits for one of these programs; then it ends, and with it the connection.
 struct fuse_guard fuse_guard_start(int device, size_t request_size);
@@ -20,9 +20,11 @@ struct fuse_guard fuse_guard_start(int device, size_t request_size);
 /// Ends a guard that is not needed any longer.
 void fuse_guard_end(struct fuse_guard guard);
 
-/// Has a guard do its work although the calling process lives, until that ends.
+/// Has a guard do its work although the calling process lives, until that or the connection ends;
+/// nobody waits for it then.
 void fuse_guard_call(struct fuse_guard guard);
 
 /// Gives the calling thread descriptors of its own: the standard streams, and by the number `device` a
-/// second way to that connection. -1 with errno set where the system refuses.
+/// second way to that connection; where there is none, the same one. -1 with errno set where the
+/// system refuses either.
 int fuse_guard_isolate_thread(int device);

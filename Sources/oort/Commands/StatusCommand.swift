@@ -56,7 +56,7 @@ enum StatusText {
                     + "\(ByteSize(bytes: mount.cacheLimit))"
             )
             if let trouble = mount.trouble { lines.append("! \(trouble)") }
-            for folder in mount.foldersAside {
+            for folder in mount.foldersAside ?? [] {
                 lines.append("! What was not uploaded when the catalog was lost: \(folder)")
                 lines.append("  Look through it for what you miss, then remove the folder.")
             }

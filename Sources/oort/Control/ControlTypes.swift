@@ -25,7 +25,7 @@ struct MountStatus: Codable, Hashable, Sendable {
     /// What keeps programs from writing, and what to do; nil when nothing does.
     var trouble: String?
     /// Folders with what had not been uploaded when a catalog was lost.
-    var foldersAside: [String] = []
+    var foldersAside: [String]?
 }
 
 /// One account.

@@ -61,7 +61,9 @@ enum SyncWords {
     /// The refused folder above each item that lies in one, by its path: nothing goes into it before
     /// it is there itself.
     static func obstacles(_ items: [PendingItem], now: Date) -> [Inode: [String]] {
-        let refused = Set(items.filter { isRefused($0, now: now) }.map(\.path))
+        let refused = Set(
+            items.filter { !$0.isAtService && isRefused($0, now: now) }.map(\.path)
+        )
         var obstacles: [Inode: [String]] = [:]
         for item in items where !refused.isEmpty {
             for depth in 1..<max(item.path.count, 1) {
