@@ -40,16 +40,22 @@ static bool is_answered(__u32 opcode) {
     return opcode != FUSE_FORGET && opcode != FUSE_BATCH_FORGET && opcode != FUSE_INTERRUPT;
 }
 
-/// Refuses all that is asked, until the guarded process is gone or the connection is.
+/// Refuses all that is asked, until the connection is gone, or the guarded process is and nothing is
+/// asked for a while: what is asked in the moment of the end would be told another error, by which
+/// fusermount3, for one, does not know a dead mount.
 static void refuse_all(void *buffer, size_t size) {
+    struct pollfd waited[] = {
+        {.fd = DEVICE, .events = POLLIN},
+        {.fd = PROCESS, .events = POLLIN},
+    };
     for (;;) {
-        struct pollfd waited[] = {
-            {.fd = PROCESS, .events = POLLIN},
-            {.fd = DEVICE, .events = POLLIN},
-        };
-        if (poll(waited, 2, -1) < 0 && errno != EINTR) return;
-        if (waited[0].revents != 0 || waited[1].revents & (POLLERR | POLLHUP)) return;
-        if (!(waited[1].revents & POLLIN)) continue;
+        int count = poll(waited, 2, waited[1].fd < 0 ? 1000 : -1);
+        if (count == 0 || (count < 0 && errno != EINTR)) return;
+        if (count < 0) continue;
+        // A negative descriptor is not waited for.
+        if (waited[1].revents != 0) waited[1].fd = -1;
+        if (waited[0].revents & (POLLERR | POLLHUP)) return;
+        if (!(waited[0].revents & POLLIN)) continue;
         ssize_t length = read(DEVICE, buffer, size);
         if (length < 0 && errno == ENODEV) return;
         if (length < (ssize_t)sizeof(struct fuse_in_header)) continue;
