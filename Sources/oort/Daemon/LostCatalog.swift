@@ -40,10 +40,14 @@ struct LostCatalog {
             .map { "\(folders.state)/\($0)" }
     }
 
-    /// SQLite takes an empty file for a new database.
+    /// SQLite takes an empty file for a new database; of one that cannot be looked at it will say so.
     private var hasCatalog: Bool {
-        let attributes = try? FileManager.default.attributesOfItem(atPath: folders.catalogFile)
-        return (attributes?[.size] as? NSNumber)?.int64Value ?? 0 > 0
+        do {
+            let attributes = try FileManager.default.attributesOfItem(atPath: folders.catalogFile)
+            return (attributes[.size] as? NSNumber)?.int64Value ?? 0 > 0
+        } catch {
+            return (error as? CocoaError)?.code != .fileReadNoSuchFile
+        }
     }
 
     /// Contents lie spread over folders; beside these lies only what is of the machine.
