@@ -113,6 +113,18 @@ struct Push {
         return children
     }
 
+    /// Whether a file is to take over the identity of one that is busy or has news yet: its content
+    /// goes out with that, and not to its own item before.
+    private func awaitsIdentity(_ position: Int) -> Bool {
+        let item = trees.items[position]
+        guard item.isMisplaced, item.canInherit, let place = item.local?.place,
+            let occupant = remotePlaces[trees.key(place)], occupant != position
+        else { return false }
+        let original = trees.items[occupant]
+        return !original.isFolder && (original.local == nil || original.isBackup)
+            && (original.isBusy || original.hasNews)
+    }
+
     // MARK: What can be done
 
     private mutating func dropImpossible(_ children: [Int: [Int]]) -> Bool {
@@ -223,7 +235,8 @@ struct Push {
             }
         }
         for (position, item) in trees.items.enumerated() where isReady(position) {
-            guard !isHeir[position], let action = traits.contentAction(item),
+            guard !isHeir[position], !awaitsIdentity(position),
+                let action = traits.contentAction(item),
                 !hasBusyFolder(above: item.remote?.place)
             else { continue }
             let operation = order.add(item.inode, action, at: position)

@@ -143,6 +143,24 @@ struct PushRuleTests {
         #expect(plan.local == [.handOver(from: Inode(10), to: Inode(11))])
     }
 
+    @Test("while the original is busy, the content that takes over its identity goes nowhere else")
+    func busyOriginal() {
+        var original = item(10, local: nil, remote: ("f", 2), content: 1)
+        var temporary = item(11, local: ("f", 2), remote: (".tmp", 2), content: 2)
+        temporary.local?.content = ContentIdentity(staged: 3, size: 3)
+        temporary.isRecent = true
+        original.isBusy = true
+        let waiting = planner().plan([original, temporary])
+        #expect(waiting.local == [] && waiting.remote.isEmpty)
+        original.isBusy = false
+        let plan = planner().plan([original, temporary])
+        #expect(plan.local == [.handOver(from: Inode(10), to: Inode(11))])
+        // Of an old file it is an edit, and its own.
+        original.isBusy = true
+        temporary.isRecent = false
+        #expect(planner().plan([original, temporary]).remote.map(\.inode) == [Inode(11)])
+    }
+
     @Test("also when the temporary file had been uploaded before, but not an old file's")
     func uploadedTemporary() {
         let original = item(10, local: nil, remote: ("f", 2), content: 1)
