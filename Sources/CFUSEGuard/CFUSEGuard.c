@@ -68,6 +68,40 @@ static void refuse_all(void *buffer, size_t size) {
     }
 }
 
+/// The number in hexadecimal digits at a place, which goes on behind it.
+static unsigned long number(const char **place) {
+    unsigned long value = 0;
+    for (;; (*place)++) {
+        char digit = **place;
+        if (digit >= '0' && digit <= '9') value = value * 16 + (unsigned long)(digit - '0');
+        else if (digit >= 'a' && digit <= 'f') value = value * 16 + (unsigned long)(digit - 'a' + 10);
+        else return value;
+    }
+}
+
+/// Lets go of the files that are mapped to be shared, as a database's are: their disk could not be
+/// unmounted. The list of mappings is read into `buffer`.
+static void unmap_shared(char *buffer, size_t size) {
+    int list = open("/proc/self/maps", O_RDONLY);
+    if (list < 0) return;
+    size_t filled = 0;
+    ssize_t length;
+    while (filled < size - 1 && (length = read(list, buffer + filled, size - 1 - filled)) > 0)
+        filled += (size_t)length;
+    close(list);
+    buffer[filled] = 0;
+    // "START-END rwxs OFFSET ..."; the fourth letter is s of what is shared.
+    for (const char *line = buffer; *line != 0;) {
+        unsigned long start = number(&line);
+        if (*line == '-') line++;
+        unsigned long end = number(&line);
+        if (*line == ' ' && line[1] && line[2] && line[3] && line[4] == 's' && start < end)
+            munmap((void *)start, end - start);
+        while (*line != 0 && *line != '\n') line++;
+        if (*line != 0) line++;
+    }
+}
+
 static void guard(int end, int process, int device, size_t size) {
     // Not of the terminal's, whose signals are the guarded process's to obey.
     setsid();
@@ -81,6 +115,7 @@ static void guard(int end, int process, int device, size_t size) {
     fcntl(DEVICE, F_SETFL, O_NONBLOCK);
     void *buffer =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (buffer != MAP_FAILED) unmap_shared(buffer, size);
     char byte;
     ssize_t length;
     do length = read(END, &byte, 1);
