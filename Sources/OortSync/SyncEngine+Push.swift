@@ -82,6 +82,8 @@ extension SyncEngine {
         } catch {
             guard !Task.isCancelled else { return }
             logger.error("the plan could not be made", metadata: ["error": "\(error)"])
+            // Nothing else may ever ask for it.
+            needsPlan = true
             wake(at: now + 1000)
         }
     }
