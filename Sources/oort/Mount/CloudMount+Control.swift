@@ -142,6 +142,10 @@ extension CloudMount {
                     }
                 }
             }
+            // An engine may come to rest without a word.
+            group.addTask {
+                while (try? await Task.sleep(for: .seconds(1))) != nil { changed.yield() }
+            }
             // What was refused earlier is stuck only when it was tried again.
             var all = retries.makeAsyncIterator()
             for _ in targets { await all.next() }
