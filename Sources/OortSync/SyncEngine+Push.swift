@@ -72,6 +72,11 @@ extension SyncEngine {
             planNumber += 1
             operations = settings.isReadOnly ? [] : work.operations
             isStarted = Array(repeating: false, count: operations.count)
+            if !staleRounds.isEmpty {
+                // What is not planned for any more is not waited for.
+                let planned = Set(operations.map(\.inode))
+                staleRounds = staleRounds.filter { planned.contains($0.key) }
+            }
             isDone = isStarted
             firstUnstarted = 0
             unhashed = settings.isReadOnly ? [] : work.unhashed.sorted { $0.size > $1.size }
@@ -82,7 +87,7 @@ extension SyncEngine {
         } catch {
             guard !Task.isCancelled else { return }
             logger.error("the plan could not be made", metadata: ["error": "\(error)"])
-            // Nothing else may ever ask for it.
+            // Until then there is something to plan: nothing is idle.
             needsPlan = true
             wake(at: now + 1000)
         }
