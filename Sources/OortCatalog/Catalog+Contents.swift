@@ -527,7 +527,7 @@ extension CatalogTransaction {
         item.revision = motion.syncedRevision?.rawValue
         item.hash = motion.syncedHash?.description
         item.size = motion.syncedSize
-        item.modified = motion.syncedModified.map { [$0.seconds, Int64($0.nanoseconds)] }
+        item.modified = motion.syncedModified?.parts
         item.description = motion.syncedDescription
         return item
     }

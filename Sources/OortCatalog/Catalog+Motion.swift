@@ -87,8 +87,3 @@ extension CatalogTransaction {
         )
     }
 }
-
-extension Timestamp {
-    /// Milliseconds since 1970, as the catalog counts moments.
-    var milliseconds: Int64 { seconds * 1000 + Int64(nanoseconds) / 1_000_000 }
-}

@@ -112,8 +112,7 @@ struct Observer {
             }
         }
         if let folder = observations.folder { try listed(folder, observations.changes) }
-        if observations.endsRun { try endRun() }
-        if observations.endsEnumeration { try endEnumeration() }
+        try end(observations)
         try transaction.giveBackNames(in: account, rules)
         try rememberUnsure(observations.changes)
         if let cursor = observations.cursor {
@@ -123,6 +122,19 @@ struct Observer {
             )
         }
         return unsure
+    }
+
+    /// Where these end a run of the feed, what became of all that it left open is decided.
+    private mutating func end(_ observations: Observations) throws {
+        guard observations.endsRun || observations.endsEnumeration else { return }
+        var end = RunEnd(transaction, account: account, suspects: suspects, unsure: unsure)
+        if observations.endsRun {
+            try end.decidePerhapsGone()
+            try end.doubtMisplaced()
+        }
+        if observations.endsEnumeration { try end.takeOutUnnamed(in: enumeration) }
+        transaction = end.transaction
+        unsure = end.unsure
     }
 
     // MARK: Something is there
@@ -422,8 +434,7 @@ struct Observer {
             unsure.insert(id)
             return
         }
-        try transaction.startMotion(node)
-        try database.run("UPDATE motion SET remote_state = 3 WHERE inode = ?", [node.inode.column])
+        try transaction.setPerhapsGone(node)
         if let place = try Catalog.remotePlace(of: node, database) {
             names.add(node.inode, name: place.name, in: place.parent)
         }
@@ -477,69 +488,6 @@ struct Observer {
         }
     }
 
-    private mutating func endRun() throws {
-        let nodes = try database.all(
-            """
-            SELECT \(Node.columns) FROM node WHERE inode IN
-                (SELECT inode FROM motion WHERE account = ? AND remote_state = 3)
-            """,
-            [account.rawValue],
-            Node.init(columns:)
-        )
-        for node in nodes {
-            // Found to be missing, or touched, since this page was asked for, or told by an earlier one
-            // that may be older than that.
-            if let id = node.remoteID, try suspects.contains(id) || isUnsure(id) {
-                unsure.insert(id)
-            } else {
-                try gone(node)
-            }
-        }
-        // A folder that was not told with what lies in it has another path by now.
-        unsure.formUnion(
-            try database.all(
-                """
-                SELECT remote_id FROM node WHERE remote_id IS NOT NULL AND inode IN
-                    (SELECT inode FROM motion WHERE account = ? AND remote_state = 1
-                        AND remote_parent_id >= '/' AND remote_parent_id < '0')
-                """,
-                [account.rawValue]
-            ) { ItemID($0[0] as String) }
-        )
-    }
-
-    private func isUnsure(_ id: ItemID) throws -> Bool {
-        try unsure.contains(id)
-            || database.has(
-                "SELECT 1 FROM unsure WHERE account = ? AND remote_id = ?",
-                [account.rawValue, id.rawValue]
-            )
-    }
-
-    /// What an enumeration did not name is gone; what was made here meanwhile is not.
-    private mutating func endEnumeration() throws {
-        let nodes = try database.all(
-            """
-            SELECT \(Node.columns) FROM node
-            WHERE account = ? AND remote_id IS NOT NULL AND enumeration < ? AND parent IS NOT 1
-            """,
-            [account.rawValue, enumeration],
-            Node.init(columns:)
-        )
-        for node in nodes {
-            guard let still = try Catalog.fetch(node.inode, database), let id = still.remoteID
-            else { continue }
-            let motion = try Catalog.motion(still.inode, database)
-            if motion?.remoteState == .gone { continue }
-            if suspects.contains(id) || motion?.intent != nil {
-                unsure.insert(id)
-            } else {
-                try gone(still)
-            }
-        }
-        try database.run("UPDATE account SET enumerated = 1 WHERE id = ?", [account.rawValue])
-    }
-
     /// What a complete listing of a folder did not name is gone from it.
     private mutating func listed(_ folder: Inode, _ changes: [Change]) throws {
         guard let node = try Catalog.fetch(folder, database) else { return }
@@ -554,84 +502,16 @@ struct Observer {
         transaction.touch(folder)
     }
 
-    /// Gone with all below it.
-    ///
-    /// A tree that is clean vanishes at once; the rest is the planner's. What an operation of ours
-    /// touched since this was asked for may lie elsewhere by now: it is asked for by itself, and a
-    /// later run of the feed decides of the whole.
     private mutating func gone(_ node: Node) throws {
         folders = [:]
-        var subtree: [Node] = []
-        var queue = [node]
-        while let next = queue.popLast() {
-            subtree.append(next)
-            if next.kind == .folder {
-                queue += try Catalog.remoteChildren(of: next, database)
-            }
+        switch try transaction.takeOutGone(node, suspects) {
+        case .takenOut(let ids): unsure.subtract(ids)
+        case .doubtful(let ids): unsure.formUnion(ids)
         }
-        let motions = try subtree.map { try Catalog.motion($0.inode, database) }
-        let doubtful = zip(subtree, motions).dropFirst().compactMap { item, motion in
-            item.remoteID.flatMap { suspects.contains($0) || motion?.intent != nil ? $0 : nil }
-        }
-        guard doubtful.isEmpty else {
-            unsure.formUnion(doubtful)
-            try transaction.startMotion(node)
-            try database.run(
-                "UPDATE motion SET remote_state = 3 WHERE inode = ?",
-                [node.inode.column]
-            )
-            return
-        }
-        var isClean = true
-        for (item, motion) in zip(subtree, motions) {
-            if let motion, !(item.inode == node.inode && motion.isOnlyRemovedByPath) {
-                isClean = false
-                break
-            }
-            // A pipe, or what was made here, may lie in a folder.
-            if item.kind == .folder, try hasLocalOnlyChildren(item.inode) {
-                isClean = false
-                break
-            }
-        }
-        for item in subtree { if let id = item.remoteID { unsure.remove(id) } }
-        if isClean {
-            for item in subtree.reversed() {
-                if let parent = item.parent {
-                    transaction.effects.news.append(
-                        .entryRemoved(parent: parent, name: item.name, child: item.inode)
-                    )
-                }
-                try transaction.forget(item.inode)
-            }
-            return
-        }
-        for item in subtree {
-            try transaction.startMotion(item)
-            try database.run(
-                """
-                UPDATE motion SET remote_state = 2, remote_item = NULL, remote_parent_id = NULL
-                WHERE inode = ?
-                """,
-                [item.inode.column]
-            )
-        }
-    }
-
-    private func hasLocalOnlyChildren(_ folder: Inode) throws -> Bool {
-        try database.has(
-            """
-            SELECT 1 FROM node WHERE parent = ? AND
-                (remote_id IS NULL OR inode IN (SELECT inode FROM motion)) LIMIT 1
-            """,
-            [folder.column]
-        )
     }
 }
 
 extension MotionRow {
     /// Whether nothing but what the service said put the item in motion.
     var isOnlyObserved: Bool { changed == 0 && intent == nil }
-    /// Whether the item was clean until a removal by path put it in motion.
-    var isOnlyRemovedByPath: Bool { remoteState == .perhapsGone && changed == 0 }
 }

@@ -110,11 +110,7 @@ extension Catalog {
                 return (isOfContent ? session : nil, (row[4] as String?).map { ItemID($0) })
             }
             start.session = kept?.0
-            if intent.kind == .upload {
-                intent.modified = Self.parts(node.modified)
-                intent.created = node.created.map { Self.parts($0) }
-                intent.newestInode = try Self.newestInode(database)
-            }
+            if intent.kind == .upload { try intent.keepTraces(of: node, database) }
             if intent.expected != nil {
                 start.reservedID = kept?.1 ?? reservedID
                 intent.reservedID = start.reservedID?.rawValue
@@ -128,15 +124,6 @@ extension Catalog {
             )
             return start
         }
-    }
-
-    private static func parts(_ time: Timestamp) -> [Int64] {
-        [time.seconds, Int64(time.nanoseconds)]
-    }
-
-    private static func newestInode(_ database: Database) throws -> UInt64? {
-        try database.number("SELECT seq FROM sqlite_sequence WHERE name = 'node'", [])
-            .map { Inode(column: $0).rawValue }
     }
 
     /// Whether a copy is under way after which a file takes over another one's identity: what a plan
@@ -288,39 +275,6 @@ extension Catalog {
         try await readAsync { database in
             guard let intent = try Self.motion(inode, database)?.intent else { return nil }
             return (intent, try Self.reference(inode, database))
-        }
-    }
-
-    /// The files that the service told of since an upload was begun and that may be what it made:
-    /// with its content, at rest, not made on this side, and not where this side has a file that is
-    /// still to be sent.
-    public func newcomers(
-        since intent: Intent,
-        in account: AccountID
-    ) async throws(CatalogError) -> [ItemReference] {
-        guard let newest = intent.newestInode, let hash = intent.hash else { return [] }
-        let rules = nameRules(of: account)
-        return try await readAsync { database in
-            let nodes = try database.all(
-                """
-                SELECT \(Node.columns) FROM node WHERE account = ? AND hash = ? AND inode > ?
-                    AND remote_id IS NOT NULL AND staged IS NULL AND born_s IS NULL
-                ORDER BY inode
-                """,
-                [account.rawValue, hash, Inode(newest).column],
-                Node.init(columns:)
-            )
-            return try nodes.filter { node in
-                guard try Self.motion(node.inode, database)?.isOnlyObserved ?? true,
-                    let place = try Self.remotePlace(of: node, database)
-                else { return false }
-                let other = try Self.fetch(
-                    key: rules.comparison.key(place.name),
-                    in: place.parent,
-                    database
-                )
-                return other?.remoteID != nil || other == nil
-            }.compactMap { try Self.reference($0.inode, database) }
         }
     }
 

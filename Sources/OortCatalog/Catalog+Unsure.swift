@@ -69,16 +69,6 @@ extension Catalog {
         try await mutateAsync { try $0.beUnsure(of: item, in: account) }
     }
 
-    /// Whether there are items of which a run of the feed must tell whether they are gone.
-    public func hasPerhapsGone(_ account: AccountID) async throws(CatalogError) -> Bool {
-        try await readAsync { database in
-            try database.has(
-                "SELECT 1 FROM motion WHERE account = ? AND remote_state = 3 LIMIT 1",
-                [account.rawValue]
-            )
-        }
-    }
-
     /// Nothing of this id is here that could be asked for, or needs to be.
     public func forgetUnsure(of item: ItemID, in account: AccountID) async throws(CatalogError) {
         try await mutateAsync { transaction in

@@ -71,29 +71,13 @@ public struct Intent: Codable, Hashable, Sendable {
         case .delete: kind = .delete
         case .setAttributes(let time, let text):
             kind = .setAttributes
-            modified = time.map { [$0.seconds, Int64($0.nanoseconds)] }
+            modified = time?.parts
             description = text
         }
     }
 
     /// The modified time that was set or sent.
-    public var modifiedTime: Timestamp? {
-        Timestamp(seconds: modified?.first, nanoseconds: modified?.last)
-    }
-
-    /// The upload of a new file, as the provider is asked about it; nil for everything else.
-    public var upload: LostUpload? {
-        guard kind == .upload, let folder, let name,
-            let hash = hash.flatMap({ ContentHash(description: $0) })
-        else { return nil }
-        return LostUpload(
-            folder: folder,
-            name: name,
-            hash: hash,
-            modifiedTime: modifiedTime,
-            createdTime: Timestamp(seconds: created?.first, nanoseconds: created?.last)
-        )
-    }
+    public var modifiedTime: Timestamp? { Timestamp(parts: modified) }
 
     /// Where what is new is to appear.
     public var expected: Place? {

@@ -53,14 +53,6 @@ extension Node {
     }
 }
 
-extension Timestamp {
-    /// A time from two columns that are both null or both not.
-    init?(seconds: Int64?, nanoseconds: Int64?) {
-        guard let seconds else { return nil }
-        self.init(seconds: seconds, nanoseconds: Int32(truncatingIfNeeded: nanoseconds ?? 0))
-    }
-}
-
 extension Inode {
     /// The number as SQLite keeps it.
     var column: Int64 { Int64(bitPattern: rawValue) }

@@ -32,9 +32,9 @@ struct StoredItem: Codable {
         path = item.path?.parts
         originalFileName = item.originalFileName
         description = item.description
-        modified = item.clientModifiedTime.map { [$0.seconds, Int64($0.nanoseconds)] }
-        serverModified = item.serverModifiedTime.map { [$0.seconds, Int64($0.nanoseconds)] }
-        created = item.createdTime.map { [$0.seconds, Int64($0.nanoseconds)] }
+        modified = item.clientModifiedTime?.parts
+        serverModified = item.serverModifiedTime?.parts
+        created = item.createdTime?.parts
         size = item.size
         mimeType = item.mimeType
         parentID = item.parentID?.rawValue
@@ -76,14 +76,9 @@ struct StoredItem: Codable {
     }
 
     /// The modified time, where the service told one.
-    var modifiedTime: Timestamp? { Self.time(modified) ?? Self.time(serverModified) }
+    var modifiedTime: Timestamp? { Timestamp(parts: modified) ?? Timestamp(parts: serverModified) }
 
-    var createdTime: Timestamp? { Self.time(created) }
-
-    private static func time(_ parts: [Int64]?) -> Timestamp? {
-        guard let parts, parts.count == 2 else { return nil }
-        return Timestamp(seconds: parts[0], nanoseconds: Int32(truncatingIfNeeded: parts[1]))
-    }
+    var createdTime: Timestamp? { Timestamp(parts: created) }
 }
 
 extension NodeKind {

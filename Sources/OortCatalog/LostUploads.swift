@@ -1,0 +1,67 @@
+import GRDB
+public import OortModel
+import OortPlanner
+
+// What an upload without an answer may have made: by what the service is asked for it, and where it
+// is looked for when it is not where it was sent to.
+
+extension Intent {
+    /// Keeps with an upload what will tell whether an item is what it made.
+    mutating func keepTraces(of node: Node, _ database: Database) throws {
+        modified = node.modified.parts
+        created = node.created?.parts
+        newestInode = try database.number(
+            "SELECT seq FROM sqlite_sequence WHERE name = 'node'",
+            []
+        ).map { Inode(column: $0).rawValue }
+    }
+
+    /// The upload of a new file, as the provider is asked about it; nil for everything else.
+    public var upload: LostUpload? {
+        guard kind == .upload, let folder, let name,
+            let hash = hash.flatMap({ ContentHash(description: $0) })
+        else { return nil }
+        return LostUpload(
+            folder: folder,
+            name: name,
+            hash: hash,
+            modifiedTime: modifiedTime,
+            createdTime: Timestamp(parts: created)
+        )
+    }
+}
+
+extension Catalog {
+    /// The files that the service told of since an upload was begun and that may be what it made:
+    /// with its content, at rest, not made on this side, and not where this side has a file that is
+    /// still to be sent.
+    public func newcomers(
+        since intent: Intent,
+        in account: AccountID
+    ) async throws(CatalogError) -> [ItemReference] {
+        guard let newest = intent.newestInode, let hash = intent.hash else { return [] }
+        let rules = nameRules(of: account)
+        return try await readAsync { database in
+            let nodes = try database.all(
+                """
+                SELECT \(Node.columns) FROM node WHERE account = ? AND hash = ? AND inode > ?
+                    AND remote_id IS NOT NULL AND staged IS NULL AND born_s IS NULL
+                ORDER BY inode
+                """,
+                [account.rawValue, hash, Inode(newest).column],
+                Node.init(columns:)
+            )
+            return try nodes.filter { node in
+                guard try Self.motion(node.inode, database)?.isOnlyObserved ?? true,
+                    let place = try Self.remotePlace(of: node, database)
+                else { return false }
+                let other = try Self.fetch(
+                    key: rules.comparison.key(place.name),
+                    in: place.parent,
+                    database
+                )
+                return other?.remoteID != nil || other == nil
+            }.compactMap { try Self.reference($0.inode, database) }
+        }
+    }
+}
