@@ -4,10 +4,6 @@ import Synchronization
 ///
 /// Isolation: may be used from any task. Whatever must be one step happens inside one `withTree`.
 public final class SimulatedAccount: Sendable {
-    /// The person's name.
-    public let displayName: String
-    /// The person's e-mail address.
-    public let email: String
     /// Tokens, codes and sign-outs.
     public let tokens: SimulatedTokens
 
@@ -19,17 +15,15 @@ public final class SimulatedAccount: Sendable {
     }
 
     private let state: Mutex<State>
+    /// Apart from the state: asked for by who looks at the tree.
+    private let owner = Mutex(SimulatedPerson.ada)
 
     /// An account around a tree.
     public init(
         tree: SimulatedTree,
-        displayName: String = "Ada Example",
-        email: String = "ada@example.com",
         totalBytes: Int64? = 2_000_000_000_000
     ) {
         state = Mutex(State(tree: tree, totalBytes: totalBytes))
-        self.displayName = displayName
-        self.email = email
         tokens = SimulatedTokens(seed: 1)
     }
 
@@ -55,6 +49,18 @@ public final class SimulatedAccount: Sendable {
         for waiter in woken { waiter.resume() }
         return try result.get()
     }
+
+    /// Whose account it is.
+    public var person: SimulatedPerson {
+        get { owner.withLock { $0 } }
+        set { owner.withLock { $0 = newValue } }
+    }
+
+    /// The person's name.
+    public var displayName: String { person.displayName }
+
+    /// The person's e-mail address.
+    public var email: String { person.email }
 
     /// Bytes that the account may hold; nil for no limit.
     public var totalBytes: Int64? {

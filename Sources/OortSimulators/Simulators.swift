@@ -35,13 +35,16 @@ public enum Simulators {
     /// `isSample` is false; each is to be stopped by its `simulator`.
     public static func start(
         _ names: [String]? = nil,
-        isSample: Bool = true
+        isSample: Bool = true,
+        person: SimulatedPerson = .ada
     ) async throws -> [Running] {
         var running: [Running] = []
         for maker in all where names?.contains(maker.name) ?? true {
             let simulator: Simulator
             do {
-                simulator = try await Simulator.start(maker.make(isSample))
+                let service = maker.make(isSample)
+                service.account.person = person
+                simulator = try await Simulator.start(service)
             } catch {
                 for started in running { await started.simulator.stop() }
                 throw error

@@ -108,11 +108,11 @@ class Gate:
 class Clouds:
     """The three simulators in a process of their own, each behind a gate."""
 
-    def __init__(self, folder, sample=False):
+    def __init__(self, folder, sample=False, of_bob=False):
         places = folder / "simulators.json"
         self.secret = folder / "secret"
         self.secret.write_text("client-secret-of-the-tests\n")
-        arguments = [] if sample else ["--empty"]
+        arguments = ([] if sample else ["--empty"]) + (["--of-bob"] if of_bob else [])
         self.log = open(folder / "simulators.log", "w")
         self.process = subprocess.Popen(
             [str(SIMULATORS), "--port-file", str(places), *arguments],

@@ -169,7 +169,7 @@ public final class DropboxSimulator: SimulatedService {
             ]
             if request.form["grant_type"] == "authorization_code" {
                 fields["refresh_token"] = JSON(issued.refresh)
-                fields["account_id"] = .string(Self.accountID)
+                fields["account_id"] = .string(accountID)
                 fields["uid"] = "12345"
                 fields["scope"] = .string(Self.scopes)
             }
@@ -297,7 +297,7 @@ public final class DropboxSimulator: SimulatedService {
 
     // MARK: The account
 
-    static let accountID = "dbid:AADemoDemoDemoDemoDemoDemoDemoDemoD"
+    var accountID: String { "dbid:AADemoDemoDemoDemoDemoDemoDemoDemo\(account.person.number)" }
     static let namespace = "7001"
     static let rootInfo: JSON = [
         ".tag": "user", "root_namespace_id": .string(namespace),
@@ -310,7 +310,7 @@ public final class DropboxSimulator: SimulatedService {
     func currentAccount() -> JSON {
         let names = account.displayName.split(separator: " ", maxSplits: 1).map(String.init)
         return [
-            "account_id": .string(Self.accountID),
+            "account_id": .string(accountID),
             "name": [
                 "given_name": JSON(names.first), "surname": JSON(names.last),
                 "familiar_name": JSON(names.first),

@@ -244,11 +244,14 @@ extension GoogleDriveSimulator {
     static func etag(of item: SimulatedItem) -> String { "\"MTY\(item.version)-\(item.id)\"" }
     static func time(_ time: Timestamp) -> JSON { .string(time.rfc3339(.milliseconds)) }
 
+    /// The service's key of the account's person.
+    var permissionID: String { "1076915035000615071511\(account.person.number)" }
+
     func person(isMe: Bool) -> JSON {
         isMe
             ? [
                 "kind": "drive#user", "displayName": .string(account.displayName), "me": true,
-                "permissionId": "10769150350006150715113", "emailAddress": .string(account.email),
+                "permissionId": .string(permissionID), "emailAddress": .string(account.email),
             ]
             : [
                 "kind": "drive#user", "displayName": "Grace Other", "me": false,

@@ -203,7 +203,7 @@ extension GoogleDriveSimulator {
             )
             var all: [JSON] = [
                 [
-                    "kind": "drive#permission", "id": "10769150350006150715113", "type": "user",
+                    "kind": "drive#permission", "id": .string(permissionID), "type": "user",
                     "role": "owner", "emailAddress": .string(self.account.email),
                     "displayName": .string(self.account.displayName),
                 ]

@@ -187,7 +187,7 @@ extension OneDriveSimulator {
 
     var person: JSON {
         [
-            "id": .string(Self.driveID), "displayName": .string(account.displayName),
+            "id": .string(ownDriveID), "displayName": .string(account.displayName),
             "userPrincipalName": .string(account.email), "mail": .null,
         ]
     }
@@ -196,13 +196,13 @@ extension OneDriveSimulator {
         guard let root = Self.root(ofDrive: drive) else { return nil }
         let isOwn = root == Self.rootID
         var fields: [String: JSON] = [
-            "id": .string(isOwn ? Self.driveID : Self.otherDriveID), "driveType": "personal",
+            "id": .string(isOwn ? ownDriveID : Self.otherDriveID), "driveType": "personal",
             "name": "OneDrive",
             "owner": [
                 "user": [
                     "displayName": .string(isOwn ? account.displayName : "Grace Example"),
                     "email": .string(isOwn ? account.email : "grace@example.com"),
-                    "id": .string(isOwn ? Self.driveID : Self.otherDriveID),
+                    "id": .string(isOwn ? ownDriveID : Self.otherDriveID),
                 ]
             ],
         ]

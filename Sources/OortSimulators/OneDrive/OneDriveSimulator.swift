@@ -59,6 +59,12 @@ public final class OneDriveSimulator: SimulatedService {
     public static let driveID = "0f0978a1b2c3d4e5"
     /// Another person's drive, in which a shared folder lies.
     public static let otherDriveID = "77aa88bb99cc0011"
+    /// The key of the account's own drive as it is told: everybody's items have the same ids here, but
+    /// the drives of two persons are two.
+    var ownDriveID: String {
+        account.person == .ada
+            ? Self.driveID : "\(Self.driveID.dropLast())\(account.person.number)"
+    }
     static let accountNumber = "F0978A1B2C3D4E5"
     static let otherAccountNumber = "77AA88BB99CC0011"
     static let rootID = accountNumber + "!sea8cc6beffdb43d7976fbc7da445c639"
