@@ -1,5 +1,22 @@
 public import OortModel
 
+/// Whose account it is, as a sign-in told.
+public struct AccountOwner: Hashable, Sendable {
+    /// The service's stable key of the account.
+    public var identity: String
+    /// The person's name at the service.
+    public var displayName: String?
+    /// The e-mail address at the service.
+    public var email: String?
+
+    /// An owner with what is known of one.
+    public init(identity: String, displayName: String? = nil, email: String? = nil) {
+        self.identity = identity
+        self.displayName = displayName
+        self.email = email
+    }
+}
+
 /// One account as the catalog knows it.
 public struct Account: Hashable, Sendable {
     /// Our number of it.

@@ -37,11 +37,19 @@ extension Catalog {
 
     /// The account of this name, made with its folder under the mount's root when it is new.
     ///
-    /// - Throws: `.exists` when the name belongs to an account of another service.
+    /// - Parameters:
+    ///   - name: the user's name for it.
+    ///   - service: the kind of cloud.
+    ///   - names: how the service compares and stores names.
+    ///   - owner: who signed in; kept where the catalog does not know yet whose account it is.
+    /// - Returns: the account as the catalog has it now.
+    /// - Throws: `.exists` when the name belongs to an account of another service, `.otherPerson` when
+    ///   it belongs to somebody else; nothing is changed then.
     public func registerAccount(
         name: String,
         service: String,
-        names: NameRules
+        names: NameRules,
+        owner: AccountOwner? = nil
     ) throws(CatalogError) -> Account {
         let rules = AccountNameRules(
             comparison: names.comparison,
@@ -50,23 +58,36 @@ extension Catalog {
         )
         let account = try mutate { transaction in
             let database = transaction.database
-            if let account = try database.first(
+            if var account = try database.first(
                 "SELECT \(Self.accountColumns) FROM account WHERE name = ?",
                 [name],
                 Self.account
             ) {
                 guard account.service == service else { throw CatalogError.exists }
+                guard let owner else { return account }
+                if let known = account.identity {
+                    guard known == owner.identity else { throw CatalogError.otherPerson }
+                    return account
+                }
+                try database.run(
+                    "UPDATE account SET identity = ?, display_name = ?, email = ? WHERE id = ?",
+                    [owner.identity, owner.displayName, owner.email, account.id.rawValue]
+                )
+                account.identity = owner.identity
+                account.displayName = owner.displayName
+                account.email = owner.email
                 return account
             }
             try database.run(
                 """
                 INSERT INTO account
-                    (name, service, root, comparison, allows_duplicates, allows_slash)
-                VALUES (?, ?, 0, ?, ?, ?)
+                    (name, service, root, identity, display_name, email, comparison,
+                     allows_duplicates, allows_slash)
+                VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?)
                 """,
                 [
-                    name, service, rules.comparison.column, rules.allowsDuplicates,
-                    rules.allowsSlash,
+                    name, service, owner?.identity, owner?.displayName, owner?.email,
+                    rules.comparison.column, rules.allowsDuplicates, rules.allowsSlash,
                 ]
             )
             let id = AccountID(database.lastInsertedRowID)
@@ -93,6 +114,9 @@ extension Catalog {
                 name: name,
                 service: service,
                 root: root,
+                identity: owner?.identity,
+                displayName: owner?.displayName,
+                email: owner?.email,
                 isEnumerated: false,
                 enumeration: 0
             )
@@ -129,21 +153,32 @@ extension Catalog {
         rules.withLock { $0[id] = nil }
     }
 
-    /// Keeps whose account it is, and the id of its root folder.
+    /// Keeps whose account it is, and the id of its root folder where that is not known yet.
+    ///
+    /// - Throws: `.otherPerson` when it is known as somebody else's; nothing is changed then.
     public func setIdentity(
         _ identity: AccountIdentity,
         of id: AccountID
     ) throws(CatalogError) {
         try mutate { transaction in
+            guard
+                let known = try transaction.database.first(
+                    "SELECT \(Self.accountColumns) FROM account WHERE id = ?",
+                    [id.rawValue],
+                    Self.account
+                )
+            else { throw CatalogError.noAccount }
+            guard known.identity == nil || known.identity == identity.id else {
+                throw CatalogError.otherPerson
+            }
             try transaction.database.run(
-                """
-                UPDATE account SET identity = ?, display_name = ?, email = ?, root_id = ?
-                WHERE id = ?
-                """,
-                [
-                    identity.id, identity.displayName, identity.email, identity.rootID.rawValue,
-                    id.rawValue,
-                ]
+                "UPDATE account SET identity = ?, display_name = ?, email = ? WHERE id = ?",
+                [identity.id, identity.displayName, identity.email, id.rawValue]
+            )
+            guard known.rootID == nil else { return }
+            try transaction.database.run(
+                "UPDATE account SET root_id = ? WHERE id = ?",
+                [identity.rootID.rawValue, id.rawValue]
             )
             try transaction.database.run(
                 """

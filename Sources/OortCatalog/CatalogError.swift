@@ -18,6 +18,8 @@ public enum CatalogError: Error, Hashable, Sendable {
     case isARoot
     /// No account of this name or number.
     case noAccount
+    /// The account is somebody else's.
+    case otherPerson
     /// The database file is damaged or no database; `detail` says what SQLite said.
     case corrupt(detail: String)
     /// The database was made by a newer Oort.

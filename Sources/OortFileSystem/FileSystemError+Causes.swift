@@ -17,6 +17,7 @@ extension FileSystemError {
             case .otherAccount: .otherAccount
             case .isARoot: .readOnly
             case .diskFull: .noSpace
+            case .otherPerson: .failed(detail: "catalog: somebody else's account")
             case .corrupt(let detail): .failed(detail: "catalog: \(detail)")
             case .tooNew: .failed(detail: "catalog: made by a newer version")
             case .storage(let detail): .failed(detail: "catalog: \(detail)")

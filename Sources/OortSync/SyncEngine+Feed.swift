@@ -43,12 +43,23 @@ extension SyncEngine {
         feedPause = nil
     }
 
+    /// Asks whose account it is, once in the engine's life: the tokens may have been replaced by
+    /// somebody else's, to whom nothing of what is here may go.
     private func identify() async throws(ProviderError) {
         guard !isIdentified else { return }
-        let known = try stored { () throws(CatalogError) in try catalog.account(account) }
-        if known?.rootID == nil {
-            let identity = try await provider.identity()
-            try stored { () throws(CatalogError) in try catalog.setIdentity(identity, of: account) }
+        let identity = try await provider.identity()
+        do throws(CatalogError) {
+            try catalog.setIdentity(identity, of: account)
+        } catch .otherPerson {
+            let known = try? catalog.account(account)
+            let owner = known?.email ?? known?.displayName ?? "another person"
+            let other = identity.email ?? identity.displayName
+            throw ProviderError(
+                .signedOut,
+                detail: "this is the account of \(owner), but the tokens are those of \(other)"
+            )
+        } catch {
+            throw ProviderError(.localContent, detail: "catalog: \(error)")
         }
         isIdentified = true
         planSoon()
@@ -243,6 +254,8 @@ extension SyncEngine {
     ///
     /// - Throws: `ProviderError` when the service did not tell; the item is as it was.
     public func look(at inode: Inode) async throws(ProviderError) {
+        // Of what is somebody else's nothing would be found.
+        try await identify()
         let known = try await storedAsync { () throws(CatalogError) in
             try await self.catalog.reference(to: inode)
         }

@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from machine import CLOUDS, OORT, Clouds, eventually
+from machine import CLOUDS, OORT, Clouds, Machine, eventually
 
 # Opens the address like a browser would, follows the redirect to Oort's port, shows what it says.
 BROWSER = """#!{python}
@@ -166,6 +166,134 @@ def test_a_logout_leaves_nothing_to_who_signs_in_next(machine, clouds, cloud, fo
         machine.unmount()
     finally:
         his.stop()
+
+
+@pytest.fixture
+def bobs(folder):
+    """The clouds of somebody else."""
+    (folder / "bob").mkdir()
+    clouds = Clouds(folder / "bob", of_bob=True)
+    yield clouds
+    clouds.stop()
+
+
+def reach(machine, clouds):
+    machine.write_settings('poll_interval = "1s"\nsettle = "200ms"\n' + clouds.settings())
+    machine.clouds = clouds
+
+
+def tokens_of(machine):
+    return {file: file.read_bytes() for file in (machine.state / "tokens").rglob("*")
+            if file.is_file()}
+
+
+def test_what_is_kept_of_one_person_never_goes_to_another(machine, clouds, bobs, cloud, drive):
+    """The list of accounts is lost, and somebody else signs in by the same name."""
+    clouds.edit(cloud, "write", "/there.txt", text="hers")
+    eventually((drive / "there.txt").exists, "the file is there")
+    clouds.gates[cloud].shut()
+    (drive / "unsent.txt").write_text("hers, too")
+
+    def refused():
+        reach(machine, bobs)
+        before = tokens_of(machine)
+        text = json.dumps({key: bobs.tokens(cloud)[key] for key in ("access_token", "refresh_token")})
+        said = machine.oort(
+            "login", cloud, "--token-file", "-", "--name", cloud, input=text, status=1)
+        assert "ada@example.com" in said and "bob@example.com" in said, said
+        assert f"--name {cloud}-2" in said, said
+        assert tokens_of(machine) == before
+        assert json.loads(machine.oort("accounts", "--json")) == []
+        reach(machine, clouds)
+
+    accounts = machine.state / "accounts.json"
+    accounts.unlink()
+    refused()  # by the mount that runs
+    machine.unmount()
+    refused()  # by what is on the disk
+    assert "Not signed in" in machine.account(cloud)["trouble"]
+    machine.mount()
+    refused()  # by a mount that found no list
+    account = machine.account(cloud)
+    assert "Not signed in" in account["trouble"] and account["pending_count"] == 1
+    said = machine.oort("sync", status=1)
+    assert str(drive / "unsent.txt") in said and f"oort login {cloud} --name {cloud}" in said
+    assert (drive / "unsent.txt").read_text() == "hers, too"
+    assert "has a change" in machine.oort("logout", cloud, status=1)
+
+    # She signs in again, and all goes on; nothing of it ever went to him.
+    clouds.gates[cloud].open()
+    machine.login(cloud)
+    machine.sync()
+    assert set(clouds.tree(cloud)) == {"/there.txt", "/unsent.txt"}
+    assert clouds.content(cloud, "/unsent.txt") == b"hers, too"
+    assert bobs.tree(cloud) == {}
+    assert (drive / "there.txt").read_text() == "hers"
+
+
+def test_a_list_of_accounts_from_elsewhere_changes_nothing(machine, clouds, bobs, cloud, drive):
+    """A list that has somebody else under the name is brought to the machine."""
+    (drive / "file.txt").write_text("hers")
+    machine.sync()
+    clouds.gates[cloud].shut()
+    (drive / "unsent.txt").write_text("hers, too")
+    machine.unmount()
+    # What Bob's own machine has.
+    accounts = machine.state / "accounts.json"
+    hers = accounts.read_text()
+    accounts.write_text(hers.replace("ada@", "bob@").replace(
+        json.loads(hers)[0]["identity"], "somebody-else"))
+    reach(machine, bobs)
+    machine.mount()
+    account = machine.account(cloud)
+    assert account["person"] == "ada@example.com" and account["state"] == "trouble"
+    assert "bob@example.com signed in under this name" in account["trouble"]
+    assert "bob@example.com" in machine.oort("sync", status=1)
+    assert sorted(os.listdir(drive)) == ["file.txt", "unsent.txt"]
+    machine.unmount()
+    assert "bob@example.com" in machine.account(cloud)["trouble"]
+    assert bobs.tree(cloud) == {}
+    # Without a name, he gets one of his own.
+    machine.login(cloud)
+    assert [one["name"] for one in json.loads(machine.oort("accounts", "--json"))] == [
+        cloud, f"{cloud}-2"]
+    machine.oort("logout", f"{cloud}-2")
+
+    clouds.gates[cloud].open()
+    reach(machine, clouds)
+    machine.login(cloud, cloud)
+    machine.mount()
+    machine.sync()
+    assert set(clouds.tree(cloud)) == {"/file.txt", "/unsent.txt"}
+
+
+def test_tokens_of_somebody_else_send_nothing(machine, clouds, bobs, cloud, drive, folder):
+    """A keyring is shared by all folders of state, and each may have an account of that name."""
+    (drive / "file.txt").write_text("hers")
+    machine.sync()
+    clouds.gates[cloud].shut()
+    (drive / "unsent.txt").write_text("hers, too")
+    machine.unmount()
+    elsewhere = Machine(folder, bobs, "two")
+    elsewhere.login(cloud)
+    for file, tokens in tokens_of(elsewhere).items():
+        (machine.state / "tokens" / file.name).write_bytes(tokens)
+    reach(machine, bobs)
+    machine.mount()
+    account = eventually(
+        lambda: (found := machine.account(cloud))["state"] == "trouble" and found, "it was seen")
+    assert "the account of ada@example.com" in account["trouble"]
+    assert "tokens are those of bob@example.com" in account["trouble"]
+    assert "bob@example.com" in machine.oort("sync", status=1)
+    assert sorted(os.listdir(drive)) == ["file.txt", "unsent.txt"]
+    machine.unmount()
+    assert bobs.tree(cloud) == {}
+    clouds.gates[cloud].open()
+    reach(machine, clouds)
+    machine.mount()
+    machine.login(cloud)
+    machine.sync()
+    assert set(clouds.tree(cloud)) == {"/file.txt", "/unsent.txt"}
 
 
 def test_a_token_that_expired_is_refreshed(machine, clouds, cloud, drive):

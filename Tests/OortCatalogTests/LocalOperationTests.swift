@@ -38,6 +38,38 @@ struct LocalOperationTests {
         }
     }
 
+    @Test("an account stays the person's to whom it belongs first")
+    func ownership() throws {
+        func identity(_ id: String) -> AccountIdentity {
+            AccountIdentity(id: id, displayName: id, email: nil, rootID: ItemID("root of \(id)"))
+        }
+        func register(_ owner: String?) throws -> Account {
+            try catalog.registerAccount(
+                name: "work",
+                service: "dropbox",
+                names: Rules.composed,
+                owner: owner.map { AccountOwner(identity: $0) }
+            )
+        }
+        // Nobody told yet whose it is.
+        #expect(try register(nil).identity == nil)
+        #expect(try register("ada").identity == "ada")
+        #expect(throws: CatalogError.otherPerson) { try register("bob") }
+        #expect(throws: CatalogError.otherPerson) {
+            try catalog.setIdentity(identity("bob"), of: account.id)
+        }
+        #expect(try catalog.account(account.id)?.rootID == nil)
+        try catalog.setIdentity(identity("ada"), of: account.id)
+        #expect(try catalog.account(account.id)?.rootID == ItemID("root of ada"))
+        #expect(throws: CatalogError.otherPerson) {
+            try catalog.setIdentity(identity("bob"), of: account.id)
+        }
+        #expect(try catalog.account(account.id)?.displayName == "ada")
+        try temporary.reopen()
+        #expect(throws: CatalogError.otherPerson) { try register("bob") }
+        #expect(try register("ada").id == account.id)
+    }
+
     @Test("inodes are never used twice and stay over a restart")
     func inodes() throws {
         let first = try catalog.create(.file, named: "a", in: account.root)

@@ -78,7 +78,8 @@ struct AccountsTests {
             let account = try await world.accounts.add(
                 world.credentials,
                 service: service,
-                name: nil
+                name: nil,
+                kept: []
             )
             #expect(account.name == service.name)
             #expect(account.displayName == "Ada Example")
@@ -88,7 +89,8 @@ struct AccountsTests {
             let again = try await world.accounts.add(
                 world.credentials,
                 service: service,
-                name: nil
+                name: nil,
+                kept: []
             )
             #expect(again.name == service.name, "the same person's account keeps its name")
             #expect(try world.accounts.registry.accounts().count == 1)
@@ -103,7 +105,7 @@ struct AccountsTests {
                 tokens: Tokens(accessToken: Secret("no-such-token"))
             )
             let failure = try await #require(throws: Failure.self) {
-                try await world.accounts.add(wrong, service: service, name: nil)
+                try await world.accounts.add(wrong, service: service, name: nil, kept: [])
             }
             #expect(failure.message.contains(service.title) == true)
             #expect(failure.message.contains("no-such-token") == false)
@@ -121,7 +123,8 @@ struct AccountsTests {
             let account = try await world.accounts.add(
                 world.credentials,
                 service: service,
-                name: "mine"
+                name: "mine",
+                kept: []
             )
             let warning = try await world.accounts.remove(account)
             #expect((warning == nil) == (service.authorization(Hosts([:])).revocation != nil))
@@ -143,9 +146,62 @@ struct AccountsTests {
                 )
             )
             let failure = try await #require(throws: Failure.self) {
-                try await world.accounts.add(world.credentials, service: service, name: "home")
+                try await world.accounts.add(
+                    world.credentials,
+                    service: service,
+                    name: "home",
+                    kept: []
+                )
             }
             #expect(failure.message.contains("b@example.com") == true)
+        }
+    }
+
+    @Test("whose files are kept under a name decides whose the name is, whatever the list says")
+    func keptFiles() async throws {
+        let service = try #require(Services.all.first)
+        try await withWorld(service.name) { world async throws in
+            let first = try await world.accounts.add(
+                world.credentials,
+                service: service,
+                name: nil,
+                kept: []
+            )
+            var hers = KeptAccount(first)
+            hers.identity = "somebody-else"
+            hers.person = "c@example.com"
+            let failure = try await #require(throws: Failure.self) {
+                try await world.accounts.add(
+                    world.credentials,
+                    service: service,
+                    name: service.name,
+                    kept: [hers]
+                )
+            }
+            #expect(failure.message.contains("c@example.com") == true)
+            #expect(failure.advice?.contains("--name \(service.name)-2") == true)
+            #expect(try world.accounts.registry.accounts() == [first])
+
+            let other = try await world.accounts.add(
+                world.credentials,
+                service: service,
+                name: nil,
+                kept: [hers]
+            )
+            #expect(other.name == "\(service.name)-2", "a name of its own")
+
+            // The list is lost: what is kept under another name is found again.
+            try world.accounts.registry.remove(named: service.name)
+            try world.accounts.registry.remove(named: other.name)
+            var mine = KeptAccount(first)
+            mine.name = "mine"
+            let again = try await world.accounts.add(
+                world.credentials,
+                service: service,
+                name: nil,
+                kept: [hers, mine]
+            )
+            #expect(again.name == "mine")
         }
     }
 

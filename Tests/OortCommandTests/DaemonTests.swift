@@ -80,6 +80,7 @@ private final class QuietMount: MountedClouds {
         added.withLock { $0.append(name) }
     }
 
+    func keptAccounts() throws(Failure) -> [KeptAccount] { [] }
     func removeAccount(named name: String) async throws(Failure) {}
     func stop() { end.finish() }
     func metrics() async -> String { "oort_up 1\n" }

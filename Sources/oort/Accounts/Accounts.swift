@@ -59,12 +59,15 @@ struct Accounts: Sendable {
     ///   - credentials: tokens, and the registration that they belong to.
     ///   - service: where they are from.
     ///   - name: the user's name for it; nil finds the account's old name, or a free one.
+    ///   - kept: the accounts that the catalog has, on the list or not.
     /// - Returns: the account as it is on the list now.
-    /// - Throws: `Failure` when the service refuses them, or the name is another account's.
+    /// - Throws: `Failure` when the service refuses them, or the name is another account's; nothing
+    ///   is changed then.
     func add(
         _ credentials: Credentials,
         service: CloudService,
-        name: String?
+        name: String?,
+        kept: [KeptAccount]
     ) async throws(Failure) -> RegisteredAccount {
         let trial = MemoryTokenStore(credentials, of: service.name)
         let connection = AccountConnection(
@@ -90,7 +93,7 @@ struct Accounts: Sendable {
             throw storeFailure(error)
         }
         let account = RegisteredAccount(
-            name: try self.name(for: identity, at: service, wish: name),
+            name: try self.name(for: identity, at: service, wish: name, kept: kept),
             service: service.name,
             identity: identity.id,
             displayName: identity.displayName,
@@ -103,6 +106,18 @@ struct Accounts: Sendable {
         }
         try registry.put(account)
         return account
+    }
+
+    /// The account of this name, on the list or, where that was lost, in the catalog alone.
+    ///
+    /// - Throws: `Failure` naming the accounts that there are.
+    func account(named name: String, kept: [KeptAccount]) throws(Failure) -> RegisteredAccount {
+        if try !registry.accounts().contains(where: { $0.name == name }),
+            let kept = kept.first(where: { $0.name == name })
+        {
+            return RegisteredAccount(name: name, service: kept.service, identity: kept.identity)
+        }
+        return try registry.account(named: name)
     }
 
     /// Revokes and forgets an account's tokens and takes it off the list.
@@ -150,25 +165,47 @@ struct Accounts: Sendable {
     private func name(
         for identity: AccountIdentity,
         at service: CloudService,
-        wish: String?
+        wish: String?,
+        kept: [KeptAccount]
     ) throws(Failure) -> String {
-        let all = try registry.accounts()
+        let all = try owners(kept, at: service)
+        let free = AccountName.free(for: service.name, among: all.map(\.name))
         guard let wish else {
             let old = all.first { $0.service == service.name && $0.identity == identity.id }
-            return old?.name ?? AccountName.free(for: service.name, among: all.map(\.name))
+            return old?.name ?? free
         }
-        if let taken = all.first(where: { $0.name == wish }),
-            taken.service != service.name
-                || (taken.identity != nil && taken.identity != identity.id)
-        {
-            let person = taken.email ?? taken.displayName ?? taken.service
+        let new = RegisteredAccount(name: wish, service: service.name, identity: identity.id)
+        if let taken = all.first(where: { $0.name == wish }), taken.isAnother(than: new) {
+            let person = taken.person ?? taken.service
+            let you = identity.email ?? identity.displayName
             throw Failure(
-                "The name \"\(wish)\" is already that of another account (\(person)).",
-                advice: "Choose another name with --name, or sign that one out first: "
-                    + "oort logout \(Shell.quoted(wish))"
+                "The name \"\(wish)\" is already that of another account (\(person)); you signed in "
+                    + "as \(you). Nothing was changed.",
+                advice: "Choose another name: oort login \(service.name) --name "
+                    + "\(Shell.quoted(free)) - or sign that one out first: oort logout "
+                    + Shell.quoted(wish)
             )
         }
         return wish
+    }
+
+    /// Whose each name is, in the order of the names: as the catalog has it, else as the list does.
+    private func owners(
+        _ kept: [KeptAccount],
+        at service: CloudService
+    ) throws(Failure) -> [KeptAccount] {
+        let listed = try registry.accounts().map { KeptAccount($0) }
+        var owners = Dictionary(listed.map { ($0.name, $0) }) { first, _ in first }
+        for account in kept {
+            // Whoever signs in goes on with what nobody is known to own.
+            if account.identity == nil,
+                owners[account.name] != nil || account.service == service.name
+            {
+                continue
+            }
+            owners[account.name] = account
+        }
+        return owners.values.sorted { $0.name < $1.name }
     }
 
     private func storeFailure(_ error: SignInError) -> Failure {

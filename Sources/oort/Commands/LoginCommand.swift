@@ -68,14 +68,24 @@ struct LoginCommand: AsyncParsableCommand {
             )
             credentials = try await dialog.run(opensBrowser: !noBrowser)
         }
-        let account = try await accounts.add(credentials, service: service, name: name)
+        let control = ControlClient(folders: surroundings.folders)
+        // Asked for now: a person takes minutes to sign in.
+        let kept =
+            control.isMountRunning
+            ? try await control.keptAccounts()
+            : try RestingState(folders: surroundings.folders).keptAccounts()
+        let account = try await accounts.add(
+            credentials,
+            service: service,
+            name: name,
+            kept: kept
+        )
         let person = [account.displayName, account.email].compactMap(\.self)
             .joined(separator: ", ")
         Console.write(
             "Signed in to \(service.title) as \(person); the account is \"\(account.name)\"."
         )
         Console.write("Its tokens lie in \(accounts.store.place).")
-        let control = ControlClient(folders: surroundings.folders)
         if control.isMountRunning {
             try await control.accountAdded(account.name)
             Console.write("It is mounted now.")

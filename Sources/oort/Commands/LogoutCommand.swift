@@ -18,8 +18,12 @@ struct LogoutCommand: AsyncParsableCommand {
     func run() async throws {
         let surroundings = try Surroundings()
         let accounts = try await Accounts(surroundings)
-        let account = try accounts.registry.account(named: name)
         let control = ControlClient(folders: surroundings.folders)
+        let kept =
+            control.isMountRunning
+            ? try await control.keptAccounts()
+            : try RestingState(folders: surroundings.folders).keptAccounts()
+        let account = try accounts.account(named: name, kept: kept)
         if control.isMountRunning {
             try await control.accountRemoved(name)
         } else {

@@ -29,6 +29,11 @@ struct ControlClient: Sendable {
         return answer.mountPoint ?? ""
     }
 
+    /// The accounts that the mount's catalog has, on the list of accounts or not.
+    func keptAccounts() async throws(Failure) -> [KeptAccount] {
+        try await ask("GET", "/accounts", Nothing(), answer: [KeptAccount].self)
+    }
+
     /// Tells of an account that was signed in.
     func accountAdded(_ name: String) async throws(Failure) {
         _ = try await ask(

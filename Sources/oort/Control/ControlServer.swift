@@ -12,7 +12,12 @@ protocol MountControl: Sendable {
     ///
     /// - Throws: `Failure` when the path is not one of the mount's.
     func sync(_ request: SyncRequest) throws(Failure) -> AsyncStream<SyncProgress>
+    /// The accounts that the catalog has, signed in or not.
+    func keptAccounts() throws(Failure) -> [KeptAccount]
     /// Takes up an account that was signed in meanwhile.
+    ///
+    /// - Throws: `Failure` when it is not the account whose files are kept under its name; nothing is
+    ///   changed then.
     func addAccount(named name: String) async throws(Failure)
     /// Lets an account go that was signed out; what the cloud does not have stays kept.
     func removeAccount(named name: String) async throws(Failure)
@@ -117,6 +122,7 @@ struct ControlServer: Service {
                     return try Self.json(UnmountRequest(mountPoint: control.mountPoint))
                 }
             ),
+            ("GET /accounts", { _ in try Self.json(try control.keptAccounts()) }),
             (
                 "POST /accounts/added",
                 { request in

@@ -72,6 +72,22 @@ struct AccountStatus: Codable, Hashable, Sendable {
     var conflicts: [String]
 }
 
+extension AccountStatus {
+    /// An account of which nothing is known yet but whose it is.
+    init(_ account: KeptAccount, state: State = .notMounted) {
+        self.init(
+            name: account.name,
+            service: account.service,
+            person: account.person,
+            state: state,
+            pendingCount: 0,
+            pending: [],
+            transfers: [],
+            conflicts: []
+        )
+    }
+}
+
 /// One change that the cloud does not have yet.
 struct PendingChange: Codable, Hashable, Sendable {
     /// The path under the mount point.

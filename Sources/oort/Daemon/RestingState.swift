@@ -14,33 +14,53 @@ struct RestingState {
     /// - Throws: `Failure` when the list of accounts or the catalog cannot be read.
     func report() async throws(Failure) -> StatusReport {
         var report = StatusReport(mount: nil, accounts: [])
-        for account in try AccountRegistry(folders: folders).accounts() {
-            report.accounts.append(
-                AccountStatus(
-                    name: account.name,
-                    service: account.service,
-                    person: account.email ?? account.displayName,
-                    state: .notMounted,
-                    pendingCount: 0,
-                    pending: [],
-                    transfers: [],
-                    conflicts: []
-                )
-            )
+        let registered = try AccountRegistry(folders: folders).accounts()
+        for account in registered {
+            report.accounts.append(AccountStatus(KeptAccount(account)))
         }
         guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return report }
         do throws(CatalogError) {
             let catalog = try openCatalog()
             defer { try? catalog.close() }
             for known in try catalog.accounts() {
+                let kept = KeptAccount(known)
+                let obstacle = kept.obstacle(
+                    onList: registered.first { $0.name == known.name }
+                )
                 guard let index = report.accounts.firstIndex(where: { $0.name == known.name })
-                else { continue }
+                else {
+                    // With nothing to send, the next mount forgets it.
+                    guard try await catalog.pendingCount(known.id) > 0 else { continue }
+                    var status = AccountStatus(kept)
+                    try await complete(&status, with: known, of: catalog)
+                    status.trouble = obstacle
+                    report.accounts.append(status)
+                    continue
+                }
                 try await complete(&report.accounts[index], with: known, of: catalog)
+                guard let obstacle else { continue }
+                report.accounts[index].person = kept.person
+                report.accounts[index].trouble = obstacle
             }
         } catch {
             throw CatalogTrouble.failure(error, path: folders.catalogFile)
         }
+        report.accounts.sort { $0.name < $1.name }
         return report
+    }
+
+    /// The accounts that the catalog has, on the list of accounts or not.
+    ///
+    /// - Throws: `Failure` when the catalog cannot be read.
+    func keptAccounts() throws(Failure) -> [KeptAccount] {
+        guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return [] }
+        do throws(CatalogError) {
+            let catalog = try openCatalog()
+            defer { try? catalog.close() }
+            return try catalog.accounts().map { KeptAccount($0) }
+        } catch {
+            throw CatalogTrouble.failure(error, path: folders.catalogFile)
+        }
     }
 
     /// Takes an account that is being signed out out of the catalog: whoever signs in under its name

@@ -52,7 +52,8 @@ struct DemoClouds: Sendable {
             _ = try await accounts.add(
                 Credentials(client: OAuthClient(id: "demo"), tokens: tokens),
                 service: service,
-                name: service.name
+                name: service.name,
+                kept: []
             )
         }
         await accounts.shutdown()

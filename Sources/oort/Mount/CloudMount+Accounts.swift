@@ -10,36 +10,54 @@ extension CloudMount {
     /// Connects every account on the user's list, and lets go of those that are no longer on it.
     func connectAll() async throws(Failure) {
         let registered = try AccountRegistry(folders: options.folders).accounts()
-        for account in try knownAccounts() {
-            guard !registered.contains(where: { $0.name == account.name }) else { continue }
-            if try await pending(account.id).isEmpty {
+        for account in try storedAccounts() {
+            let entry = registered.first { $0.name == account.name }
+            let kept = KeptAccount(account)
+            guard let obstacle = kept.obstacle(onList: entry) else { continue }
+            // Signed out with everything in its cloud: there is nothing to keep.
+            if entry == nil, try await pending(account.id).isEmpty {
                 try forget(account)
-            } else {
-                logger.warning(
-                    "a signed-out account has changes that its cloud does not have; they are kept",
-                    metadata: ["account": "\(account.name)"]
-                )
+                continue
+            }
+            logger.warning(
+                "nothing of an account goes out",
+                metadata: ["account": "\(account.name)", "reason": "\(obstacle)"]
+            )
+            detached.withLock {
+                $0[account.name] = DetachedAccount(id: account.id, kept: kept, obstacle: obstacle)
             }
         }
-        for account in registered { try await connect(account) }
+        let missing = detached.withLock { $0 }
+        for account in registered where missing[account.name] == nil { try await connect(account) }
+    }
+
+    func keptAccounts() throws(Failure) -> [KeptAccount] {
+        try storedAccounts().map { KeptAccount($0) }
     }
 
     func addAccount(named name: String) async throws(Failure) {
         let account = try AccountRegistry(folders: options.folders).account(named: name)
+        if let kept = try keptAccounts().first(where: { $0.name == name }),
+            let obstacle = kept.obstacle(onList: account)
+        {
+            throw Failure("\"\(name)\" is another account's folder.", advice: obstacle)
+        }
         // After a new sign-in the engine begins anew, with the new tokens.
         let old = accounts.withLock { $0.removeValue(forKey: name) }
         await old?.stop()
         try await connect(account)
+        detached.withLock { $0[name] = nil }
     }
 
     func removeAccount(named name: String) async throws(Failure) {
-        guard let account = try knownAccounts().first(where: { $0.name == name }) else { return }
+        guard let account = try storedAccounts().first(where: { $0.name == name }) else { return }
         let mounted = accounts.withLock { $0[name] }
         let pending = try await pending(account.id).count
         guard pending == 0 else {
             throw RestingState.unsent(pending, of: name, isMounted: true)
         }
         accounts.withLock { $0[name] = nil }
+        detached.withLock { $0[name] = nil }
         await mounted?.stop()
         files.disconnect(account.id)
         store.setFetcher(nil, for: account.id)
@@ -71,7 +89,14 @@ extension CloudMount {
             account = try catalog.registerAccount(
                 name: registered.name,
                 service: service.name,
-                names: traits.names
+                names: traits.names,
+                owner: registered.identity.map {
+                    AccountOwner(
+                        identity: $0,
+                        displayName: registered.displayName,
+                        email: registered.email
+                    )
+                }
             )
         } catch {
             throw Failure(
@@ -117,7 +142,7 @@ extension CloudMount {
         }
     }
 
-    private func knownAccounts() throws(Failure) -> [Account] {
+    private func storedAccounts() throws(Failure) -> [Account] {
         do {
             return try catalog.accounts()
         } catch {

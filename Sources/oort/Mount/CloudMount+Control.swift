@@ -22,9 +22,11 @@ extension CloudMount {
             ),
             accounts: []
         )
-        for account in mounted.values.sorted(by: { $0.name < $1.name }) {
+        for account in mounted.values { report.accounts.append(await status(of: account)) }
+        for account in detached.withLock({ $0 }).values {
             report.accounts.append(await status(of: account))
         }
+        report.accounts.sort { $0.name < $1.name }
         return report
     }
 
@@ -126,6 +128,33 @@ extension CloudMount {
         )
     }
 
+    private func status(of account: DetachedAccount) async -> AccountStatus {
+        var status = AccountStatus(account.kept, state: .trouble)
+        status.trouble = account.obstacle
+        status.pending = (try? await changes(of: account, below: nil)) ?? []
+        status.pendingCount = status.pending.count
+        return status
+    }
+
+    /// What is kept of an account that nobody signed in to.
+    private func changes(
+        of account: DetachedAccount,
+        below inode: Inode?
+    ) async throws(CatalogError) -> [PendingChange] {
+        let now = Date()
+        return try await catalog.pending(account.id, below: inode).map { item in
+            var change = SyncWords.change(
+                item,
+                below: "\(mountPoint)/\(account.kept.name)",
+                isOpen: store.writers.isOpen(item.inode),
+                now: now
+            )
+            change.error = account.obstacle
+            change.next = "kept here"
+            return change
+        }
+    }
+
     /// Sends and waits until nothing is pending or nothing can move.
     private func sync(
         _ targets: [Target],
@@ -134,9 +163,10 @@ extension CloudMount {
         let (changes, changed) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let (retries, retried) = AsyncStream<Void>.makeStream()
         await withTaskGroup { group in
-            for target in targets {
+            let engines = targets.compactMap(\.account?.engine)
+            for engine in engines {
                 group.addTask {
-                    await target.account.engine.pushingAtOnce { news in
+                    await engine.pushingAtOnce { news in
                         retried.yield()
                         for await _ in news { changed.yield() }
                     }
@@ -148,7 +178,7 @@ extension CloudMount {
             }
             // What was refused earlier is stuck only when it was tried again.
             var all = retries.makeAsyncIterator()
-            for _ in targets { await all.next() }
+            for _ in engines { await all.next() }
             changed.yield()
             for await _ in changes {
                 let now = await progress(targets)
@@ -170,20 +200,29 @@ extension CloudMount {
         var isKnown = true
         let now = Date()
         for target in targets {
-            let id = target.account.id
+            guard let account = target.account else {
+                if let detached = target.detached,
+                    let kept = try? await self.changes(of: detached, below: target.inode)
+                {
+                    changes += kept
+                } else {
+                    isKnown = false
+                }
+                continue
+            }
             // What hinders a path may lie above it.
-            guard let all = try? await catalog.pending(id),
+            guard let all = try? await catalog.pending(account.id),
                 let items = target.inode == nil
-                    ? all : try? await catalog.pending(id, below: target.inode)
+                    ? all : try? await catalog.pending(account.id, below: target.inode)
             else {
                 isKnown = false
                 continue
             }
-            let trouble = await target.account.engine.trouble
-            let folder = "\(mountPoint)/\(target.account.name)"
+            let trouble = await account.engine.trouble
+            let folder = "\(mountPoint)/\(account.name)"
             let obstacles = SyncWords.obstacles(all, now: now)
             // What waits for a refused change, though it does not lie in it, has no error of its own.
-            let isIdle = await target.account.engine.isIdle
+            let isIdle = await account.engine.isIdle
             let isHeldUp = isIdle && all.contains { SyncWords.isRefused($0, now: now) }
             for item in items {
                 let isOpen = store.writers.isOpen(item.inode)
@@ -199,8 +238,8 @@ extension CloudMount {
                         change.error
                         ?? SyncWords.trouble(
                             trouble,
-                            account: target.account.name,
-                            service: target.account.service
+                            account: account.name,
+                            service: account.service
                         )
                 } else {
                     let isBlocked =
@@ -223,16 +262,19 @@ extension CloudMount {
         )
     }
 
-    /// An account, and what of it is meant; the whole of it for nil.
+    /// An account, connected or not, and what of it is meant; the whole of it for nil.
     private struct Target {
-        let account: MountedAccount
-        let inode: Inode?
+        var account: MountedAccount?
+        var detached: DetachedAccount?
+        var inode: Inode?
     }
 
     private func targets(of path: String?) throws(Failure) -> [Target] {
         let all = accounts.withLock { $0 }
+        let detached = detached.withLock { $0 }
         guard let path, path != mountPoint else {
-            return all.map { Target(account: $0.value, inode: nil) }
+            return all.values.map { Target(account: $0) }
+                + detached.values.map { Target(detached: $0) }
         }
         guard path.hasPrefix(mountPoint + "/") else {
             throw Failure(
@@ -242,21 +284,23 @@ extension CloudMount {
         }
         var names = path.dropFirst(mountPoint.count + 1).split(separator: "/").map(String.init)
         let name = names.removeFirst()
-        guard let account = all[name] else {
+        var target = Target(account: all[name], detached: detached[name])
+        guard let id = target.account?.id ?? target.detached?.id else {
             throw Failure(
                 "There is no account \"\(name)\" in the mount.",
                 advice: "`oort accounts` lists them."
             )
         }
-        guard !names.isEmpty else { return [Target(account: account, inode: nil)] }
+        guard !names.isEmpty else { return [target] }
         do throws(CatalogError) {
-            guard let root = try catalog.account(account.id)?.root else { throw .noAccount }
+            guard let root = try catalog.account(id)?.root else { throw .noAccount }
             var node = try catalog.node(root)
             for name in names {
                 guard let child = try catalog.lookup(name, in: node) else { throw .notFound }
                 node = child
             }
-            return [Target(account: account, inode: node.inode)]
+            target.inode = node.inode
+            return [target]
         } catch {
             throw Failure("\(path) is not there.", advice: "Check the spelling.")
         }

@@ -28,6 +28,8 @@ final class CloudMount: MountedClouds {
     private let fuse: FileSystemMount
     /// The accounts that are connected, by name.
     let accounts = Mutex<[String: MountedAccount]>([:])
+    /// The accounts that are shown without being connected, by name.
+    let detached = Mutex<[String: DetachedAccount]>([:])
 
     /// Opens the state, connects the accounts and mounts.
     ///

@@ -33,6 +33,16 @@ struct MountedAccount: Sendable {
     }
 }
 
+/// An account whose folder is shown and whose changes are kept, but which nobody signed in to.
+struct DetachedAccount: Sendable {
+    /// Its number in the catalog.
+    let id: AccountID
+    /// Whose it is.
+    let kept: KeptAccount
+    /// Why nothing goes out, and what to do.
+    let obstacle: String
+}
+
 /// The engine as the file system sees it.
 struct EngineLister: FolderLister {
     /// The account's engine.
