@@ -80,5 +80,15 @@ def drive(machine, cloud):
     return machine.ready(cloud)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A failure at a mount that many tests share shows what the mount wrote until then."""
+    report = yield
+    desk = getattr(item, "funcargs", {}).get("desk")
+    if report.failed and desk is not None:
+        report.sections.append(("the end of the mount's log", desk.machine.log()[-8000:]))
+    return report
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "sample: the clouds hold the sample account")
