@@ -201,7 +201,11 @@ extension SyncEngine {
     func lookAtUnsure() async throws(ProviderError) {
         owedLooks = []
         let items = try await unsureItems()
-        if !items.isEmpty { try await look(at: items) }
+        if !items.isEmpty {
+            // Also where it fails: some of them may have been told by then.
+            defer { needsPlan = true }
+            try await look(at: items)
+        }
         // Only a run of the feed tells what became of what lies in a folder that may be gone; one
         // that is begun while an operation changes it tells nothing for certain.
         let mayBeGone = try await storedAsync { () throws(CatalogError) in

@@ -82,6 +82,8 @@ extension SyncEngine {
             unhashed = settings.isReadOnly ? [] : work.unhashed.sorted { $0.size > $1.size }
             newHashes = 0
             if let moment = work.nextMoment, !settings.isReadOnly { wake(at: moment) }
+            // This plan left alone what has ended while it was made.
+            if !conditions.busy.isSubset(of: running.keys) { planSoon() }
             if news != newsCount { withholdDeletions() }
             withholdUnreadDeletions()
         } catch {

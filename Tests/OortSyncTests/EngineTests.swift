@@ -80,18 +80,42 @@ struct EngineTests {
         for name in names { cloud.put(name, "text") }
         try await run(cloud) { world in
             try await world.agree()
-            cloud.holdFeed()
+            cloud.hold(.feed)
             cloud.put("new", "theirs")
-            try await until { cloud.isFeedWaiting }
+            try await until { cloud.isWaiting(.feed) }
             for name in names { try world.remove(name) }
             #expect(await world.engine.sync(timeout: .seconds(120)).isComplete)
             #expect(cloud.takeCalls() == ["delete": names.count])
             cloud.restoreTrash()
-            cloud.holdFeed(false)
+            cloud.release(.feed)
             try await world.agree()
             #expect(cloud.tree.count == names.count + 2)
             // One listing for the many of one folder.
             #expect(cloud.takeCalls() == ["list": 1])
+        }
+    }
+
+    @Test("what ends while the next plan is made is in the plan after it")
+    func endedWhilePlanned() async throws {
+        let cloud = MemoryCloud()
+        try await run(cloud) { world in
+            try await world.agree()
+            cloud.fallSilent()
+            let opened = try world.create("open")
+            try world.write("f", "bytes")
+            cloud.stall(MemoryCloud.Stall(call: 0, isDone: true))
+            let engine = world.engine
+            let push = Task { await engine.sync(timeout: .seconds(60)) }
+            try await until { cloud.isStalled }
+            cloud.hold(.hashes)
+            try world.rename("f", to: "g")
+            try await until { cloud.isWaiting(.hashes) }
+            cloud.stall(nil)
+            try await until { await engine.status().transfers.isEmpty }
+            cloud.release(.hashes)
+            try await until { cloud.tree == ["g": "bytes"] }
+            world.store.writers.closed(opened)
+            #expect(await push.value.isComplete)
         }
     }
 

@@ -11,14 +11,7 @@ extension MemoryCloud: Provider {
     func signOut() async throws(ProviderError) {}
 
     func changes(since cursor: Cursor?) async throws(ProviderError) -> ChangePage {
-        while state.withLock({
-            $0.isFeedWaiting = $0.isFeedHeld
-            return $0.isFeedHeld
-        }) {
-            do { try await Task.sleep(for: .milliseconds(5)) } catch {
-                throw self.error(.cancelled)
-            }
-        }
+        try await pass(.feed)
         let result: Result<ChangePage, ProviderError> = state.withLock { state in
             let end = Cursor("\(state.cursorEpoch):\(state.log.count)")
             guard let cursor else {
@@ -299,5 +292,8 @@ extension MemoryCloud: Provider {
         }
     }
 
-    func makeHasher() -> any ContentHasher { MemoryHasher() }
+    func makeHasher() -> any ContentHasher {
+        passBlocking(.hashes)
+        return MemoryHasher()
+    }
 }

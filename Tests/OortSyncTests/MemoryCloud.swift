@@ -1,3 +1,4 @@
+import Foundation
 import OortModel
 import Synchronization
 
@@ -31,13 +32,21 @@ final class MemoryCloud: Sendable {
         var stall: Stall?
         var isStalled = false
         var isSilent = false
-        var isFeedHeld = false
-        var isFeedWaiting = false
+        var held: Set<Gate> = []
+        var waiting: Set<Gate> = []
         var trash: [ItemID: Entry] = [:]
         var atNextLook: (@Sendable () -> Void)?
     }
 
-    /// Where a call is to stay without an answer until it is cancelled.
+    /// What a test can hold up, to have something else happen meanwhile.
+    enum Gate {
+        /// Pages of the feed, which are answered as of the time when they are let through.
+        case feed
+        /// Hashes of what nothing is staged for, which the planner's input needs.
+        case hashes
+    }
+
+    /// Where a call is to stay without an answer, until it is cancelled or nothing is stalled any more.
     struct Stall {
         /// The number of the writing call, from 0.
         var call: Int
@@ -124,16 +133,19 @@ final class MemoryCloud: Sendable {
     /// From now on nobody who waits for news hears of any: the feed must be read.
     func fallSilent() { state.withLock { $0.isSilent = true } }
 
-    /// From now on pages of the feed are asked for and not answered; false answers them, as of then.
-    func holdFeed(_ isHeld: Bool = true) {
+    /// From now on these wait.
+    func hold(_ gate: Gate) { state.withLock { _ = $0.held.insert(gate) } }
+
+    /// Those that wait go on, and all that come.
+    func release(_ gate: Gate) {
         state.withLock {
-            $0.isFeedHeld = isHeld
-            $0.isFeedWaiting = false
+            $0.held.remove(gate)
+            $0.waiting.remove(gate)
         }
     }
 
-    /// Whether a page of the held feed was asked for.
-    var isFeedWaiting: Bool { state.withLock { $0.isFeedWaiting } }
+    /// Whether any of these waits.
+    func isWaiting(_ gate: Gate) -> Bool { state.withLock { $0.waiting.contains(gate) } }
 
     /// Everything that was ever removed comes back as what it was.
     func restoreTrash() {
@@ -328,11 +340,11 @@ final class MemoryCloud: Sendable {
             if !stall.isDone { state.isStalled = true }
             return stall
         }
-        if stall?.isDone == false { try await neverAnswer() }
+        if stall?.isDone == false { try await stay() }
         let answer = try answer(name, body)
         if stall != nil {
             state.withLock { $0.isStalled = true }
-            try await neverAnswer()
+            try await stay()
         }
         return answer
     }
@@ -352,13 +364,36 @@ final class MemoryCloud: Sendable {
             if stall.call == state.written - 1 { state.isStalled = true }
             return (refusal, stall.call == state.written - 1)
         }
-        if isStalled { try await neverAnswer() }
+        if isStalled { try await stay() }
         if let refusal { throw refusal }
     }
 
-    private func neverAnswer() async throws(ProviderError) {
-        try? await Task.sleep(for: .seconds(3600))
-        throw error(.cancelled)
+    private func stay() async throws(ProviderError) {
+        while state.withLock({ $0.stall != nil }) { try await rest() }
+    }
+
+    /// Waits where such calls are held.
+    func pass(_ gate: Gate) async throws(ProviderError) {
+        guard arrive(gate) else { return }
+        while isWaiting(gate) { try await rest() }
+    }
+
+    /// As `pass`, for who cannot be suspended.
+    func passBlocking(_ gate: Gate) {
+        guard arrive(gate) else { return }
+        while isWaiting(gate) { usleep(1000) }
+    }
+
+    private func arrive(_ gate: Gate) -> Bool {
+        state.withLock { state in
+            guard state.held.contains(gate) else { return false }
+            state.waiting.insert(gate)
+            return true
+        }
+    }
+
+    private func rest() async throws(ProviderError) {
+        do { try await Task.sleep(for: .milliseconds(5)) } catch { throw self.error(.cancelled) }
     }
 
     private func answer<T>(

@@ -156,6 +156,17 @@ final class World {
             ?? file
     }
 
+    /// A new file at the top that a program has open and has not written to.
+    func create(_ name: String) throws -> Inode {
+        let file = try catalog.create(
+            NewNode(kind: .file, mode: 0o644, owner: 0, group: 0),
+            named: name,
+            in: account.root
+        )
+        store.writers.opened(file.inode)
+        return file.inode
+    }
+
     /// The content of the revision that a file has now, as a program that opens it gets it.
     func open(_ path: String) throws -> CachedContent {
         let node = try node(path)
