@@ -93,6 +93,14 @@ public struct ProviderError: Error, Hashable, Sendable, CustomStringConvertible 
         }
     }
 
+    /// Whether only what was asked for is refused, and for good: anything else can be asked for.
+    public var isLastingRefusal: Bool {
+        switch kind {
+        case .signedOut, .clientRefused, .localContent, .cancelled, .cursorLost: false
+        default: !isTransient
+        }
+    }
+
     /// Whether the service may have done it although no good answer came: look before repeating.
     public var isOutcomeUnknown: Bool {
         switch kind {

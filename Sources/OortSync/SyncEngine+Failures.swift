@@ -303,9 +303,7 @@ extension SyncEngine {
                 if try await provider.isOutcome(item, of: upload) { found.append(item) }
             } catch {
                 // What is refused for good tells nothing: at the worst the file goes out again.
-                guard !error.isTransient, error.kind != .cancelled, error.kind != .signedOut else {
-                    throw error
-                }
+                guard error.isLastingRefusal else { throw error }
             }
         }
         return found.count == 1 ? found[0] : nil

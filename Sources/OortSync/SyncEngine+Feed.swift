@@ -222,7 +222,7 @@ extension SyncEngine {
         var unlisted: Set<ItemID> = []
         for folder in crowded {
             do throws(ProviderError) { try await readListing(folder) } catch {
-                guard error.kind == .notFound || error.kind == .parentNotFound else { throw error }
+                guard error.isLastingRefusal else { throw error }
                 continue
             }
             for item in items where item.folder == folder && !item.isKnown {
@@ -232,7 +232,14 @@ extension SyncEngine {
         // What a listing did not name may lie elsewhere now.
         for item in crowded.isEmpty ? items : try await unsureItems() {
             if let reference = item.reference, item.isKnown || !unlisted.contains(item.id) {
-                try await look(at: reference)
+                do throws(ProviderError) { try await look(at: reference) } catch {
+                    // It stays to be asked for with the next news; nothing else waits for it.
+                    guard error.isLastingRefusal else { throw error }
+                    logger.notice(
+                        "what an item is like is not told",
+                        metadata: ["item": "\(reference.id)", "error": "\(error)"]
+                    )
+                }
                 continue
             }
             // What was never here and is not where it was told is gone, or the feed will tell where

@@ -95,6 +95,29 @@ struct EngineTests {
         }
     }
 
+    @Test("an item of which the service refuses to tell keeps nothing else from being heard of")
+    func refusedLook() async throws {
+        let cloud = MemoryCloud()
+        for name in ["f", "g"] { cloud.put(name, "text") }
+        try await run(cloud) { world in
+            try await world.agree()
+            cloud.hold(.feed)
+            cloud.put("new", "theirs")
+            try await until { cloud.isWaiting(.feed) }
+            // The page may tell of these what was before they were removed.
+            for name in ["f", "g"] { try world.remove(name) }
+            #expect(await world.engine.sync(timeout: .seconds(120)).isComplete)
+            cloud.restoreTrash()
+            cloud.refuseLooks(at: cloud.id("f"))
+            cloud.release(.feed)
+            try await until { try await world.tree() == ["g": "text", "new": "theirs"] }
+            cloud.refuseLooks(at: nil)
+            cloud.put("newer", "theirs")
+            try await world.agree()
+            #expect(cloud.tree.count == 4)
+        }
+    }
+
     @Test("what ends while the next plan is made is in the plan after it")
     func endedWhilePlanned() async throws {
         let cloud = MemoryCloud()

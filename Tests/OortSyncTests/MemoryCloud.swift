@@ -35,6 +35,7 @@ final class MemoryCloud: Sendable {
         var held: Set<Gate> = []
         var waiting: Set<Gate> = []
         var trash: [ItemID: Entry] = [:]
+        var refusedLook: ItemID?
         var atNextLook: (@Sendable () -> Void)?
     }
 
@@ -101,6 +102,9 @@ final class MemoryCloud: Sendable {
             )
         }
     }
+
+    /// From now on the service does not tell what this item is like; nil for none.
+    func refuseLooks(at id: ItemID?) { state.withLock { $0.refusedLook = id } }
 
     /// The next uploads are stored with other bytes, and said to be damaged.
     func damage(uploads: Int) { state.withLock { $0.damagedUploads = uploads } }
