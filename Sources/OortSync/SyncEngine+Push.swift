@@ -106,17 +106,40 @@ extension SyncEngine {
     /// Before a folder is deleted the feed is read once more: no service can be asked to delete one
     /// only if nothing came into it, and what came while there was no network is not known.
     private func withholdUnreadDeletions() {
-        var found: [Inode: UInt64] = [:]
+        var found: [Inode: AwaitedDeletion] = [:]
+        var oldest: Int64?
         for index in operations.indices where operations[index].action == .delete {
             let inode = operations[index].inode
             guard (try? catalog.node(inode))?.kind == .folder else { continue }
-            let since = folderDeletions[inode] ?? nextOrdinal()
-            found[inode] = since
-            guard lastRun < since else { continue }
+            let deletion =
+                folderDeletions[inode] ?? AwaitedDeletion(ordinal: nextOrdinal(), found: now)
+            found[inode] = deletion
+            guard lastRun < deletion.ordinal else { continue }
             isStarted[index] = true
-            readFeedSoon()
+            oldest = min(oldest ?? .max, deletion.found)
         }
         folderDeletions = found
+        guard let oldest else { return }
+        // Of what is sent while the feed is read it may tell what was before, and then that has to be
+        // asked for.
+        let latest = oldest + Self.longestQuietWait
+        // A longer wait is of a clock that was set back.
+        if (1...Self.longestQuietWait).contains(latest - now), isAnythingUnderWay {
+            wake(at: latest)
+        } else {
+            readFeedSoon()
+        }
+    }
+
+    /// How long the reading of the feed for a deletion waits for what is under way, milliseconds.
+    private static let longestQuietWait: Int64 = 2000
+
+    /// Whether anything is asked of the service, or will be at once.
+    private var isAnythingUnderWay: Bool {
+        inFlight > 0
+            || operations.indices.contains { index in
+                !isStarted[index] && operations[index].after.allSatisfy { isDone[$0] }
+            }
     }
 
     // MARK: Hashes
