@@ -42,6 +42,9 @@ public struct PushTrouble: Sendable {
 /// The push, step by step: each is a transaction, so that the process may die between any two.
 extension Catalog {
     /// Stores what is about to be asked of the service; nil when the plan is no longer true.
+    ///
+    /// So nothing is under way for what is gone, or may be: the end of a run of the feed need not
+    /// ask, and an answer never finds it so.
     public func begin(
         _ operation: RemoteOperation,
         account: AccountID,
@@ -51,7 +54,7 @@ extension Catalog {
             let database = transaction.database
             guard let node = try Self.fetch(operation.inode, database),
                 let motion = try Self.motion(operation.inode, database), motion.intent == nil,
-                try !Self.isHeir(node, database)
+                !motion.isHeardMissing, try !Self.isHeir(node, database)
             else { return nil }
             var intent = Intent(operation.action)
             var start = OperationStart(node: node, intent: intent)

@@ -204,6 +204,8 @@ extension CatalogTransaction {
 }
 
 extension MotionRow {
+    /// Whether the service was heard not to have the item, for certain or perhaps.
+    var isHeardMissing: Bool { remoteState == .gone || remoteState == .perhapsGone }
     /// Whether the item was clean until a removal by path put it in motion.
     fileprivate var isOnlyRemovedByPath: Bool { remoteState == .perhapsGone && changed == 0 }
 }
