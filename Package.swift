@@ -134,7 +134,7 @@ let package = Package(
                 ["oort", "OortSignIn", "OortSimulators", argumentParser, logging, lifecycle]
             ),
             tests("OortModelTests", ["OortModel"]),
-            tests("OortPlannerTests", ["OortPlanner", "OortModel"]),
+            tests("OortPlannerTests", ["OortPlanner", "OortModel", "OortTesting"]),
             tests("OortCatalogTests", ["OortCatalog", "OortPlanner", "OortModel", grdb, logging]),
             tests(
                 "OortContentStoreTests",

@@ -1,22 +1,6 @@
 import OortModel
 import OortPlanner
-
-/// SplitMix64: the same numbers from the same seed on every machine.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
-}
+import OortTesting
 
 /// One thing that happens in a history.
 ///
@@ -32,8 +16,17 @@ struct HistoryStep: Hashable, CustomStringConvertible {
         case answer, answerLost, restart, retry, goOn
         case localOpen, localClose
         case sentDance, sentBackupDance
+        case halfRun
+        case remoteReplace
 
-        var isSomebodyElse: Bool { rawValue >= 8 && rawValue <= 12 }
+        var isSomebodyElse: Bool {
+            switch self {
+            case .remoteCreate, .remoteFolder, .remoteWrite, .remoteMove, .remoteDelete,
+                .remoteReplace:
+                true
+            default: false
+            }
+        }
     }
 
     var kind: Kind
@@ -69,23 +62,15 @@ struct History: Equatable {
     /// A history from a seed: half of them without anybody else, where the local tree must end
     /// exactly as the user left it.
     static func random(seed: UInt64) -> History {
-        var generator = SeededGenerator(seed: seed)
-        let kind = SimulatedService.Kind.allCases[generator.below(3)]
-        let isAlone = generator.below(2) == 0
+        var numbers = SeededNumbers(seed: seed)
+        func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &numbers) }
+        let kind = SimulatedService.Kind.allCases[below(3)]
+        let isAlone = below(2) == 0
         var steps: [HistoryStep] = []
-        for _ in 0..<(4 + generator.below(22)) {
-            var step = HistoryStep.Kind.allCases[
-                generator.below(HistoryStep.Kind.allCases.count)
-            ]
+        for _ in 0..<(4 + below(22)) {
+            var step = HistoryStep.Kind.allCases[below(HistoryStep.Kind.allCases.count)]
             if step.isSomebodyElse, isAlone { step = .goOn }
-            steps.append(
-                HistoryStep(
-                    step,
-                    generator.below(64),
-                    generator.below(64),
-                    generator.below(64)
-                )
-            )
+            steps.append(HistoryStep(step, below(64), below(64), below(64)))
         }
         return History(service: kind, steps: steps)
     }

@@ -32,7 +32,8 @@ struct HistoryRun {
         case .backupDance: if let picked { saveDance(picked, keepsBackup: true) }
         case .sentDance: if let picked { sentDance(picked, keepsBackup: false) }
         case .sentBackupDance: if let picked { sentDance(picked, keepsBackup: true) }
-        case .remoteCreate, .remoteFolder, .remoteWrite, .remoteMove, .remoteDelete:
+        case .remoteCreate, .remoteFolder, .remoteWrite, .remoteMove, .remoteDelete,
+            .remoteReplace:
             somebodyElse(step, name)
         case .settle: client.settle()
         case .feed:
@@ -44,6 +45,9 @@ struct HistoryRun {
             applyStalePage()
             client.apply(client.fetchPage(everything: true))
         case .look: client.look()
+        case .halfRun:
+            applyStalePage()
+            client.applyHalfRun(step.one)
         case .plan: client.makePlan()
         case .start: _ = client.start(step.one)
         case .perform: client.perform(step.one, failing: false)
@@ -108,15 +112,7 @@ struct HistoryRun {
         let folder = folders[step.two % folders.count]
         let picked = items.isEmpty ? nil : items[step.one % items.count]
         switch step.kind {
-        case .remoteCreate:
-            let content = client.newContent()
-            let made = try? client.service.create(
-                in: folder,
-                name: name,
-                isFolder: false,
-                content: content
-            )
-            if made != nil { client.owedToOthers.insert(content) }
+        case .remoteCreate: makeRemotely(name, in: folder)
         case .remoteFolder:
             _ = try? client.service.create(in: folder, name: name, isFolder: true, content: 0)
         case .remoteWrite:
@@ -135,8 +131,37 @@ struct HistoryRun {
                 client.owedToOthers.subtract(client.service.contents(below: picked.id))
                 try? client.service.delete(picked.id, revision: nil)
             }
+        case .remoteReplace:
+            guard let picked, !unheard else { return }
+            if step.three % 2 == 0 {
+                client.owedToOthers.subtract(client.service.contents(below: picked.id))
+                try? client.service.delete(picked.id, revision: nil)
+            } else {
+                _ = try? client.service.move(picked.id, to: folder, name: name)
+            }
+            if picked.isFolder {
+                _ = try? client.service.create(
+                    in: picked.parent,
+                    name: picked.name,
+                    isFolder: true,
+                    content: 0
+                )
+            } else {
+                makeRemotely(picked.name, in: picked.parent)
+            }
         default: break
         }
+    }
+
+    private mutating func makeRemotely(_ name: String, in folder: Int) {
+        let content = client.newContent()
+        let made = try? client.service.create(
+            in: folder,
+            name: name,
+            isFolder: false,
+            content: content
+        )
+        if made != nil { client.owedToOthers.insert(content) }
     }
 
     // MARK: Quiescence
@@ -165,7 +190,7 @@ struct HistoryRun {
                 client.answer(0, isLost: false)
             }
             let isSettled = client.rows.values.allSatisfy { row in
-                !row.mustLook && row.state.local != nil
+                !row.mustLook && row.missedAt == nil && row.state.local != nil
                     && isEqual(row.state.local, row.state.remote)
                     && isEqual(row.state.synced, row.state.remote)
             }

@@ -24,9 +24,31 @@ struct ShrinkingTests {
                 return plan
             }
         }
+
+        /// Keeps something from each plan.
+        init(
+            _ rule: String,
+            mostSteps: Int,
+            hiding change: @escaping @Sendable (inout [ItemState]) -> Void
+        ) {
+            testDescription = rule
+            self.mostSteps = mostSteps
+            planning = { planner, items in
+                var items = items
+                change(&items)
+                return planner.plan(items)
+            }
+        }
     }
 
     static let broken: [Broken] = [
+        Broken(
+            "what may be gone shares its name with what came",
+            mostSteps: 6,
+            hiding: { items in
+                for index in items.indices { items[index].mayBeGone = false }
+            }
+        ),
         Broken("what somebody else wrote is overwritten", mostSteps: 6) { steps in
             steps.removeAll { if case .keepBoth = $0 { true } else { false } }
         },

@@ -42,6 +42,58 @@ extension SimulatedClient {
                 gone(inode)
             }
         }
+        endRun(began: page.began)
+    }
+
+    /// What was missing before the run began, and was not told by it, is gone.
+    private mutating func endRun(began: Int) {
+        for row in rows.values.sorted(by: { $0.state.inode < $1.state.inode }) {
+            let inode = row.state.inode
+            guard let missedAt = rows[inode]?.missedAt, missedAt < began else { continue }
+            if row.changedAt >= began || row.mustLook {
+                rows[inode]?.mustLook = true
+            } else {
+                gone(inode)
+            }
+        }
+    }
+
+    /// Reads the first pages of a run, where places are told by path: what is not told to be anywhere
+    /// yet, or whose place is told to be another's, may be told elsewhere by the rest.
+    mutating func applyHalfRun(_ choice: Int) {
+        // An item is told where it was changed last.
+        let log = service.log
+        let rest = log.indices[cursor...].filter { !log[($0 + 1)...].contains(log[$0]) }
+        guard service.kind == .path, !rest.isEmpty else { return }
+        clock += 1
+        withholdDeletions()
+        let half = rest.prefix(1 + choice % rest.count)
+        cursor = (half.last ?? cursor) + 1
+        for id in half.map({ log[$0] }) {
+            guard let item = service.items[id] else {
+                if let inode = inode(ofID: id) { miss(inode) }
+                continue
+            }
+            for row in rows.values where row.id != nil && row.id != id {
+                guard let place = row.state.remote?.place, isAt(item, place) else { continue }
+                miss(row.state.inode)
+            }
+            observe(item, service.items, began: clock)
+        }
+    }
+
+    private func isAt(_ item: SimulatedService.Item, _ place: Place) -> Bool {
+        service.key(item.name) == service.key(place.name)
+            && inode(ofID: item.parent) == place.parent
+    }
+
+    /// The service was heard not to have an item.
+    private mutating func miss(_ inode: Inode) {
+        if rows[inode]?.state.isBusy == true {
+            rows[inode]?.mustLook = true
+        } else {
+            rows[inode]?.missedAt = clock
+        }
     }
 
     /// What was planned before news came may not delete a folder into which something new came.
@@ -52,6 +104,7 @@ extension SimulatedClient {
     mutating func gone(_ inode: Inode) {
         guard let row = rows[inode] else { return }
         rows[inode]?.state.remote = nil
+        rows[inode]?.missedAt = nil
         if row.state.synced == nil && row.state.local == nil { rows[inode] = nil }
         for child in rows.values where child.state.remote?.place.parent == inode {
             gone(child.state.inode)
@@ -72,11 +125,14 @@ extension SimulatedClient {
         guard let parent else { return nil }
         let entry = entry(item, parent: parent)
         if let inode = inode(ofID: item.id) {
-            guard rows[inode]?.state.remote != entry else { return inode }
+            guard rows[inode]?.state.remote != entry || rows[inode]?.missedAt != nil else {
+                return inode
+            }
             if rows[inode]?.changedAt ?? -1 >= began || rows[inode]?.state.isBusy == true {
                 rows[inode]?.mustLook = true
             } else {
                 rows[inode]?.state.remote = entry
+                rows[inode]?.missedAt = nil
             }
             return inode
         }
@@ -115,6 +171,9 @@ extension SimulatedClient {
                     if let attempt = row.attempt { record(attempt, of: inode, answer: item) }
                 } else if let item = service.items[id] {
                     observe(item, service.items, began: clock)
+                } else if row.state.isFolder, row.attempt != .delete {
+                    // That a folder is not found does not tell what lies in it.
+                    miss(inode)
                 } else {
                     gone(inode)
                 }

@@ -22,6 +22,23 @@ extension SimulatedClient {
         }
         done = Array(repeating: false, count: plan.count)
         started = done
+        failure = failure ?? sharedName()
+    }
+
+    /// What an item that may be gone shares its name with: a folder shows nothing twice for a moment
+    /// because news are half told.
+    private func sharedName() -> String? {
+        for row in rows.values where row.missedAt != nil {
+            guard let place = row.state.local?.place else { continue }
+            let others = localChildren(place.parent).filter {
+                $0.state.inode != row.state.inode
+                    && service.key($0.state.local?.place.name ?? "") == service.key(place.name)
+            }
+            if let other = others.first, service.kind != .duplicateNames {
+                return "\(row.state.inode) and \(other.state.inode) are both \(place)"
+            }
+        }
+        return nil
     }
 
     /// What may or may not have happened to an item must be known before it is planned for.
@@ -30,7 +47,9 @@ extension SimulatedClient {
         for inode in rows.keys.sorted() {
             guard let row = rows[inode] else { continue }
             var state = row.state
-            state.isBusy = state.isBusy || row.mustLook || row.attempt != nil
+            state.mayBeGone = row.missedAt != nil
+            state.isBusy =
+                state.isBusy || row.mustLook || row.attempt != nil || state.mayBeGone
             switch row.attempt {
             case .createFolder(let place), .upload(let place, _), .duplicate(let place, _):
                 state.expected = place

@@ -8,6 +8,9 @@ struct SimulatedClient {
         var state: ItemState
         var id: Int?
         var mustLook = false
+        /// When the service was heard not to have it, of which a run of the feed that is begun later
+        /// has to tell; nil while nothing says so.
+        var missedAt: Int?
         /// Whether we created it at the service.
         var isOurs = false
         var changedAt = -1
