@@ -56,8 +56,14 @@ extension CatalogTransaction {
         )
     }
 
-    /// A node that only this side knew is the service's item from now on.
-    mutating func become(_ inode: Inode, _ item: StoredItem, parentID: String?) throws {
+    /// A node that only this side knew is the service's item from now on; `sent` as in
+    /// `takeRevision`.
+    mutating func become(
+        _ inode: Inode,
+        _ item: StoredItem,
+        parentID: String?,
+        sent: Intent? = nil
+    ) throws {
         let node = try node(inode)
         guard let parentID, let parent = try Catalog.node(parentID, in: node.account, database)
         else { return }
@@ -72,25 +78,19 @@ extension CatalogTransaction {
         )
         if try Catalog.motion(inode, database) == nil { try startMotion(try self.node(inode)) }
         try setBase(of: inode, parent: parent.inode, item, content: true, keepsNews: false)
-        try takeRevision(inode, item)
+        try takeRevision(inode, item, sent: sent)
     }
 
     /// When the service has exactly the content that the node has, the node has its revision.
-    mutating func takeRevision(_ inode: Inode, _ item: StoredItem) throws {
+    ///
+    /// `sent` is what was asked where `item` is the answer to it: of a file whose hash the service
+    /// does not tell (OneDrive for Business of some), it has what was sent, by its size.
+    mutating func takeRevision(_ inode: Inode, _ item: StoredItem, sent: Intent? = nil) throws {
         let node = try node(inode)
         guard node.kind == .file || node.kind == .symlink, let revision = item.revision else {
             return
         }
-        let stagedHash = try node.staged.flatMap { staged in
-            try database.text("SELECT hash FROM content WHERE id = ?", [staged.rawValue])
-        }
-        let hash = node.staged == nil ? node.hash?.description : stagedHash
-        // Not every service tells the hash of what is empty.
-        let isEmpty = node.staged == nil && node.size == 0 && node.kind == .file
-        let isSame =
-            (hash != nil && hash == item.hash && node.size == item.size)
-            || isEmpty && item.size == 0 || node.kind == .symlink
-        guard isSame else { return }
+        guard try isContent(of: node, asIn: item, sent: sent) else { return }
         try database.run(
             """
             UPDATE node SET staged = NULL, content_item = NULL, revision = ?, hash = ?
@@ -98,6 +98,23 @@ extension CatalogTransaction {
             """,
             [revision, item.hash, inode.column]
         )
+    }
+
+    private func isContent(
+        of node: Node,
+        asIn item: StoredItem,
+        sent: Intent?
+    ) throws -> Bool {
+        if node.kind == .symlink { return true }
+        guard node.size == item.size else { return false }
+        // Not every service tells the hash of what is empty.
+        if node.staged == nil, node.size == 0 { return true }
+        let stagedHash = try node.staged.flatMap { staged in
+            try database.text("SELECT hash FROM content WHERE id = ?", [staged.rawValue])
+        }
+        let hash = node.staged == nil ? node.hash?.description : stagedHash
+        if let told = item.hash { return hash == told }
+        return sent?.isContent(of: node, stagedHash: stagedHash) ?? false
     }
 
     /// Everything that lies in the second folder at the service lies in the first from now on.
@@ -213,5 +230,15 @@ extension CatalogTransaction {
         else { return }
         touch(inode)
         try database.run("DELETE FROM motion WHERE inode = ?", [inode.column])
+    }
+}
+
+extension Intent {
+    /// Whether what was sent is what a node has; it may have been written to since.
+    fileprivate func isContent(of node: Node, stagedHash: String?) -> Bool {
+        guard size == node.size else { return false }
+        guard node.staged == nil else { return stagedHash != nil && stagedHash == hash }
+        guard let item = node.contentItem, let revision = node.revision else { return false }
+        return source == [item.rawValue, revision.rawValue]
     }
 }

@@ -113,6 +113,9 @@ extension Catalog {
                 return (isOfContent ? session : nil, (row[4] as String?).map { ItemID($0) })
             }
             start.session = kept?.0
+            if intent.hasBytes, node.staged == nil, let item = node.contentItem {
+                intent.source = [item.rawValue, node.revision?.rawValue ?? ""]
+            }
             if intent.kind == .upload { try intent.keepTraces(of: node, database) }
             if intent.expected != nil {
                 start.reservedID = kept?.1 ?? reservedID
@@ -181,7 +184,8 @@ extension Catalog {
 
     /// The service did what was asked; `item` is its answer, nil after a deletion.
     ///
-    /// `isOlder` says that the item is by now another than `item`.
+    /// `isOlder` says that the item is by now another than `item`; `answersUpload`, that `item` is
+    /// the answer to bytes that were sent, and neither a copy nor what was found without an answer.
     ///
     /// - Returns: whether the answer leaves open how the item is now; it is among `unsureItems`
     ///   then.
@@ -190,7 +194,8 @@ extension Catalog {
         of inode: Inode,
         item: Item?,
         sentModified: Timestamp?,
-        isOlder: Bool = false
+        isOlder: Bool = false,
+        answersUpload: Bool = false
     ) async throws(CatalogError) -> Bool {
         try await mutateAsync { transaction in
             try transaction.database.run(
@@ -219,7 +224,8 @@ extension Catalog {
                     of: inode,
                     StoredItem(item),
                     item.parentID,
-                    sentModified
+                    sentModified,
+                    answersUpload: answersUpload
                 )
                 isOpen = isOpen || isOlder
                 if isOpen { try transaction.beUnsure(of: item.id, in: account) }
@@ -357,8 +363,10 @@ extension CatalogTransaction {
         of inode: Inode,
         _ item: StoredItem,
         _ parentID: ItemID?,
-        _ sentModified: Timestamp?
+        _ sentModified: Timestamp?,
+        answersUpload: Bool
     ) throws -> Bool {
+        let sent = answersUpload ? intent : nil
         guard let node = try Catalog.fetch(inode, database) else { return true }
         var isOpen = false
         // The feed may have been faster than the answer, and may know more.
@@ -383,7 +391,7 @@ extension CatalogTransaction {
         let folder = parentID?.rawValue ?? intent.folderID
         switch intent.kind {
         case .createFolder, .upload:
-            try become(inode, item, parentID: folder)
+            try become(inode, item, parentID: folder, sent: sent)
         case .duplicate:
             try recordBackup(node, heir: intent.heir.map { Inode($0) }, item, folder)
         case .move:
@@ -414,7 +422,7 @@ extension CatalogTransaction {
                     [item.revision, inode.column]
                 )
             }
-            try takeRevision(inode, item)
+            try takeRevision(inode, item, sent: sent)
         case .setAttributes:
             // Another description than ours is somebody else's news, which are still to come.
             if item.description ?? "" == intent.description ?? node.itemDescription ?? "" {

@@ -23,8 +23,10 @@ public struct Intent: Codable, Hashable, Sendable {
     public var folderPath: [String]?
     /// The folder's id at that moment.
     public var folderID: String?
-    /// The hash of what was sent.
+    /// The hash of what was sent, where it was known before.
     public var hash: String?
+    /// Whose content was sent, and which revision of it, where it was another item's.
+    public var source: [String]?
     /// Bytes of what was sent.
     public var size: Int64?
     /// The id that the client chose.
@@ -78,6 +80,9 @@ public struct Intent: Codable, Hashable, Sendable {
 
     /// The modified time that was set or sent.
     public var modifiedTime: Timestamp? { Timestamp(parts: modified) }
+
+    /// Whether it is of a file's bytes.
+    var hasBytes: Bool { kind == .upload || kind == .replace }
 
     /// Where what is new is to appear.
     public var expected: Place? {

@@ -26,6 +26,9 @@ struct OperationRequest: Sendable {
     /// The modified time that goes with it.
     var sentModified: Timestamp?
 
+    /// Whether bytes are sent, and not only copied at the service.
+    var sendsBytes: Bool { if case .upload = call { true } else { false } }
+
     /// Whether a program wrote to the content after the intent was stored: without an answer what
     /// arrived would not be known as ours.
     var sendsOtherThanStored: Bool {
@@ -418,7 +421,8 @@ extension SyncEngine {
                     request.start.intent,
                     of: request.inode,
                     item: item,
-                    sentModified: request.sentModified
+                    sentModified: request.sentModified,
+                    answersUpload: request.sendsBytes
                 )
                 isReachable()
                 if isOpen { try? await lookAtUnsure() }

@@ -28,6 +28,7 @@ final class MemoryCloud: Sendable {
         var written = 0
         var damagedUploads = 0
         var rewrites = false
+        var tellsNoHashes = false
         var changeOfOriginal: [UInt8]?
         var stall: Stall?
         var isStalled = false
@@ -116,6 +117,9 @@ final class MemoryCloud: Sendable {
 
     /// From now on properties are written into what is uploaded, as some services do.
     func rewriteUploads() { state.withLock { $0.rewrites = true } }
+
+    /// From now on no hash is told of what is stored, as some services do.
+    func tellNoHashes() { state.withLock { $0.tellsNoHashes = true } }
 
     /// One of the writing calls from now on gets no answer.
     func stall(_ stall: Stall?) {
@@ -293,7 +297,7 @@ final class MemoryCloud: Sendable {
         if newContent {
             entry.item.rev = Revision("r\(state.counter)")
             entry.item.size = Int64(entry.bytes.count)
-            entry.item.contentHash = hash(entry.bytes)
+            entry.item.contentHash = state.tellsNoHashes ? nil : hash(entry.bytes)
             state.history.append(entry.bytes)
         }
         state.entries[entry.item.id] = entry
