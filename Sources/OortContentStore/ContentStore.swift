@@ -35,6 +35,8 @@ public final class ContentStore: Sendable {
         var staged: [ContentID: (content: StagedContent, users: Int)] = [:]
         var unsaved: Set<ContentKey> = []
         var isSaving = false
+        /// The last saving that was begun.
+        var saving: Task<Void, Never>?
         var isEvicting = false
         /// Asked for while one was under way.
         var evictsAgain = false
@@ -292,9 +294,22 @@ public final class ContentStore: Sendable {
 
     /// Stores what the cache knows anew.
     ///
-    /// What is stored is on the disk: a machine that dies does
-    /// not come back with ranges that are not there.
+    /// What is stored is on the disk: a machine that dies does not come back with ranges that are not
+    /// there. When this returns, what another saving took before is stored, too.
     public func save() async {
+        let saving = state.withLock { state in
+            // Owned by the store, ends by itself: one after the other, so that the newest stays.
+            let saving = Task { [before = state.saving] in
+                await before?.value
+                await self.saveUnsaved()
+            }
+            state.saving = saving
+            return saving
+        }
+        await saving.value
+    }
+
+    private func saveUnsaved() async {
         let contents = state.withLock { state in
             let contents = state.unsaved.compactMap { state.cached[$0]?.content }
             state.unsaved = []

@@ -304,6 +304,24 @@ struct CachedContentTests {
         #expect(fetched.byteCount >= 4096)
     }
 
+    @Test("when a saving ends, what an earlier one took is stored, too")
+    func savings() async throws {
+        let fixture = try StoreFixture(saveInterval: .seconds(3600))
+        var random = SeededNumbers(seed: 11)
+        let bytes = random.bytes(4 << 20)
+        let content = try fixture.remote("a", bytes)
+        _ = try await content.bytes(0..<content.size)
+        await content.verified()
+        let store = fixture.store
+        let earlier = Task { await store.save() }
+        // At once: to write it to the disk takes a moment only.
+        while !store.state.withLock({ $0.unsaved.isEmpty }) { await Task.yield() }
+        await store.save()
+        let rows = try fixture.catalog.contents()
+        #expect(rows.map(\.bytesOnDisk) == [content.size])
+        await earlier.value
+    }
+
     @Test("a file that is taken away while it is read is fetched anew, not an error")
     func taken() async throws {
         let fixture = try StoreFixture()
