@@ -63,6 +63,8 @@ extension SyncEngine {
         }
         isIdentified = true
         planSoon()
+        // The first enumeration may take long, and `df` is not to tell of the local disk meanwhile.
+        if (try? catalog.account(account))?.quota == nil { await readQuota() }
     }
 
     /// Applies pages until the feed has no more.

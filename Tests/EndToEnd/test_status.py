@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from machine import CLOUDS, OORT
+from machine import CLOUDS, OORT, eventually
 
 
 def test_status_is_watched(machine, cloud, drive):
@@ -22,6 +22,20 @@ def test_status_is_watched(machine, cloud, drive):
     finally:
         process.kill()
         process.wait()
+
+
+def test_df_tells_the_accounts_room_while_its_tree_is_read(machine, clouds, cloud):
+    enumeration = {"dropbox": "files/list_folder", "drive": "files.list", "onedrive": "delta/get"}
+    clouds.fault(cloud, route=enumeration[cloud], fault="stall", seconds=3600, times=None)
+    total = 123 << 30
+    clouds.conditions(cloud, total_bytes=total)
+    machine.login(cloud)
+    machine.mount()
+    eventually(lambda: machine.account(cloud).get("total_bytes"), "the room is known")
+    account = machine.account(cloud)
+    assert account["state"] == "reading the tree" and account["total_bytes"] == total
+    size = machine.run("df", "-B1", "--output=size", machine.mount_point / cloud).stdout.split()[-1]
+    assert abs(int(size) - total) < 1 << 20
 
 
 def test_a_path_is_synchronised_by_itself(machine, clouds):

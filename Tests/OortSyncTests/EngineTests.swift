@@ -38,6 +38,18 @@ struct EngineTests {
         }
     }
 
+    @Test("the account's room is known before its tree is")
+    func earlyRoom() async throws {
+        let cloud = MemoryCloud()
+        cloud.hold(.feed)
+        try await run(cloud) { world in
+            try await until { cloud.isWaiting(.feed) }
+            let account = try #require(try world.catalog.account(world.account.id))
+            #expect(account.quota == Quota(used: 1, total: nil))
+            #expect(!account.isEnumerated)
+        }
+    }
+
     @Test("what is written here arrives there, each content by one upload")
     func push() async throws {
         try await run { world in
