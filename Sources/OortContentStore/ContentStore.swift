@@ -20,6 +20,16 @@ public struct ContentStoreSettings: Sendable {
     public init() {}
 }
 
+/// A content of which bytes come from the service.
+public struct Download: Hashable, Sendable {
+    /// Which revision it is.
+    public var key: ContentKey
+    /// Bytes that are here, of earlier readers, too.
+    public var present: Int64
+    /// Bytes in all; not all of them need to be on their way.
+    public var size: Int64
+}
+
 /// File bytes on the local disk: cached contents of revisions, and staged contents that the service
 /// does not have yet.
 ///
@@ -123,6 +133,22 @@ public final class ContentStore: Sendable {
 
     /// Bytes that programs can still write before an upload must make room.
     public var freeBytes: Int64 { room.free }
+
+    /// Contents of which bytes come from the service now, by no order.
+    public var downloads: [Download] {
+        let contents = state.withLock { $0.cached.values.map(\.content) }
+        return contents.compactMap { content in
+            content.state.withLock { state in
+                state.fetches.isEmpty
+                    ? nil
+                    : Download(
+                        key: content.key,
+                        present: state.present.byteCount,
+                        size: content.size
+                    )
+            }
+        }
+    }
 
     /// Who gets an account's bytes; nil when it is not connected.
     func fetcher(of account: AccountID) -> (any ContentFetcher)? {

@@ -1,7 +1,9 @@
 """What `oort status` and `oort sync` tell while a mount runs."""
 
 import json
+import os
 import subprocess
+import threading
 
 from machine import CLOUDS, OORT, eventually
 
@@ -36,6 +38,42 @@ def test_df_tells_the_accounts_room_while_its_tree_is_read(machine, clouds, clou
     assert account["state"] == "reading the tree" and account["total_bytes"] == total
     size = machine.run("df", "-B1", "--output=size", machine.mount_point / cloud).stdout.split()[-1]
     assert abs(int(size) - total) < 1 << 20
+
+
+def test_what_goes_up_and_comes_down_is_told_with_its_progress(machine, clouds, cloud, drive):
+    size = 24 << 20
+    clouds.edit(cloud, "write", "/theirs.bin", seed=3, size=size)
+    eventually((drive / "theirs.bin").exists, "the file is there")
+    slow = 4 << 20
+    clouds.weather(cloud, download_bytes_per_second=slow, upload_bytes_per_second=slow)
+
+    def transfer(path, is_upload):
+        """Somewhere in its midst."""
+        for one in machine.account(cloud)["transfers"]:
+            if one["path"] == str(path) and 0 < one["done_bytes"] < size:
+                assert (one["is_upload"], one["total_bytes"]) == (is_upload, size)
+                return one
+        return None
+
+    with open(drive / "theirs.bin", "rb") as theirs:
+        reader = threading.Thread(target=theirs.read)
+        reader.start()
+        first = eventually(lambda: transfer(drive / "theirs.bin", False), "it is coming")
+        eventually(
+            lambda: (now := transfer(drive / "theirs.bin", False))
+            and now["done_bytes"] > first["done_bytes"], "more of it is here")
+        said = machine.oort("status")
+        clouds.weather(cloud)
+        reader.join(60)
+    assert "down " in said and f"of 24 MiB: {drive / 'theirs.bin'}" in said, said
+    eventually(lambda: machine.account(cloud)["transfers"] == [], "all of it is here")
+
+    clouds.weather(cloud, upload_bytes_per_second=slow)
+    (drive / "ours.bin").write_bytes(os.urandom(size))
+    eventually(lambda: transfer(drive / "ours.bin", True), "it is on its way")
+    clouds.weather(cloud)
+    machine.sync()
+    assert machine.account(cloud)["transfers"] == []
 
 
 def test_a_path_is_synchronised_by_itself(machine, clouds):

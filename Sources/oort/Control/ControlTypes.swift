@@ -106,7 +106,7 @@ struct Transfer: Codable, Hashable, Sendable {
     var path: String
     /// Whether the bytes go up.
     var isUpload: Bool
-    /// Bytes that have gone.
+    /// Bytes that are there: at the service, or of a file that is read, here.
     var doneBytes: Int64
     /// Bytes in all.
     var totalBytes: Int64

@@ -123,9 +123,23 @@ extension CloudMount {
                     doneBytes: transfer.sent,
                     totalBytes: transfer.size
                 )
-            },
+            } + downloads(of: account.id, below: folder),
             conflicts: status.conflicts.map { ([folder] + $0.path).joined(separator: "/") }
         )
+    }
+
+    /// What comes from an account's service now, by path.
+    private func downloads(of account: AccountID, below folder: String) -> [Transfer] {
+        store.downloads.filter { $0.key.account == account }.map { download in
+            let node = try? catalog.node(remoteID: download.key.item, account: account)
+            return Transfer(
+                path: node.flatMap { path(of: $0.inode) } ?? folder,
+                isUpload: false,
+                doneBytes: download.present,
+                totalBytes: download.size
+            )
+        }
+        .sorted { $0.path < $1.path }
     }
 
     private func status(of account: DetachedAccount) async -> AccountStatus {
