@@ -443,8 +443,9 @@ extension CatalogTransaction {
             )
         }
         try database.run(
-            "UPDATE node SET details = ? WHERE inode = ?",
-            [try item.json(), inode.column]
+            // Not every answer tells the type.
+            "UPDATE node SET details = ?, mime_type = ifnull(?, mime_type) WHERE inode = ?",
+            [try item.json(), item.mimeType, inode.column]
         )
         touch(inode)
         try restIfClean(inode)

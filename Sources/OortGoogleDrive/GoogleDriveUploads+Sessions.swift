@@ -110,7 +110,7 @@ extension GoogleDriveProvider {
             url: opening.url,
             headers: [
                 ("Content-Type", "application/json; charset=UTF-8"),
-                ("X-Upload-Content-Type", upload.mimeType ?? "application/octet-stream"),
+                ("X-Upload-Content-Type", Self.contentType(upload)),
                 ("X-Upload-Content-Length", String(upload.size)),
             ],
             body: .bytes(opening.metadata),

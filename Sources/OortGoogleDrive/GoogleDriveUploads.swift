@@ -267,7 +267,7 @@ extension GoogleDriveProvider {
         _ observer: any UploadObserver
     ) async throws(ProviderError) -> UploadAnswer {
         let boundary = "oort-upload-boundary-5b7e90"
-        let type = Self.mediaType(upload) ?? "application/octet-stream"
+        let type = Self.contentType(upload)
         let prefix =
             Array("--\(boundary)\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n".utf8)
             + metadata + Array("\r\n--\(boundary)\r\nContent-Type: \(type)\r\n\r\n".utf8)
@@ -303,11 +303,19 @@ extension GoogleDriveProvider {
         return try api.decode(response)
     }
 
-    /// The content's type; never one of Drive's own, which would convert the content.
+    /// The content's type, where anything is known of it; never one of Drive's own, which would
+    /// convert the content.
     private static func mediaType(_ upload: Upload) -> String? {
-        guard let type = upload.mimeType, !type.hasPrefix(DriveType.nativePrefix),
+        guard let type = upload.mimeType, type != unknownType,
+            !type.hasPrefix(DriveType.nativePrefix),
             type.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else { return nil }
         return type
     }
+
+    /// The type that goes along with the bytes, whole or in parts; of an unknown one Drive finds out
+    /// what it is.
+    static func contentType(_ upload: Upload) -> String { mediaType(upload) ?? unknownType }
+
+    private static let unknownType = "application/octet-stream"
 }

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import unicodedata
 
+import pytest
+
 from machine import CLOUDS, Machine, eventually
 
 
@@ -231,6 +233,28 @@ def test_find_and_df(machine, clouds, cloud, drive, folder):
     account = machine.account(cloud)
     assert abs(int(size) - account["total_bytes"]) < 1 << 20
     assert abs(int(used) - account["used_bytes"]) < 64 << 20
+
+
+def test_what_the_service_says_of_an_upload_is_shown_at_once(machine, clouds, cloud):
+    if cloud == "dropbox":
+        pytest.skip("tells no type")
+    # Long before the feed tells it.
+    machine.write_settings('poll_interval = "1h"\nsettle = "200ms"\n' + clouds.settings())
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
+    (drive / "small.png").write_bytes(b"a picture")
+    (drive / "large.png").write_bytes(os.urandom(6_000_000))
+    machine.sync()
+    for name in ("small.png", "large.png"):
+        assert os.getxattr(drive / name, "user.oort.mimeType") == b"image/png"
+        # A save through a temporary file, of whose type nothing is known.
+        temporary = drive / f".{name}.tmp"
+        temporary.write_bytes(os.urandom(6_000_000))
+        machine.sync()
+        temporary.rename(drive / name)
+        machine.sync()
+        assert os.getxattr(drive / name, "user.oort.mimeType") == b"image/png"
 
 
 def test_decomposed_names(machine, clouds, cloud, drive):

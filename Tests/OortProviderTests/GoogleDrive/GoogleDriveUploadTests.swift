@@ -3,6 +3,20 @@ import OortSimulators
 import OortTesting
 import Testing
 
+/// What is known of the type of a content that is to be `notes.txt`, and what Drive then has.
+struct KnownType: Sendable {
+    let known: String?
+    let stored: String
+
+    static let all = [
+        KnownType(known: nil, stored: "text/plain"),
+        KnownType(known: "image/png", stored: "image/png"),
+        KnownType(known: "application/octet-stream", stored: "text/plain"),
+        // It would make a document of the content.
+        KnownType(known: "application/vnd.google-apps.document", stored: "text/plain"),
+    ]
+}
+
 /// Uploads that are repeated, resumed or refused.
 @Suite("Uploads to Google Drive")
 struct GoogleDriveUploadTests {
@@ -94,6 +108,34 @@ struct GoogleDriveUploadTests {
             #expect(second.rev != first.rev)
             #expect(service.account.withTree { $0.item(first.id.rawValue)?.revisions.count } == 2)
             #expect(world.simulator.counts["v2.uploads"]?.calls == 2)
+        }
+    }
+
+    @Test(
+        "a content has the same type whether it is sent whole or in parts",
+        arguments: [600, 6_000_000],
+        KnownType.all
+    )
+    func contentType(_ size: Int, _ type: KnownType) async throws {
+        try await GoogleDriveWorld.with { world, _ in
+            let content = SimulatedContent(seed: 7, size: Int64(size)).bytes
+            var upload = world.entry(
+                content,
+                to: .create(parent: world.root, name: "notes.txt", reservedID: nil)
+            )
+            upload.mimeType = type.known
+            let new = try await world.provider.upload(upload, observer: SilentUploadObserver())
+            #expect(new.kind == .file)
+            #expect(new.mimeType == type.stored)
+            // A new content of which nothing is known keeps what the file had.
+            upload.target = .replace(world.reference(new), revision: new.rev)
+            upload.content = BytesSource(content)
+            upload.mimeType = "application/octet-stream"
+            let replaced = try await world.provider.upload(
+                upload,
+                observer: SilentUploadObserver()
+            )
+            #expect(replaced.mimeType == type.stored)
         }
     }
 
