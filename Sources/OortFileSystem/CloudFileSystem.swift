@@ -180,10 +180,15 @@ public final class CloudFileSystem: FileSystem {
             throw .invalid
         }
         guard !kind.isLocalOnly, let traits = traits(of: folder.account) else { return }
+        let place = try place(of: folder)
+        let stored = kind == .symlink ? name + ShownName.linkEnding : name
+        if let longest = traits.names.longestPath, place.length + stored.utf16.count > longest {
+            throw .nameTooLong
+        }
         let refusal = traits.names.refusal(
-            kind == .symlink ? name + ShownName.linkEnding : name,
+            stored,
             kind == .folder ? .folder : .file,
-            try depth(of: folder)
+            place.depth
         )
         switch refusal {
         case .refused(let reason): throw .nameRefused(reason: reason)
@@ -192,15 +197,17 @@ public final class CloudFileSystem: FileSystem {
         }
     }
 
-    /// How many folders lie from an account's root down to this one, which counts.
-    private func depth(of folder: Node) throws(FileSystemError) -> Int {
-        var depth = 0
+    /// How many folders lie from an account's root down to this one, which counts, and how many
+    /// UTF-16 units their names have at the service, each with a slash.
+    private func place(of folder: Node) throws(FileSystemError) -> (depth: Int, length: Int) {
+        var (depth, length) = (0, 0)
         var next = folder
         while !next.isAccountRoot, let parent = next.parent, parent != .root, depth < 10_000 {
             depth += 1
+            length += next.serviceName.utf16.count + 1
             next = try node(parent)
         }
-        return depth
+        return (depth, length)
     }
 
     // MARK: Attributes

@@ -26,16 +26,21 @@ public struct NameRules: Sendable {
     public var refusal: @Sendable (_ name: String, _ kind: ItemKind, _ depth: Int) -> Refusal?
     /// Whether one folder may hold two items of one name.
     public var allowsDuplicates: Bool
+    /// UTF-16 units of the longest path from the account's root, the slashes between names included;
+    /// nil where there is no such limit.
+    public var longestPath: Int?
 
     /// Rules with all of their parts; `refusal` is given the name, the kind and how many folders lie
     /// above (0 in the account's root).
     public init(
         comparison: Comparison,
         allowsDuplicates: Bool,
+        longestPath: Int? = nil,
         refusal: @escaping @Sendable (_ name: String, _ kind: ItemKind, _ depth: Int) -> Refusal?
     ) {
         self.comparison = comparison
         self.allowsDuplicates = allowsDuplicates
+        self.longestPath = longestPath
         self.refusal = refusal
     }
 

@@ -10,7 +10,11 @@ enum OneDriveNames {
     static let longestPath = 400
 
     /// The rules for the traits.
-    static let rules = NameRules(comparison: .caseInsensitive, allowsDuplicates: false) {
+    static let rules = NameRules(
+        comparison: .caseInsensitive,
+        allowsDuplicates: false,
+        longestPath: longestPath
+    ) {
         refusal(of: $0, kind: $1, depth: $2)
     }
 

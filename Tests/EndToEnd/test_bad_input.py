@@ -1,5 +1,6 @@
 """Wrong input and broken surroundings: a clear message, an exit code, nothing lost, no trap."""
 
+import errno
 import json
 import os
 import pathlib
@@ -153,6 +154,28 @@ def test_accounts_come_and_go_while_mounted(machine, clouds):
     machine.oort("logout", "work")
     assert os.listdir(machine.mount_point) == []
     assert json.loads(machine.oort("accounts", "--json")) == []
+
+
+def test_a_path_too_long_for_onedrive(machine, clouds):
+    """Refused where it is made: in the mount it would wait for the cloud for ever."""
+    machine.login("onedrive")
+    machine.mount()
+    folder = machine.ready("onedrive")
+    for number in range(3):
+        folder = folder / (str(number) * 99)
+        folder.mkdir()
+    (folder / ("x" * 100)).write_text("400 characters")
+    outside = machine.mount_point / "onedrive" / "outside"
+    outside.write_text("x")
+    too_long = folder / ("x" * 101)
+    for act in (too_long.mkdir, too_long.touch, lambda: too_long.symlink_to("x"),
+                lambda: outside.rename(too_long)):
+        with pytest.raises(OSError) as refusal:
+            act()
+        assert refusal.value.errno == errno.ENAMETOOLONG
+    machine.sync()
+    stored = f"/{folder.relative_to(outside.parent)}/{'x' * 100}"
+    assert len(stored) == 401 and set(clouds.tree("onedrive")) >= {"/outside", stored}
 
 
 def test_no_secret_in_the_log(machine, clouds, cloud, drive):

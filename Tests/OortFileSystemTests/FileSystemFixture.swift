@@ -108,7 +108,11 @@ final class FakeService: ContentFetcher, FolderLister {
     static let traits: ProviderTraits = {
         var traits = ProviderTraits(
             addressing: .id,
-            names: NameRules(comparison: .caseInsensitive, allowsDuplicates: false) { name, _, _ in
+            names: NameRules(
+                comparison: .caseInsensitive,
+                allowsDuplicates: false,
+                longestPath: 1000
+            ) { name, _, _ in
                 if name.contains(":") { return .refused(reason: "colon") }
                 return name.utf8.count > 200 ? .tooLong : nil
             },

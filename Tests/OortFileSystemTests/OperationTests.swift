@@ -52,6 +52,59 @@ struct OperationTests {
         await fails(.notFound, system.lookup("none", in: .root))
     }
 
+    @Test("a path that is too long for the service is refused at once")
+    func longPaths() async throws {
+        let caller = CloudFileSystem.caller
+        func make(_ name: String, in folder: Inode) async throws -> Inode {
+            try await system.makeFolder(name, in: folder, permissions: 0o755, caller: caller)
+                .value().attributes.inode
+        }
+        // Six of these, each with its slash, are 906 units; 𝄞 has two, and four bytes.
+        let name = String(repeating: "𝄞", count: 20) + String(repeating: "x", count: 110)
+        var folder = root
+        for _ in 0..<6 { folder = try await make(name, in: folder) }
+        await fails(
+            .nameTooLong,
+            system.makeFolder(
+                String(repeating: "y", count: 95),
+                in: folder,
+                permissions: 0o755,
+                caller: caller
+            )
+        )
+        let last = try await make(String(repeating: "y", count: 94), in: folder)
+        await fails(
+            .nameTooLong,
+            system.makeFolder("a", in: last, permissions: 0o755, caller: caller)
+        )
+        await fails(
+            .nameTooLong,
+            system.create(
+                "a",
+                in: last,
+                permissions: 0o644,
+                caller: caller,
+                mode: CloudFileSystem.readWrite,
+                isExclusive: false
+            )
+        )
+        await fails(.nameTooLong, system.makeLink("a", to: "b", in: last, caller: caller))
+        _ = try await make("a", in: root)
+        await fails(
+            .nameTooLong,
+            system.rename("a", in: root, to: "a", in: last, mode: .replace)
+        )
+        try await system.rename("a", in: root, to: "a", in: folder, mode: .replace).value()
+        // A pipe never goes to the service.
+        _ = try await system.makeSpecial(
+            "a",
+            kind: .fifo,
+            in: last,
+            permissions: 0o600,
+            caller: caller
+        ).value()
+    }
+
     @Test("names that the service refuses are refused at once")
     func names() async throws {
         let caller = CloudFileSystem.caller
