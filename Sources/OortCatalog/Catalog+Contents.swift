@@ -445,16 +445,6 @@ extension Catalog {
             try database.has("SELECT 1 FROM node WHERE staged = ? LIMIT 1", [id.rawValue])
         }
     }
-
-    /// Says whether a cached content must never be evicted.
-    public func setPinned(_ isPinned: Bool, _ id: ContentID) async throws(CatalogError) {
-        try await mutateAsync { transaction in
-            try transaction.database.run(
-                "UPDATE content SET is_pinned = ? WHERE id = ?",
-                [isPinned, id.rawValue]
-            )
-        }
-    }
 }
 
 extension CatalogTransaction {

@@ -284,11 +284,6 @@ public final class ContentStore: Sendable {
         if isDiscarded, (try? catalog.isStaged(content.id)) == false { doom(content) }
     }
 
-    /// Whether somebody uses a cached content.
-    func isUsed(_ key: ContentKey) -> Bool {
-        state.withLock { ($0.cached[key]?.users ?? 0) > 0 }
-    }
-
     /// Puts a cached content under its key, used once more; nil when another is there.
     func adopt(_ content: CachedContent) -> Bool {
         state.withLock { state in

@@ -265,9 +265,6 @@ public actor SyncEngine {
         for watcher in watchers.values { watcher.yield() }
     }
 
-    /// The account's room has more space, or a setting changed: what was refused is tried again.
-    public func retryRefused() async { await retryAll() }
-
     /// Whether nothing goes out before something that failed is tried again, or something changes:
     /// nothing is under way or to be planned, and what is planned waits for what failed.
     public var isIdle: Bool {

@@ -29,7 +29,6 @@ struct RequestQueue {
     }
 
     var currentLimit: Int { Int(limit) }
-    var inFlightCount: Int { inFlight.count }
     var isIdle: Bool { attendants.isEmpty && interactive.isEmpty && background.isEmpty }
 
     /// A number for a request that will be taken in.
