@@ -7,6 +7,8 @@ public struct PendingItem: Hashable, Sendable {
     public var inode: Inode
     /// Its names from the account's root down; where it was, for a deleted one.
     public var path: [String]
+    /// The folders above it, the nearest first, up to the account's root.
+    public var folders: [Inode]
     /// What it is.
     public var kind: NodeKind
     /// Bytes of content that have to travel; 0 when none have.
@@ -27,6 +29,9 @@ public struct PendingItem: Hashable, Sendable {
     public var errorDetail: String?
     /// When it is tried again, milliseconds since 1970; 0 for as soon as possible.
     public var nextTry: Int64
+
+    /// Whether it is this item, or lies somewhere below it.
+    public func isIn(_ item: Inode) -> Bool { inode == item || folders.contains(item) }
 }
 
 /// A conflict copy that nobody has put away yet.
@@ -66,35 +71,34 @@ extension Catalog {
                 let inode = Inode(column: row[0])
                 let parent = (row[4] as Int64? ?? row[6] as Int64?).map { Inode(column: $0) }
                 var path = [row[5] as String]
-                var isBelow = folder == nil || folder == inode
+                var folders: [Inode] = []
                 var next = parent
                 while let above = next, above != .root, let node = try Self.fetch(above, database) {
-                    if above == folder { isBelow = true }
+                    folders.append(above)
                     if node.isAccountRoot { break }
                     path.append(node.name)
                     next = try node.parent ?? Self.motion(above, database)?.syncedParent
                     guard path.count < 10_000 else { break }
                 }
-                guard isBelow else { continue }
-                items.append(
-                    PendingItem(
-                        inode: inode,
-                        path: path.reversed(),
-                        kind: NodeKind(rawValue: row[1]) ?? .file,
-                        size: row[3] as Int64? == nil ? 0 : row[2],
-                        isDeleted: row[4] as Int64? == nil,
-                        isAtService: row[12],
-                        isUnderWay: row[11],
-                        isForbidden: row[12]
-                            && !Permissions(rawValue: row[13]).contains(
-                                row[4] as Int64? == nil ? .delete : .write
-                            ),
-                        attempts: row[7],
-                        errorKind: row[8],
-                        errorDetail: row[9],
-                        nextTry: row[10]
-                    )
+                let item = PendingItem(
+                    inode: inode,
+                    path: path.reversed(),
+                    folders: folders,
+                    kind: NodeKind(rawValue: row[1]) ?? .file,
+                    size: row[3] as Int64? == nil ? 0 : row[2],
+                    isDeleted: row[4] as Int64? == nil,
+                    isAtService: row[12],
+                    isUnderWay: row[11],
+                    isForbidden: row[12]
+                        && !Permissions(rawValue: row[13]).contains(
+                            row[4] as Int64? == nil ? .delete : .write
+                        ),
+                    attempts: row[7],
+                    errorKind: row[8],
+                    errorDetail: row[9],
+                    nextTry: row[10]
                 )
+                if folder.map(item.isIn) ?? true { items.append(item) }
             }
             return items
         }

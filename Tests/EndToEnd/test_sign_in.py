@@ -197,7 +197,8 @@ def test_what_is_kept_of_one_person_never_goes_to_another(machine, clouds, bobs,
     def refused():
         reach(machine, bobs)
         before = tokens_of(machine)
-        text = json.dumps({key: bobs.tokens(cloud)[key] for key in ("access_token", "refresh_token")})
+        tokens = bobs.tokens(cloud)
+        text = json.dumps({key: tokens[key] for key in ("access_token", "refresh_token")})
         said = machine.oort(
             "login", cloud, "--token-file", "-", "--name", cloud, input=text, status=1)
         assert "ada@example.com" in said and "bob@example.com" in said, said

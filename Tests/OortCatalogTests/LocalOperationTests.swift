@@ -303,6 +303,24 @@ struct LocalOperationTests {
         #expect(try catalog.node(node.inode).content == .staged(ContentID(4), base: nil))
     }
 
+    @Test("of what is pending it is told in which folders it lies")
+    func pendingBelow() async throws {
+        let new = NewNode(kind: .folder, mode: 0o755, owner: 0, group: 0)
+        let outer = try catalog.create(new, named: "outer", in: account.root)
+        let inner = try catalog.create(new, named: "inner", in: outer.inode)
+        let file = try catalog.create(.file, named: "f", in: inner.inode)
+        let other = try catalog.create(.file, named: "g", in: account.root)
+        let all = try await catalog.pending(account.id)
+        let found = try #require(all.first { $0.inode == file.inode })
+        #expect(found.folders == [inner.inode, outer.inode, account.root])
+        for scope in [account.root, outer.inode, inner.inode, file.inode, other.inode] {
+            #expect(
+                try await catalog.pending(account.id, below: scope) == all.filter { $0.isIn(scope) }
+            )
+        }
+        #expect(all.filter { $0.isIn(outer.inode) }.map(\.path.last) == ["outer", "inner", "f"])
+    }
+
     @Test("removing an account takes all of its rows")
     func removeAccount() throws {
         let node = try catalog.create(.file, named: "f", in: account.root)

@@ -225,13 +225,11 @@ extension CloudMount {
                 continue
             }
             // What hinders a path may lie above it.
-            guard let all = try? await catalog.pending(account.id),
-                let items = target.inode == nil
-                    ? all : try? await catalog.pending(account.id, below: target.inode)
-            else {
+            guard let all = try? await catalog.pending(account.id) else {
                 isKnown = false
                 continue
             }
+            let items = target.inode.map { inode in all.filter { $0.isIn(inode) } } ?? all
             let trouble = await account.engine.trouble
             let folder = "\(mountPoint)/\(account.name)"
             let obstacles = SyncWords.obstacles(all, now: now)
