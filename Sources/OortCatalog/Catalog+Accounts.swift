@@ -160,6 +160,12 @@ extension Catalog {
         _ identity: AccountIdentity,
         of id: AccountID
     ) throws(CatalogError) {
+        // Asked at every start, and a full disk need not hear of what it knows.
+        if let known = try account(id), known.rootID != nil, known.identity == identity.id,
+            known.displayName == identity.displayName, known.email == identity.email
+        {
+            return
+        }
         try mutate { transaction in
             guard
                 let known = try transaction.database.first(

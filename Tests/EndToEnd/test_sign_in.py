@@ -232,6 +232,34 @@ def test_what_is_kept_of_one_person_never_goes_to_another(machine, clouds, bobs,
     assert (drive / "there.txt").read_text() == "hers"
 
 
+def test_a_lost_list_of_accounts_loses_nothing_else(machine, clouds, cloud, drive):
+    file = drive / "file.txt"
+    file.write_text("hers")
+    file.chmod(0o640)
+    os.setxattr(file, "user.mine", b"kept")
+    machine.sync()
+
+    def known():
+        return (file.stat().st_ino, file.stat().st_mode, os.getxattr(file, "user.mine"))
+
+    before = known()
+    machine.unmount()
+    (machine.state / "accounts.json").unlink()
+    machine.mount()
+    assert "Not signed in" in machine.account(cloud)["trouble"]
+    assert file.read_text() == "hers" and known() == before
+    machine.login(cloud)
+    machine.ready(cloud)
+    assert "trouble" not in machine.account(cloud) and known() == before
+    file.write_text("hers, later")
+    machine.sync()
+    assert clouds.content(cloud, "/file.txt") == b"hers, later"
+    # Whoever does not want it any longer signs out, list or not.
+    (machine.state / "accounts.json").unlink()
+    machine.oort("logout", cloud)
+    assert os.listdir(machine.mount_point) == [] and machine.status()["accounts"] == []
+
+
 def test_a_list_of_accounts_from_elsewhere_changes_nothing(machine, clouds, bobs, cloud, drive):
     """A list that has somebody else under the name is brought to the machine."""
     (drive / "file.txt").write_text("hers")

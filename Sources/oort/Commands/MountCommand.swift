@@ -79,7 +79,7 @@ struct MountCommand: AsyncParsableCommand, StopsOrderly {
             output: surroundings.folders.logFile
         )
         if message.accounts.isEmpty {
-            Console.write("Mounted at \(message.mountPoint), which is empty yet.")
+            Console.write("Mounted at \(message.mountPoint).")
             Console.write("No account is signed in; `oort login SERVICE` adds one at once.")
         } else {
             let names = message.accounts.joined(separator: ", ")

@@ -4,7 +4,7 @@ import Foundation
 struct StatusReport: Codable, Hashable, Sendable {
     /// The running mount; nil when none runs.
     var mount: MountStatus?
-    /// Every account that is signed in, by name.
+    /// Every account that is signed in, or of which something is kept, by name.
     var accounts: [AccountStatus]
 }
 

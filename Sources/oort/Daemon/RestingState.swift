@@ -29,10 +29,10 @@ struct RestingState {
                 )
                 guard let index = report.accounts.firstIndex(where: { $0.name == known.name })
                 else {
-                    // With nothing to send, the next mount forgets it.
-                    guard try await catalog.pendingCount(known.id) > 0 else { continue }
                     var status = AccountStatus(kept)
                     try await complete(&status, with: known, of: catalog)
+                    // The next mount forgets it.
+                    if known.identity == nil, status.pendingCount == 0 { continue }
                     status.trouble = obstacle
                     report.accounts.append(status)
                     continue

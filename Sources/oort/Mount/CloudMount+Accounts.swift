@@ -7,15 +7,18 @@ import OortSync
 import Synchronization
 
 extension CloudMount {
-    /// Connects every account on the user's list, and lets go of those that are no longer on it.
+    /// Connects every account on the user's list.
+    ///
+    /// What the list does not have, or has as somebody else's, is shown as it is kept: its files are
+    /// there, and nothing goes out.
     func connectAll() async throws(Failure) {
         let registered = try AccountRegistry(folders: options.folders).accounts()
         for account in try storedAccounts() {
             let entry = registered.first { $0.name == account.name }
             let kept = KeptAccount(account)
             guard let obstacle = kept.obstacle(onList: entry) else { continue }
-            // Signed out with everything in its cloud: there is nothing to keep.
-            if entry == nil, try await pending(account.id).isEmpty {
+            // A sign-out forgets the account at once; of this one nothing is kept, and nobody's it is.
+            if entry == nil, account.identity == nil, try await pending(account.id).isEmpty {
                 try forget(account)
                 continue
             }
