@@ -1,9 +1,13 @@
+import Foundation
 import MountTesting
 import Synchronization
 
 @testable import SwiftFUSE
 
 /// A small file system in memory that counts its requests and can keep some of them waiting.
+///
+/// What a program asks that no test started (a desktop looks into each new mount) is counted by
+/// itself, as that of a stranger.
 final class MemoryFileSystem: LowLevelFileSystem {
     struct Node {
         var kind: FileKind
@@ -47,7 +51,8 @@ final class MemoryFileSystem: LowLevelFileSystem {
     let journal = Journal()
     /// Lookups of names that begin with `wait-`, kept until the test lets them go.
     let waitingLookups = Mutex<[PendingReply<Answers.Name>]>([])
-    /// Reads of files named `slow`, kept until they are interrupted.
+    /// Reads of files named `slow`, kept until they are interrupted, and `held`, which come through
+    /// the kernel's cache and are not.
     let waitingReads = Mutex<[PendingReply<Answers.Data>]>([])
 
     func make(
@@ -61,6 +66,11 @@ final class MemoryFileSystem: LowLevelFileSystem {
             node.bytes = bytes
             return try tree.make(name, in: parent, node)
         }
+    }
+
+    /// Counts a request.
+    private func record(_ request: String, of caller: Caller) {
+        journal.record(caller.isStranger ? "stranger's \(request)" : request)
     }
 
     func initialize(_ connection: Connection) { journal.record("initialize") }
@@ -118,7 +128,7 @@ final class MemoryFileSystem: LowLevelFileSystem {
     }
 
     func lookup(_ name: String, in parent: InodeNumber, reply: consuming EntryReply) {
-        journal.record("lookup")
+        record("lookup", of: reply.caller)
         if name == "dropped" { return }
         if name.hasPrefix("wait-") {
             let pending = PendingReply(reply)
@@ -136,7 +146,7 @@ final class MemoryFileSystem: LowLevelFileSystem {
     }
 
     func getattr(_ inode: InodeNumber, handle: HandleNumber?, reply: consuming AttributesReply) {
-        journal.record("getattr")
+        record("getattr", of: reply.caller)
         do throws(Errno) {
             let attributes = try tree.withLock { tree throws(Errno) in
                 try self.attributes(inode, in: tree)
@@ -231,7 +241,7 @@ final class MemoryFileSystem: LowLevelFileSystem {
         flags: RenameFlags,
         reply: consuming DoneReply
     ) {
-        journal.record(flags == .noReplace ? "rename noreplace" : "rename")
+        record(flags == .noReplace ? "rename noreplace" : "rename", of: reply.caller)
         answer(reply) { tree throws(Errno) in
             let moved = try tree.child(name, of: parent)
             let replaced = tree.nodes[newParent.rawValue]?.children[newName]
@@ -248,7 +258,7 @@ final class MemoryFileSystem: LowLevelFileSystem {
     }
 
     func open(_ inode: InodeNumber, flags: OpenFlags, reply: consuming OpenReply) {
-        journal.record("open")
+        record("open", of: reply.caller)
         if flags.truncates { tree.withLock { $0.nodes[inode.rawValue]?.bytes = [] } }
         // The kernel interrupts only a request that a program itself waits for, which a read through
         // its cache is not (that program waits for the page and can be killed anyway).
@@ -285,10 +295,12 @@ final class MemoryFileSystem: LowLevelFileSystem {
         handle: HandleNumber,
         reply: consuming DataReply
     ) {
-        journal.record("read")
+        record("read", of: reply.caller)
         let (bytes, isSlow) = tree.withLock { tree in
             let bytes = tree.nodes[inode.rawValue]?.bytes ?? []
-            let isSlow = tree.nodes[1]?.children["slow"] == inode.rawValue
+            let isSlow = ["slow", "held"].contains {
+                tree.nodes[1]?.children[$0] == inode.rawValue
+            }
             return (Array(bytes.dropFirst(Int(offset)).prefix(reply.limit)), isSlow)
         }
         guard isSlow else { return reply.send(bytes) }
@@ -330,7 +342,7 @@ final class MemoryFileSystem: LowLevelFileSystem {
         handle: HandleNumber,
         reply: consuming DirectoryPlusReply
     ) {
-        journal.record("readdirplus")
+        record("readdirplus", of: reply.caller)
         var buffer = DirectoryPlusBuffer(for: reply)
         tree.withLock { tree in
             let children = tree.nodes[inode.rawValue]?.children.sorted { $0.value < $1.value } ?? []
@@ -383,7 +395,7 @@ final class MemoryFileSystem: LowLevelFileSystem {
     }
 
     func getxattr(_ inode: InodeNumber, name: String, reply: consuming XattrReply) {
-        journal.record("getxattr \(name)")
+        record("getxattr \(name)", of: reply.caller)
         let value = tree.withLock { $0.nodes[inode.rawValue]?.xattrs[name] }
         guard let value else { return reply.fail(.noData) }
         reply.send(value)
@@ -400,6 +412,30 @@ final class MemoryFileSystem: LowLevelFileSystem {
                 throw .noData
             }
         }
+    }
+}
+
+extension Caller {
+    /// Whether it is neither this process, nor one that it started, nor the kernel (0).
+    ///
+    /// Whoever has ended meanwhile is taken for one of ours.
+    fileprivate var isStranger: Bool {
+        var process = threadID
+        guard process > 0 else { return false }
+        // A thread's parent is its process's.
+        if unsafe access("/proc/self/task/\(process)", F_OK) == 0 { return false }
+        while process > 1 {
+            if process == getpid() { return false }
+            // "PID (NAME) STATE PARENT ...".
+            guard
+                let line = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
+                let name = line.lastIndex(of: ")")
+            else { return false }
+            let fields = line[name...].split(separator: " ")
+            guard fields.count > 2, let parent = Int32(fields[2]) else { return false }
+            process = parent
+        }
+        return true
     }
 }
 
