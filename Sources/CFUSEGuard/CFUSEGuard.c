@@ -162,11 +162,16 @@ void fuse_guard_end(struct fuse_guard guard) {
     // EPIPE: it is gone already.
     (void)send(guard.end, &byte, 1, MSG_NOSIGNAL);
     close(guard.end);
-    while (waitpid(guard.process, NULL, 0) < 0 && errno == EINTR) {}
+    fuse_guard_wait(guard);
 }
 
 void fuse_guard_call(struct fuse_guard guard) {
     if (guard.process > 0) close(guard.end);
+}
+
+void fuse_guard_wait(struct fuse_guard guard) {
+    if (guard.process <= 0) return;
+    while (waitpid(guard.process, NULL, 0) < 0 && errno == EINTR) {}
 }
 
 int fuse_guard_isolate_thread(int device) {

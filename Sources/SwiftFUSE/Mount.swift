@@ -182,6 +182,8 @@ public final class Mount: Sendable {
         if hasToldAll { notifierThread.join() } else { notifierThread.detach() }
         core.fileSystem.destroy()
         finish(result)
+        // Only this thread is still there, which nobody waits for.
+        if !hasToldAll { fuse_guard_wait(guardian) }
     }
 
     private enum Event {

@@ -70,6 +70,57 @@ extension MountTests {
         #expect(await daemon.outcome().status == -SIGKILL)
     }
 
+    @Test("a guard that was called leaves no dead process", .enabled(if: role == nil))
+    func calledGuard() async throws {
+        let calling = try ChildProcess.again("MountTests/calling", role: "calling")
+        let outcome = await calling.outcome()
+        #expect(outcome.status == 0, "\(outcome.output)")
+        #expect(outcome.output.contains("1 test "), "\(outcome.output)")
+    }
+
+    /// In a process of its own, since other tests' mounts have guards, too.
+    ///
+    /// Where the connection cannot be aborted, the guard is what ends the notification.
+    @Test(
+        "a mount that ends while a notification hangs leaves no guard",
+        .enabled(if: role == "calling"),
+        .timeLimit(.minutes(1))
+    )
+    func calling() async throws {
+        try await withMount { fileSystem, mount in
+            let file = try fileSystem.make("held", bytes: [1, 2, 3])
+            let cat = try ChildProcess.start("exec cat \"$1/held\"", [mount.path])
+            await fileSystem.journal.wait(for: "waiting read")
+            // It waits for the page that the read holds.
+            await mount.notifier.send(.content(file, offset: 0, length: 0))
+            // It gives itself its name when it first runs.
+            try await waitForGuards(1)
+            try await mount.unmount(within: .zero)
+            #expect(await cat.outcome().status == 1)
+            try await waitForGuards(0)
+        }
+    }
+
+    /// Returns when this process has so many guards; the test's time limit ends it.
+    private func waitForGuards(_ count: Int) async throws {
+        while try guards().count != count {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
+    }
+
+    /// The guards, living or dead, that this process started.
+    private func guards() throws -> [Substring] {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { process in
+            guard Int(process) != nil,
+                let line = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
+                line.contains("(fuse-guard)"),
+                line.split(separator: " ").dropFirst(3).first == "\(getpid())"
+            else { return nil }
+            return line[...]
+        }
+    }
+
     @Test("no thread and no descriptor is left", .enabled(if: role == nil))
     func leavesNothing() async throws {
         let counting = try ChildProcess.again("MountTests/counting", role: "counting")

@@ -20,9 +20,14 @@ struct fuse_guard fuse_guard_start(int device, size_t request_size);
 /// Ends a guard that is not needed any longer.
 void fuse_guard_end(struct fuse_guard guard);
 
-/// Has a guard do its work although the calling process lives, until that or the connection ends;
-/// nobody waits for it then.
+/// Has a guard do its work although the calling process lives, until that or the connection ends.
+///
+/// Who goes on living has to wait for it, or it stays as a dead process.
 void fuse_guard_call(struct fuse_guard guard);
+
+/// Waits for the end of a guard that was called, which comes with the last program that has a file of
+/// the mount open.
+void fuse_guard_wait(struct fuse_guard guard);
 
 /// Gives the calling thread descriptors of its own: the standard streams, and by the number `device` a
 /// second way to that connection; where there is none, the same one. -1 with errno set where the
