@@ -67,13 +67,7 @@ extension DropboxSimulator {
         let path = try argument.path("path", .write)
         let revision = try argument.optionalText("parent_rev")
         return try account.withTree { tree throws(DropboxFailure) in
-            let item: SimulatedItem
-            do throws(DropboxLookupError) {
-                guard let found = try tree.place(path).item, found.id != tree.rootID else {
-                    throw .notFound
-                }
-                item = found
-            } catch { throw error.failure("path_lookup") }
+            let item = try tree.item(at: path, orFailure: "path_lookup")
             if let revision, item.head?.id != revision {
                 throw item.isFolder
                     ? .tags("path_write", "conflict", "folder")
@@ -127,13 +121,7 @@ extension DropboxSimulator {
         let from = try argument.path("from_path", .write)
         let to = try argument.path("to_path", .write)
         return try account.withTree { tree throws(DropboxFailure) in
-            let item: SimulatedItem
-            do throws(DropboxLookupError) {
-                guard let found = try tree.place(from).item, found.id != tree.rootID else {
-                    throw .notFound
-                }
-                item = found
-            } catch { throw error.failure("from_lookup") }
+            let item = try tree.item(at: from, orFailure: "from_lookup")
             do throws(DropboxWriteError) {
                 // A change of case alone is answered as done, and is not.
                 if !copies, let there = try? tree.place(to).item, there.id == item.id {
@@ -418,5 +406,19 @@ extension SimulatedTree {
         guard let latest = deleted.max(by: { $0.serverModifiedTime < $1.serverModifiedTime })
         else { throw .notFound }
         return latest
+    }
+}
+
+extension SimulatedTree {
+    /// What lies at a path, but for the root, which no call moves or removes; the failure is told under
+    /// a tag.
+    fileprivate func item(
+        at path: String,
+        orFailure tag: String
+    ) throws(DropboxFailure) -> SimulatedItem {
+        do throws(DropboxLookupError) {
+            guard let item = try place(path).item, item.id != rootID else { throw .notFound }
+            return item
+        } catch { throw error.failure(tag) }
     }
 }
