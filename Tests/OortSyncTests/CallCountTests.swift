@@ -8,22 +8,9 @@ import Testing
 /// What a person does, and exactly what the service is asked for it.
 @Suite("the calls that an act costs", .timeLimit(.minutes(2)))
 struct CallCountTests {
-    private func run(
-        _ cloud: MemoryCloud = MemoryCloud(),
-        _ body: (World) async throws -> Void
-    ) async throws {
-        let world = try World(cloud)
-        world.start()
-        do { try await body(world) } catch {
-            await world.end()
-            throw error
-        }
-        await world.end()
-    }
-
     @Test("a copy with its time is one upload")
     func copyWithTime() async throws {
-        try await run { world in
+        try await World.run { world in
             let time = Timestamp(seconds: 1_000_000_000, nanoseconds: 123_000_000)
             try world.write("f", "bytes")
             try world.setModified("f", time)
@@ -36,7 +23,7 @@ struct CallCountTests {
 
     @Test("a time alone is one call, and none where it does not change")
     func timeAlone() async throws {
-        try await run { world in
+        try await World.run { world in
             try world.write("f", "bytes")
             try await world.settle()
             _ = world.cloud.takeCalls()
@@ -56,7 +43,7 @@ struct CallCountTests {
         cloud.put("d", nil)
         cloud.put("e", nil)
         for number in 0..<300 { cloud.put("d/\(number)", "x\(number)") }
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try await world.agree()
             try world.rename("d", to: "e/new")
             try await world.settle()
@@ -69,7 +56,7 @@ struct CallCountTests {
         let cloud = MemoryCloud { $0.copiesFiles = true }
         cloud.put("f", "old")
         cloud.put("g", "other")
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try await world.agree()
             let id = world.cloud.id("f")
             try world.write(".f.tmp", "new")
@@ -90,7 +77,7 @@ struct CallCountTests {
 
     @Test("what is copied at the service since it is there already is read here")
     func copiedContentStays() async throws {
-        try await run(MemoryCloud { $0.copiesFiles = true }) { world in
+        try await World.run(MemoryCloud { $0.copiesFiles = true }) { world in
             try world.write("f", "bytes")
             try await world.settle()
             try world.write("g", "bytes")
@@ -104,7 +91,7 @@ struct CallCountTests {
 
     @Test("a file that is renamed twice and back costs nothing, to another name one call")
     func renames() async throws {
-        try await run { world in
+        try await World.run { world in
             try world.write("f", "x")
             try await world.settle()
             _ = world.cloud.takeCalls()
@@ -123,7 +110,7 @@ struct CallCountTests {
     func links() async throws {
         let cloud = MemoryCloud()
         cloud.put("theirs.rclonelink", "over/there")
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try await until { try world.catalog.node(atPath: ["work", "theirs"]) != nil }
             #expect(try world.node("theirs").kind == .symlink)
             try world.makeLink("mine", to: "../anywhere")
@@ -141,7 +128,7 @@ struct CallCountTests {
     func many() async throws {
         let count =
             ProcessInfo.processInfo.environment["OORT_FILES"].flatMap { Int($0) } ?? 1000
-        try await run { world in
+        try await World.run { world in
             for folder in 0..<10 { try world.makeFolder("d\(folder)") }
             for number in 0..<count { try world.write("d\(number % 10)/\(number)", "\(number)") }
             let outcome = await world.engine.sync(timeout: .seconds(600))

@@ -7,27 +7,13 @@ import Testing
 
 @Suite("an account's engine", .timeLimit(.minutes(2)))
 struct EngineTests {
-    private func run(
-        _ cloud: MemoryCloud = MemoryCloud(),
-        settings: SyncSettings? = nil,
-        _ body: (World) async throws -> Void
-    ) async throws {
-        let world = try World(cloud, settings: settings)
-        world.start()
-        do { try await body(world) } catch {
-            await world.end()
-            throw error
-        }
-        await world.end()
-    }
-
     @Test("the service's tree appears, with its content")
     func enumeration() async throws {
         let cloud = MemoryCloud()
         cloud.put("a", nil)
         cloud.put("a/b", nil)
         cloud.put("a/b/f", "deep")
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try await world.agree()
             cloud.put("a/b/f", "changed")
             cloud.rename("a", to: "z")
@@ -52,7 +38,7 @@ struct EngineTests {
 
     @Test("what is written here arrives there, each content by one upload")
     func push() async throws {
-        try await run { world in
+        try await World.run { world in
             try world.makeFolder("d")
             try world.write("d/f", "one")
             for number in 0..<10 { try world.write("d/f", "save \(number)") }
@@ -73,7 +59,7 @@ struct EngineTests {
         let cloud = MemoryCloud()
         cloud.put("d", nil)
         cloud.put("d/f", "ours")
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try await world.agree()
             cloud.fallSilent()
             cloud.put("d/new", "theirs")
@@ -90,7 +76,7 @@ struct EngineTests {
         cloud.put("d", nil)
         let names = (0..<10).map { "d/\($0)" } + ["f"]
         for name in names { cloud.put(name, "text") }
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try await world.agree()
             cloud.hold(.feed)
             cloud.put("new", "theirs")
@@ -111,7 +97,7 @@ struct EngineTests {
     func refusedLook() async throws {
         let cloud = MemoryCloud()
         for name in ["f", "g"] { cloud.put(name, "text") }
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try await world.agree()
             cloud.hold(.feed)
             cloud.put("new", "theirs")
@@ -133,7 +119,7 @@ struct EngineTests {
     @Test("what ends while the next plan is made is in the plan after it")
     func endedWhilePlanned() async throws {
         let cloud = MemoryCloud()
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try await world.agree()
             cloud.fallSilent()
             let opened = try world.create("open")
@@ -160,7 +146,7 @@ struct EngineTests {
         cloud.put("d", nil)
         cloud.put("d/f", "theirs")
         cloud.put("d/g", "theirs")
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try await world.agree()
             let kept = try world.node("d/f").inode
             cloud.fallSilent()
@@ -179,7 +165,7 @@ struct EngineTests {
         let cloud = MemoryCloud()
         cloud.put("d", nil)
         for number in 0..<1000 { cloud.put("d/\(number)", nil) }
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try await world.agree()
             try world.remove("d")
             try world.makeFolder("tmp")
@@ -192,7 +178,7 @@ struct EngineTests {
 
     @Test("a save dance is a new revision of the same item", arguments: [false, true])
     func saveDance(isUploadedBefore: Bool) async throws {
-        try await run { world in
+        try await World.run { world in
             try world.write("f", "old")
             try await world.settle()
             let id = world.cloud.id("f")
@@ -212,7 +198,7 @@ struct EngineTests {
 
     @Test("a backup made by renaming is a copy, and the original keeps its item")
     func backup() async throws {
-        try await run(MemoryCloud { $0.copiesFiles = true }) { world in
+        try await World.run(MemoryCloud { $0.copiesFiles = true }) { world in
             try world.write("f", "old")
             try await world.settle()
             let id = world.cloud.id("f")
@@ -226,7 +212,7 @@ struct EngineTests {
 
     @Test("two edits of one file both survive")
     func conflict() async throws {
-        try await run { world in
+        try await World.run { world in
             try world.write("f.txt", "base")
             try await world.settle()
             await world.stop()
@@ -249,7 +235,7 @@ struct EngineTests {
         arguments: [false, true]
     )
     func lateEdit(empties: Bool) async throws {
-        try await run { world in
+        try await World.run { world in
             try world.write("f.txt", "base")
             try await world.settle()
             let handle = try world.open("f.txt")
@@ -270,7 +256,7 @@ struct EngineTests {
 
     @Test("attributes that each side changed alone are both kept")
     func attributesApart() async throws {
-        try await run(MemoryCloud { $0.setsDescription = true }) { world in
+        try await World.run(MemoryCloud { $0.setsDescription = true }) { world in
             try world.write("f", "bytes")
             try await world.settle()
             await world.stop()
@@ -286,7 +272,7 @@ struct EngineTests {
 
     @Test("a copy keeps its own time where the service gives it the original's")
     func copiedTime() async throws {
-        try await run(MemoryCloud { ($0.copiesFiles, $0.setsModifiedTime) = (true, false) }) {
+        try await World.run(MemoryCloud { ($0.copiesFiles, $0.setsModifiedTime) = (true, false) }) {
             world in
             try world.write("f", "bytes")
             try world.setModified("f", Timestamp(seconds: 5))
@@ -328,7 +314,7 @@ struct EngineTests {
         arguments: ["createFolder", "upload", "move", "delete"]
     )
     func lostAnswer(call: String) async throws {
-        try await run { world in
+        try await World.run { world in
             try world.makeFolder("d")
             try world.write("d/f", "one")
             try world.write("d/g", "gone")
@@ -351,7 +337,7 @@ struct EngineTests {
 
     @Test("what the service refuses stays, is told, and goes out when the cause is gone")
     func refusal() async throws {
-        try await run { world in
+        try await World.run { world in
             world.cloud.refuse("upload", with: .quotaExceeded)
             try world.write("f", "big")
             let missing = try await world.pushUntilRefused()
@@ -367,7 +353,7 @@ struct EngineTests {
         arguments: ["upload", "look"]
     )
     func waits(call: String) async throws {
-        try await run { world in
+        try await World.run { world in
             // So often that the next wait would be minutes.
             if call == "look" { world.cloud.loseAnswers(of: "upload") }
             world.cloud.refuse(call, with: .locked, times: 9)
@@ -391,7 +377,7 @@ struct EngineTests {
 
     @Test("content that can no longer be read whole is told, not only tried again")
     func unreadable() async throws {
-        try await run { world in
+        try await World.run { world in
             let text = String(repeating: "0123456789", count: 1000)
             world.cloud.put("f", text)
             try await until { try world.catalog.node(atPath: ["work", "f"]) != nil }
@@ -409,7 +395,7 @@ struct EngineTests {
 
     @Test("content that arrives damaged is sent again, in place of the damaged and of nothing else")
     func damagedUpload() async throws {
-        try await run { world in
+        try await World.run { world in
             world.cloud.damage(uploads: 2)
             try world.write("f", "one")
             try await world.settle()
@@ -429,7 +415,7 @@ struct EngineTests {
     )
     func movedAway(hasClientIDs: Bool) async throws {
         let cloud = MemoryCloud { $0.takesClientIDs = hasClientIDs }
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try world.makeFolder("d")
             try world.write("same", "bytes")
             try await world.settle()
@@ -445,7 +431,7 @@ struct EngineTests {
     @Test("what somebody else has made of the same bytes is not taken for what was not done")
     func sameBytesElsewhere() async throws {
         let cloud = MemoryCloud()
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try await world.settle()
             try world.write("f", "bytes")
             cloud.refuse("upload", with: .outcomeUnknown(retryAfter: nil))
@@ -458,7 +444,7 @@ struct EngineTests {
     @Test("only what came from elsewhere may be what an upload made that somebody moved")
     func newcomers() async throws {
         let cloud = MemoryCloud()
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try world.write("here", "bytes")
             try await world.settle()
             let place = Place(parent: world.account.root, name: "lost")
@@ -481,7 +467,7 @@ struct EngineTests {
     @Test("what somebody changed before its lost answer was asked for is not overwritten")
     func changedSince() async throws {
         let cloud = MemoryCloud { $0.takesClientIDs = true }
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try world.write("f", "mine")
             cloud.loseAnswers(of: "upload")
             cloud.atNextLook { cloud.put("f", "theirs") }
@@ -494,7 +480,7 @@ struct EngineTests {
     @Test("what was moved and is open for writing when somebody removes it keeps its bytes")
     func removedWhileOpen() async throws {
         let cloud = MemoryCloud()
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try world.write("f", "bytes")
             try await world.settle()
             try world.rename("f", to: "g")
@@ -513,7 +499,7 @@ struct EngineTests {
 
     @Test("what the service writes into an uploaded document is taken as its change")
     func rewrittenUpload() async throws {
-        try await run { world in
+        try await World.run { world in
             world.cloud.rewriteUploads()
             try world.write("f", "one")
             try await world.settle()
@@ -525,7 +511,7 @@ struct EngineTests {
 
     @Test("a restart goes on where the engine stopped; a lost cursor loses nothing")
     func restart() async throws {
-        try await run { world in
+        try await World.run { world in
             try world.write("f", "one")
             try await world.settle()
             await world.stop()
@@ -541,7 +527,7 @@ struct EngineTests {
 
     @Test("content that the account has is copied at the service")
     func serverSideCopy() async throws {
-        try await run(MemoryCloud { $0.copiesFiles = true }) { world in
+        try await World.run(MemoryCloud { $0.copiesFiles = true }) { world in
             try world.write("f", "the same bytes")
             try await world.settle()
             let bytes = world.cloud.bytesUp
@@ -558,7 +544,7 @@ struct EngineTests {
     )
     func changedOriginal(isLost: Bool) async throws {
         let cloud = MemoryCloud { ($0.copiesFiles, $0.takesClientIDs) = (true, isLost) }
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try world.write("f", "the same bytes")
             try await world.settle()
             _ = world.cloud.takeCalls()
@@ -574,7 +560,7 @@ struct EngineTests {
 
     @Test("a backup of what somebody has just changed keeps the bytes that were there")
     func changedBeforeBackup() async throws {
-        try await run(MemoryCloud { $0.copiesFiles = true }) { world in
+        try await World.run(MemoryCloud { $0.copiesFiles = true }) { world in
             try world.write("f", "old")
             try await world.settle()
             world.cloud.changeOriginal(to: "theirs")
@@ -595,7 +581,7 @@ struct EngineTests {
         cloud.put("f", "theirs")
         var settings = SyncSettings()
         settings.settle = .zero
-        try await run(cloud, settings: settings) { world in
+        try await World.run(cloud, settings: settings) { world in
             // Not by its content: what was read here can be sent.
             try await until { try world.catalog.node(atPath: ["work", "f"]) != nil }
             await world.stop()
@@ -630,7 +616,7 @@ struct EngineTests {
         cloud.put("one.txt", "first")
         cloud.put("two.txt", "second")
         cloud.rename("two.txt", to: "one.txt")
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             let outcome = await world.engine.sync(timeout: .seconds(5))
             #expect(outcome.isComplete)
             try await until { try await world.tree().count == 2 }
@@ -646,7 +632,7 @@ struct EngineTests {
         settings.settle = .zero
         let cloud = MemoryCloud()
         cloud.put("f", "theirs")
-        try await run(cloud, settings: settings) { world in
+        try await World.run(cloud, settings: settings) { world in
             try await world.agree()
             try world.write("g", "mine")
             #expect(await !world.engine.sync(timeout: .milliseconds(300)).isComplete)

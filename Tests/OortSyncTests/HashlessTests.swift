@@ -9,13 +9,7 @@ struct HashlessTests {
     private func run(_ body: (World) async throws -> Void) async throws {
         let cloud = MemoryCloud { $0.copiesFiles = true }
         cloud.tellNoHashes()
-        let world = try World(cloud)
-        world.start()
-        do { try await body(world) } catch {
-            await world.end()
-            throw error
-        }
-        await world.end()
+        try await World.run(cloud, body)
     }
 
     /// Pushes everything; a file that is never at rest would go out for ever.

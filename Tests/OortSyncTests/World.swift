@@ -70,6 +70,21 @@ final class World {
         task = Task { await engine.run() }
     }
 
+    /// A machine whose engine runs for as long as `body` does, and that leaves nothing behind.
+    static func run(
+        _ cloud: MemoryCloud = MemoryCloud(),
+        settings: SyncSettings? = nil,
+        _ body: (World) async throws -> Void
+    ) async throws {
+        let world = try World(cloud, settings: settings)
+        world.start()
+        do { try await body(world) } catch {
+            await world.end()
+            throw error
+        }
+        await world.end()
+    }
+
     /// The engine ends, as in an orderly stop; another one begins on the same catalog.
     func restart() async {
         await stop()
