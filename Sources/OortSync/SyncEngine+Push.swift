@@ -219,7 +219,8 @@ extension SyncEngine {
         do throws(CatalogError) {
             // Whoever has it by now: it may have become a conflict copy's. What is asked of the
             // service for an older content stays asked.
-            guard let node = try catalog.node(staged: content) else { return }
+            // Of what was removed meanwhile nothing is sent, and its deletion needs no content.
+            guard let node = try catalog.node(staged: content), node.parent != nil else { return }
             try await catalog.failed(node.inode, trouble, isUnknown: true)
         } catch { nextHashes[content] = now + 1000 }
     }

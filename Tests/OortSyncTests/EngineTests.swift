@@ -28,7 +28,7 @@ struct EngineTests {
     func earlyRoom() async throws {
         let cloud = MemoryCloud()
         cloud.hold(.feed)
-        try await run(cloud) { world in
+        try await World.run(cloud) { world in
             try await until { cloud.isWaiting(.feed) }
             let account = try #require(try world.catalog.account(world.account.id))
             #expect(account.quota == Quota(used: 1, total: nil))
@@ -384,7 +384,10 @@ struct EngineTests {
             let handle = try world.open("f")
             world.cloud.put("f", "theirs")
             try world.write("f", over: handle, empties: false, "mine")
-            let missing = try await world.pushUntilRefused()
+            // Until theirs has the name, and mine is a conflict copy.
+            let missing = try await world.pushUntilRefused {
+                try world.node("f").size == "theirs".count
+            }
             #expect(missing.first?.errorKind == "preconditionFailed")
             // Written whole it needs nothing of the service's, and goes out.
             let path = try #require(missing.first?.path.joined(separator: "/"))

@@ -314,14 +314,17 @@ final class World {
         }
     }
 
-    /// Pushes until the service refuses something; what is pending then.
-    func pushUntilRefused() async throws -> [PendingItem] {
+    /// Pushes until the service refuses something, and what else is waited for is so; what is pending
+    /// then.
+    func pushUntilRefused(
+        and condition: () throws -> Bool = { true }
+    ) async throws -> [PendingItem] {
         let engine = engine
         let push = Task { await engine.sync(timeout: .seconds(120)) }
         var pending: [PendingItem] = []
         try await until {
             pending = await engine.status().pending
-            return pending.first?.errorKind != nil
+            return try pending.first?.errorKind != nil && condition()
         }
         push.cancel()
         return pending
