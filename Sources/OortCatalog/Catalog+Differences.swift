@@ -255,8 +255,24 @@ struct TreesReader {
             }
             state.isSettled = false
         }
+        if motion.errorKind == "nameTaken", let folder = node.parent {
+            try readDetours(of: node.inode, in: folder)
+        }
         state.isRecent = try isRecent(node)
         return state
+    }
+
+    /// Who has the temporary names of an item that was refused one name.
+    private mutating func readDetours(of inode: Inode, in folder: Inode) throws {
+        for number in 0... {
+            let name = Planner.detourName(of: inode, number: number)
+            guard let other = try Catalog.fetch(key: comparison.key(name), in: folder, database)
+            else { return }
+            // What is in motion itself is read anyhow.
+            if try states[other.inode] == nil && Catalog.motion(other.inode, database) == nil {
+                states[other.inode] = clean(other)
+            }
+        }
     }
 
     private mutating func note(moment: Int64) {

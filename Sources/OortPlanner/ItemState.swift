@@ -144,7 +144,7 @@ public struct ItemState: Sendable {
     /// is nobody's wish.
     var arrival: Entry? {
         guard var entry = remote else { return nil }
-        if let formerName, entry.place.name.isSameText(as: Planner.detourName(of: inode)) {
+        if let formerName, Planner.isDetour(entry.place.name, of: inode) {
             entry.place.name = formerName
         }
         return entry

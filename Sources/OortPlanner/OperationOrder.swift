@@ -31,9 +31,12 @@ struct OperationOrder {
 
     /// The operations in an order in which they can be done one by one.
     ///
-    /// `exclusions` gives the moves that must not be under way at the same time as an operation of
-    /// the item at a position.
-    func operations(exclusions: (Int) -> [Int]) -> [RemoteOperation] {
+    /// `detour` gives the temporary place of the item at a position, in a folder; `exclusions` gives
+    /// the moves that must not be under way at the same time as an operation of that item.
+    func operations(
+        detour: (Int, Inode) -> Place,
+        exclusions: (Int) -> [Int]
+    ) -> [RemoteOperation] {
         var nodes = nodes
         var order: [Int] = []
         order.reserveCapacity(nodes.count)
@@ -53,7 +56,7 @@ struct OperationOrder {
                 }
             }
             if left.count == waiting.count {
-                guard Self.breakCircle(&nodes, rank, from: left[0]) else { break }
+                guard Self.breakCircle(&nodes, rank, from: left[0], detour) else { break }
             }
             waiting = left
         }
@@ -64,7 +67,8 @@ struct OperationOrder {
     private static func breakCircle(
         _ nodes: inout [Node],
         _ rank: [Int?],
-        from start: Int
+        from start: Int,
+        _ detour: (Int, Inode) -> Place
     ) -> Bool {
         var path: [Int] = []
         var node = start
@@ -81,17 +85,12 @@ struct OperationOrder {
             guard let freer = nodes[member].nameFreedBy, circle.contains(freer),
                 nodes[member].after.allSatisfy({ rank[$0] != nil || !circle.contains($0) })
             else { continue }
-            let name = Planner.detourName(of: nodes[member].inode)
+            let position = nodes[member].position
             switch nodes[member].action {
             case .move(let place, _):
-                nodes[member].action = .move(
-                    to: Place(parent: place.parent, name: name),
-                    isDetour: true
-                )
+                nodes[member].action = .move(to: detour(position, place.parent), isDetour: true)
             case .createFolder(let place):
-                nodes[member].action = .createFolder(
-                    at: Place(parent: place.parent, name: name)
-                )
+                nodes[member].action = .createFolder(at: detour(position, place.parent))
             case .upload, .replace, .delete, .setAttributes, .duplicate: continue
             }
             nodes[member].nameFreedBy = nil

@@ -39,8 +39,21 @@ public struct Planner: Sendable {
         return traits.contentAction(item) == nil
     }
 
-    /// The temporary name that breaks a cycle of moves; the same after a restart.
-    public static func detourName(of inode: Inode) -> String { ".oort-\(inode.rawValue).tmp" }
+    /// The temporary name that breaks a circle of moves; the same after a restart.
+    ///
+    /// `number` counts those of one item from 0: another machine, or somebody who saw it, may have the
+    /// first.
+    public static func detourName(of inode: Inode, number: Int = 0) -> String {
+        number == 0 ? ".oort-\(inode.rawValue).tmp" : ".oort-\(inode.rawValue)-\(number).tmp"
+    }
+
+    /// Whether an item has a name of its detours.
+    static func isDetour(_ name: String, of inode: Inode) -> Bool {
+        if name.isSameText(as: detourName(of: inode)) { return true }
+        let parts = name.dropLast(".tmp".count).split(separator: "-")
+        guard parts.count == 3, let number = Int(parts[2]), number > 0 else { return false }
+        return name.isSameText(as: detourName(of: inode, number: number))
+    }
 }
 
 /// A place as the service compares it.

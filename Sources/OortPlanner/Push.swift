@@ -266,11 +266,25 @@ struct Push {
                 folder = trees.items[above].remote.flatMap { trees.index[$0.place.parent] }
             }
         }
-        return order.operations { operation in
-            // Whose move changes the path by which this operation finds its item.
-            let item = trees.items[operation]
-            let above = chain(above: item.remote?.place) + chain(above: item.local?.place)
-            return above.compactMap { trees.items[$0].remote == nil ? nil : placed[$0] }
+        return order.operations(
+            detour: { detour(of: $0, in: $1) },
+            exclusions: { operation in
+                // Whose move changes the path by which this operation finds its item.
+                let item = trees.items[operation]
+                let above = chain(above: item.remote?.place) + chain(above: item.local?.place)
+                return above.compactMap { trees.items[$0].remote == nil ? nil : placed[$0] }
+            }
+        )
+    }
+
+    /// A temporary place in a folder that nobody else has.
+    private func detour(of position: Int, in folder: Inode) -> Place {
+        var number = 0
+        while true {
+            let name = Planner.detourName(of: trees.items[position].inode, number: number)
+            let place = Place(parent: folder, name: name)
+            if occupant(of: place, for: position) == nil { return place }
+            number += 1
         }
     }
 
@@ -289,11 +303,7 @@ struct Push {
             return .duplicate(at: local.place, heir: trees.items[heir].inode)
         }
         if traits.caseRenameNeedsDetour, trees.key(local.place) == trees.key(remote.place) {
-            let detour = Place(
-                parent: local.place.parent,
-                name: Planner.detourName(of: item.inode)
-            )
-            return .move(to: detour, isDetour: true)
+            return .move(to: detour(of: position, in: local.place.parent), isDetour: true)
         }
         return .move(to: local.place, isDetour: false)
     }

@@ -116,4 +116,17 @@ struct FoundHistoriesTests {
         }
         #expect(history.failure(planning: copyFirst) != nil)
     }
+
+    @Test("a temporary name that somebody took over is not waited for")
+    func takenDetour() {
+        let history = History(
+            service: .path,
+            steps: [
+                .init(.remoteFolder), .init(.lostCursor), .init(.remoteMove, 0, 0, 44),
+                .init(.localFolder, 0, 0, 44), .init(.plan), .init(.lostCursor),
+                .init(.localRename, 0, 2), .init(.goOn, 0, 0, 1), .init(.remoteReplace, 1),
+            ]
+        )
+        #expect(history.failure() == nil)
+    }
 }

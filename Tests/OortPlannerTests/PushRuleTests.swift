@@ -109,6 +109,28 @@ struct PushRuleTests {
         #expect(planner(duplicates: true).plan(items).remote.allSatisfy { $0.after.isEmpty })
     }
 
+    @Test("a temporary name that somebody has is not taken")
+    func takenDetour() {
+        let circle = [
+            item(10, local: ("b", 2), remote: ("a", 2), content: 1),
+            item(11, local: ("a", 2), remote: ("b", 2), content: 2),
+        ]
+        let others = [UInt64(10), 11].map { number in
+            let name = Planner.detourName(of: Inode(number))
+            return item(number + 10, local: (name, 2), remote: (name, 2), content: 3)
+        }
+        let plan = planner().plan(circle + others)
+        let moved = plan.remote[0].inode
+        #expect(
+            plan.remote[0].action
+                == .move(
+                    to: Place(parent: root, name: Planner.detourName(of: moved, number: 1)),
+                    isDetour: true
+                )
+        )
+        #expect(plan.remote.count == 2)
+    }
+
     @Test("two folders that change places with one another's insides")
     func nestedSwap() {
         let plan = planner().plan([
