@@ -31,10 +31,26 @@ extension SimulatedClient {
                 operation: index,
                 action: operation.action,
                 inode: operation.inode,
-                known: Set(rows.values.compactMap { $0.state.remote?.content?.size }.map(Int.init))
+                known: contents(knownBelow: operation.inode)
             )
         )
         return true
+    }
+
+    /// The contents of the files that the client heard to lie in a folder.
+    private func contents(knownBelow folder: Inode) -> Set<Int> {
+        var known: Set<Int> = []
+        for row in rows.values {
+            var (next, steps) = (row.state.remote?.place.parent, 0)
+            while let above = next, above != folder, steps < 100 {
+                next = rows[above]?.state.remote?.place.parent
+                steps += 1
+            }
+            if next == folder, let size = row.state.remote?.content?.size {
+                known.insert(Int(size))
+            }
+        }
+        return known
     }
 
     /// Whether the item is still what the plan saw: a local change since makes a new plan.
@@ -147,7 +163,7 @@ extension SimulatedClient {
             guard let id = serviceID(of: inode), id == rows[inode]?.id else { throw .notFound }
             let revision = rows[inode]?.state.synced?.content?.revision
             // No service asks what came into a folder before it goes to the trash; but what the
-            // client had heard of is no excuse.
+            // client had heard to be in it is no excuse.
             let below = Set(service.contents(below: id)).subtracting(running.known)
             if service.isFolder(id) { owedToOthers.subtract(below) }
             try service.delete(id, revision: revision.flatMap { Int($0.rawValue) })
