@@ -96,8 +96,14 @@ public struct ProviderError: Error, Hashable, Sendable, CustomStringConvertible 
     /// Whether only what was asked for is refused, and for good: anything else can be asked for.
     public var isLastingRefusal: Bool {
         switch kind {
-        case .signedOut, .clientRefused, .localContent, .cancelled, .cursorLost: false
-        default: !isTransient
+        case .notFound, .parentNotFound, .sessionLost, .preconditionFailed, .nameTaken,
+            .nameRefused, .nameTooLong, .notAFolder, .notAFile, .moveIntoItself, .noPermission,
+            .contentBlocked,
+            .quotaExceeded, .limitExceeded, .tooLarge, .unsupported, .badRequest:
+            true
+        case .signedOut, .clientRefused, .localContent, .cancelled, .cursorLost, .rateLimited,
+            .offline, .outcomeUnknown, .malformedAnswer, .locked, .contentDamaged:
+            false
         }
     }
 
