@@ -139,6 +139,8 @@ struct TreesReader {
     private var states: [Inode: ItemState] = [:]
     private var nodes: [Inode: Node] = [:]
     private var inodesByID: [String: Inode] = [:]
+    /// Items that were refused a name, and the folders in which they were to have it.
+    private var refusedNames: [(item: Inode, folder: Inode)] = []
     private let comparison: NameRules.Comparison
     private let allowsDuplicates: Bool
 
@@ -186,7 +188,10 @@ struct TreesReader {
         let heirs = motions.compactMap { $0.1.intent?.heir.map { Inode($0) } }
         for heir in heirs { states[heir]?.isBusy = true }
         try readContext()
-        if !allowsDuplicates { try readDisplaced() }
+        if !allowsDuplicates {
+            try readDisplaced()
+            try readDetours()
+        }
         return states.values.sorted { $0.inode < $1.inode }
     }
 
@@ -256,23 +261,10 @@ struct TreesReader {
             state.isSettled = false
         }
         if motion.errorKind == "nameTaken", let folder = node.parent {
-            try readDetours(of: node.inode, in: folder)
+            refusedNames.append((node.inode, folder))
         }
         state.isRecent = try isRecent(node)
         return state
-    }
-
-    /// Who has the temporary names of an item that was refused one name.
-    private mutating func readDetours(of inode: Inode, in folder: Inode) throws {
-        for number in 0... {
-            let name = Planner.detourName(of: inode, number: number)
-            guard let other = try Catalog.fetch(key: comparison.key(name), in: folder, database)
-            else { return }
-            // What is in motion itself is read anyhow.
-            if try states[other.inode] == nil && Catalog.motion(other.inode, database) == nil {
-                states[other.inode] = clean(other)
-            }
-        }
     }
 
     private mutating func note(moment: Int64) {
@@ -421,6 +413,31 @@ struct TreesReader {
                 states[inode] = try Catalog.fetch(inode, database).map(clean)
             }
             states[displaced]?.isDisplaced = true
+        }
+    }
+
+    /// Who has the temporary names of items that were refused a name.
+    ///
+    /// What is in motion is read already, and may lie elsewhere here than at the service. All else lies
+    /// in the same folder on both sides, wherever that folder itself is to go.
+    private mutating func readDetours() throws {
+        let folders = Set(refusedNames.map(\.folder))
+        guard !folders.isEmpty else { return }
+        // With keys for names.
+        var taken: Set<Place> = []
+        for state in states.values {
+            guard let place = state.remote?.place, folders.contains(place.parent) else { continue }
+            taken.insert(Place(parent: place.parent, name: comparison.key(place.name)))
+        }
+        for (item, folder) in refusedNames {
+            for number in 0... {
+                let key = comparison.key(Planner.detourName(of: item, number: number))
+                if taken.contains(Place(parent: folder, name: key)) { continue }
+                guard let other = try Catalog.fetch(key: key, in: folder, database),
+                    states[other.inode] == nil
+                else { break }
+                states[other.inode] = clean(other)
+            }
         }
     }
 

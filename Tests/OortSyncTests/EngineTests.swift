@@ -222,12 +222,71 @@ struct EngineTests {
             let left = try ["a", "b"].map { Planner.detourName(of: try world.node($0).inode) }
             for name in left { cloud.put(name, "left") }
             try await world.agree()
-            try world.rename("a", to: "c")
-            try world.rename("b", to: "a")
-            try world.rename("c", to: "b")
+            try world.exchange("a", "b")
             try await world.settle()
             #expect(cloud.tree["a/f"] == "b")
             #expect(cloud.tree["b/f"] == "a")
+            #expect(cloud.tree.count == 6)
+        }
+    }
+
+    @Test("a temporary name is found though one of a lower number is not where it was here")
+    func detourBesideOneInMotion() async throws {
+        let cloud = MemoryCloud()
+        for name in ["a", "b"] {
+            cloud.put(name, nil)
+            cloud.put(name + "/f", name)
+        }
+        try await World.run(cloud) { world in
+            try await world.agree()
+            var left: [String] = []
+            for name in ["a", "b"] {
+                let inode = try world.node(name).inode
+                left.append(Planner.detourName(of: inode))
+                for number in 0...1 {
+                    cloud.put(Planner.detourName(of: inode, number: number), "left")
+                }
+            }
+            try await world.agree()
+            // They keep their names at the service for as long as they are open.
+            let opened = try left.map { try world.node($0).inode }
+            for inode in opened { world.store.writers.opened(inode) }
+            for name in left { try world.rename(name, to: name + ".later") }
+            try world.exchange("a", "b")
+            let engine = world.engine
+            let push = Task { await engine.sync(timeout: .seconds(60)) }
+            try await until { cloud.tree["a/f"] == "b" && cloud.tree["b/f"] == "a" }
+            for inode in opened { world.store.writers.closed(inode) }
+            #expect(await push.value.isComplete)
+            try await world.agree()
+            #expect(cloud.tree.count == 8)
+        }
+    }
+
+    @Test("files change places in a folder that is not yet where it is here")
+    func detourInFolderInMotion() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("d", nil)
+        for name in ["d/a", "d/b", "e"] { cloud.put(name, name) }
+        try await World.run(cloud) { world in
+            try await world.agree()
+            for name in ["d/a", "d/b"] {
+                let left = Planner.detourName(of: try world.node(name).inode)
+                cloud.put("d/" + left, "left")
+            }
+            try await world.agree()
+            // The folder's new name is free at the service when what has it is closed.
+            let opened = try world.node("e").inode
+            world.store.writers.opened(opened)
+            try world.rename("e", to: "later")
+            try world.rename("d", to: "e")
+            try world.exchange("e/a", "e/b")
+            let engine = world.engine
+            let push = Task { await engine.sync(timeout: .seconds(60)) }
+            try await until { cloud.tree["d/a"] == "d/b" && cloud.tree["d/b"] == "d/a" }
+            world.store.writers.closed(opened)
+            #expect(await push.value.isComplete)
+            try await world.agree()
             #expect(cloud.tree.count == 6)
         }
     }

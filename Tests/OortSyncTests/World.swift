@@ -273,6 +273,13 @@ final class World {
         )
     }
 
+    /// Two items of one folder change places, as a program that knows no other way does it.
+    func exchange(_ path: String, _ other: String) throws {
+        try rename(path, to: path + ".between")
+        try rename(other, to: path)
+        try rename(path + ".between", to: other)
+    }
+
     func node(_ path: String) throws -> Node {
         try #require(
             try catalog.node(atPath: ["work"] + path.split(separator: "/").map(String.init))
