@@ -150,8 +150,8 @@ let package = Package(
             tests(
                 "OortFileSystemTests",
                 [
-                    "OortFileSystem", "OortCatalog", "OortContentStore", "OortModel", "OortTesting",
-                    logging,
+                    "OortFileSystem", "OortCatalog", "OortContentStore", "OortPlanner", "OortModel",
+                    "OortTesting", logging,
                 ]
             ),
             tests(

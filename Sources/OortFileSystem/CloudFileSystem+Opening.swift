@@ -268,7 +268,13 @@ extension CloudFileSystem {
         }
         file.state.withLock { state in
             // What remains when another file takes the name, and the catalog forgets this one.
-            if let node { state.node = node }
+            if let node, node.inode == file.inode {
+                state.node = node
+            } else {
+                // It did already, or a conflict copy has the content: here only the handles show it.
+                state.node.size = written.size
+                state.node.modified = modified ?? state.node.modified
+            }
             if state.writeCount == count { state.written = nil }
         }
     }

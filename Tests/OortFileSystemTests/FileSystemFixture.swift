@@ -4,6 +4,8 @@ import OortCatalog
 import OortContentStore
 import OortFileSystem
 import OortModel
+import struct OortPlanner.Planner
+import struct OortPlanner.PlannerTraits
 import Synchronization
 
 /// A file system over a real catalog and real files, with one account whose service is an array.
@@ -69,6 +71,7 @@ final class FileSystemFixture {
     }
 
     func restart() async throws {
+        await store.stop()
         try catalog.close()
         (catalog, store, system) = try Self.open(folder, settings)
         connect()
@@ -90,6 +93,20 @@ final class FileSystemFixture {
             of: account.id
         )
         return id
+    }
+
+    /// Lets the planner look at the account once: what was made and removed again is forgotten.
+    func plan() async throws {
+        _ = try await catalog.plan(
+            account.id,
+            with: Planner(traits: PlannerTraits(FakeService.traits)),
+            under: PlanningConditions(
+                now: Timestamp.now.seconds * 1000,
+                settle: 0,
+                isOpen: { _ in false },
+                hash: { ContentHash(algorithm: .sha256, value: String($0.count)) }
+            )
+        )
     }
 
     /// What the account's change feed tells of an item.

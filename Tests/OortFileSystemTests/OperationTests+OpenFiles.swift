@@ -235,6 +235,26 @@ extension OperationTests {
         system.release(opened.handle)
     }
 
+    @Test("what one handle wrote to a forgotten file and closed is what another one shows")
+    func unlinkedTwice() async throws {
+        let (entry, first) = try await system.make("f", in: root)
+        let inode = entry.attributes.inode
+        _ = try await system.put(first.handle, [1, 2, 3], at: 0)
+        let second = try await system.open(inode, mode: CloudFileSystem.readWrite).value()
+        try await system.unlink("f", in: root).value()
+        try await fixture.plan()
+        #expect(throws: CatalogError.notFound) { try fixture.catalog.node(inode) }
+        _ = try await system.put(second.handle, [4, 5], at: 3)
+        system.release(second.handle)
+        let attributes = try await system.attributes(of: inode, handle: first.handle).value()
+            .attributes
+        #expect(attributes.size == 5)
+        #expect(attributes.inode == inode && attributes.linkCount == 0)
+        #expect(try await system.bytes(first.handle, 0, 9) == [1, 2, 3, 4, 5])
+        system.release(first.handle)
+        await fails(.notFound, system.attributes(of: inode, handle: nil))
+    }
+
     @Test("append writes at the end, truncating open empties, and both keep other handles right")
     func modes() async throws {
         let (entry, first) = try await system.make("f", in: root)
