@@ -87,8 +87,9 @@ class History:
             self.note(f"{station.name}: dies within {moment:.3f} s")
             station.kill_within(moment)
         elif 0.2 < chance < 0.21 and station.killer is None:
-            self.note(f"{station.name}: unmounts")
-            self.remount(station, without_cache=moment < 0.15)
+            without_cache = moment < 0.15
+            self.note(f"{station.name}: unmounts{' and loses its cache' if without_cache else ''}")
+            self.remount(station, without_cache)
 
     def end(self):
         for station in self.stations:
@@ -399,8 +400,8 @@ class Crowd(History):
             self.let_go(station)
         self.agree()
         for station, _, _ in self.crew:
-            for inode, original in station.given_up:
-                self.ledger.given_up(station.name, inode, original)
+            for inode, original, size in station.given_up:
+                self.ledger.given_up(station.name, inode, original, size)
         items = check.service_listing(self.clouds, self.cloud)
         shown = [check.listing(station.root) for station, _, _ in self.crew]
         contents = self.clouds.contents(self.cloud)

@@ -28,12 +28,14 @@ class Ledger:
         self.known = {EMPTY}
         # Where a content was last closed, for people.
         self.origins = {}
+        self.sizes = {}
         self.bytes = 0
 
     def closed(self, author, inode, data, path):
         """A file holds this content, and its author has closed it."""
         content = digest(data)
         self.origins[content] = f"{author}'s {path}"
+        self.sizes[content] = len(data)
         self.known.add(content)
         if content == EMPTY or self.last.get((author, inode)) == content:
             return
@@ -49,15 +51,14 @@ class Ledger:
             self.claims[author, content] -= 1
         self.last.pop((author, inode), None)
 
-    def given_up(self, author, inode, original):
-        """What the author closed last in a file cannot be completed any more, and is taken away.
+    def given_up(self, author, inode, original, size):
+        """What the author closed in a file cannot be completed any more, and is taken away.
 
-        A conflict copy holds what the author closed earlier in its original.
+        A conflict copy holds what the author closed in its original. Which content it was nobody can
+        read; its size is known.
         """
-        if (author, inode) in self.last:
-            self.ended(author, inode, self.last[author, inode])
-        for content in self.written[author, original]:
-            if content != self.last.get((author, original)):
+        for content in self.written[author, inode] + self.written[author, original]:
+            if self.sizes[content] == size:
                 self.claims[author, content] = 0
 
     def moved(self, content):

@@ -33,7 +33,8 @@ class Station:
         self.side = Side(self.machine.ready(cloud), seed)
         self.killer = None
         self.kills = self.remounts = self.stranded = 0
-        # The inodes of what was taken away because the service can no longer give the rest of it.
+        # What was taken away because the service can no longer give the rest of it: the inode, that of
+        # the file of which it is the conflict copy, and the size.
         self.given_up = []
 
     @property
@@ -96,8 +97,8 @@ class Station:
             for change in stranded:
                 self.stranded += 1
                 path = os.path.join(self.machine.mount_point, change["path"])
-                inode = os.lstat(path).st_ino
-                self.given_up.append((inode, self.original(inode)))
+                file = os.lstat(path)
+                self.given_up.append((file.st_ino, self.original(file.st_ino), file.st_size))
                 os.unlink(path)
         eventually(lambda: self.account["pending_count"] == 0, "nothing is pending")
 
