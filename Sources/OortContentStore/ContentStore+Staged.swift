@@ -1,3 +1,4 @@
+import Logging
 public import OortCatalog
 public import OortModel
 import Synchronization
@@ -118,7 +119,7 @@ extension ContentStore {
                 store: self
             )
             register(content)
-            if let base { keepIfSmall(base) }
+            completeIfSmall(content)
             return (content, node)
         } catch {
             if let held { close(held) }
@@ -126,22 +127,38 @@ extension ContentStore {
         }
     }
 
-    /// Has the rest of a small base come at once, which is one request, and what came of it stored:
-    /// when the upload needs it, somebody may have replaced it, and not every service still gives it
-    /// then.
-    private func keepIfSmall(_ base: CachedContent) {
-        guard base.size <= CachedContent.wholeFile,
-            !base.isComplete || base.state.withLock({ $0.isUnsaved }),
-            let held = try? open(base.key, size: base.size, hash: base.hash)
+    /// Has the rest of a small base come at once, which is one request, and puts it where the program's
+    /// bytes are: when the upload needs it, somebody may have replaced it, and not every service still
+    /// gives it then; and the cache is nobody's only copy.
+    private func completeIfSmall(_ content: StagedContent) {
+        guard let base = content.base, base.size > 0, base.size <= CachedContent.wholeFile,
+            let held = try? open(staged: content.id)
         else { return }
-        // Owned by the store; ends with the transfer, whether it brought the bytes or not.
-        Task {
-            if (try? await held.read(0..<held.size)) != nil {
-                await held.verified()
-                await save()
+        state.withLock { state in
+            // Owned by the store; ends with the transfer, whether it brought the bytes or not.
+            state.completions[content.id] = Task {
+                do throws(ContentError) { try await held.standAlone() } catch {
+                    logger.info(
+                        "the rest of a file is fetched when it is sent",
+                        metadata: ["content": "\(held.id.rawValue)", "cause": "\(error)"]
+                    )
+                }
+                self.state.withLock { $0.completions[held.id] = nil }
+                close(held)
             }
-            close(held)
         }
+    }
+
+    /// Ends what goes on by itself, and stores what the cache knows; programs write nothing any more.
+    public func stop() async {
+        await endCompletions()
+        await save()
+    }
+
+    func endCompletions() async {
+        let completions = state.withLock { Array($0.completions.values) }
+        for completion in completions { completion.cancel() }
+        for completion in completions { await completion.value }
     }
 
     /// Another staged content to write for a file whose present one an upload holds still, or the

@@ -58,6 +58,8 @@ public final class ContentStore: Sendable {
         var isCollecting = false
         /// Staged contents that are being made.
         var making = 0
+        /// What brings the rest of small bases to the staged contents over them.
+        var completions: [ContentID: Task<Void, Never>] = [:]
     }
 
     /// Who has which file open for writing.

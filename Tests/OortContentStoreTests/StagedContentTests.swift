@@ -1,3 +1,4 @@
+import Foundation
 import OortCatalog
 import OortModel
 import OortTesting
@@ -141,19 +142,52 @@ struct StagedContentTests {
         #expect(try await again.bytes(0..<3) == [1, 3, 7])
     }
 
-    @Test("the rest of a small base comes at once, by one request that the upload need not make")
+    @Test("the rest of a small base comes at once; neither service nor cache is needed then")
     func smallBase() async throws {
         let fixture = try StoreFixture()
         let base = try fixture.remote("base", [UInt8](repeating: 7, count: 100_000))
-        let content = try fixture.stage(over: base, of: fixture.file("f"))
+        let node = try fixture.file("f")
+        let content = try fixture.stage(over: base, of: node)
         _ = try content.write([1, 1], at: 0)
-        try await until { base.isComplete }
-        // Somebody replaced it.
+        try await until { try content.readIfPresent(0..<100_000) != nil }
+        _ = try content.write([2], at: 50_000)
+        _ = try content.truncate(to: 60_000)
+        _ = try content.write([3], at: 70_000)
+        try content.record(modified: .now)
+        fixture.store.close(content)
+        fixture.store.close(base)
+
+        // Somebody replaced it, and the cache is nobody's only copy.
+        try FileManager.default.removeItem(at: fixture.folder.appendingPathComponent("cache"))
+        #expect(try await fixture.restart().damaged == [])
         fixture.service.fail(ProviderError(.preconditionFailed, detail: "newer"))
         let frozen = try await fixture.store.freeze(content.id)
+        #expect(frozen.size == 70_001)
         #expect(try await frozen.read(at: 0, count: 3) == [1, 1, 7])
+        #expect(try await frozen.read(at: 49_999, count: 3) == [7, 2, 7])
+        #expect(try await frozen.read(at: 59_999, count: 3) == [7, 0, 0])
+        #expect(try await frozen.read(at: 69_999, count: 2) == [0, 3])
         #expect(fixture.service.requests == [0..<100_000])
         fixture.store.release(frozen)
+    }
+
+    @Test("the rest of a small base never covers what a program wrote before it came")
+    func lateBase() async throws {
+        let fixture = try StoreFixture()
+        let base = try fixture.remote("base", [UInt8](repeating: 7, count: 100_000))
+        fixture.service.hold()
+        let content = try fixture.stage(over: base, of: fixture.file("f"))
+        _ = try content.write([1, 1], at: 10)
+        _ = try content.truncate(to: 50_000)
+        _ = try content.write([2], at: 60_000)
+        try await until { fixture.service.waiting > 0 }
+        fixture.service.letGo()
+        try await until { try content.readIfPresent(0..<60_001) != nil }
+        #expect(try await content.bytes(9..<13) == [7, 1, 1, 7])
+        #expect(try await content.bytes(49_999..<50_001) == [7, 0])
+        #expect(try await content.bytes(60_000..<70_000) == [2])
+        fixture.store.close(content)
+        fixture.store.close(base)
     }
 
     @Test("what a program wrote is never completed with bytes that are not the base's")

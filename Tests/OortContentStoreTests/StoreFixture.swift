@@ -1,9 +1,10 @@
 import Foundation
 import Logging
 import OortCatalog
-import OortContentStore
 import OortModel
 import Synchronization
+
+@testable import OortContentStore
 
 /// A catalog and a content store in a folder of their own, taken away with the value.
 final class StoreFixture {
@@ -53,6 +54,8 @@ final class StoreFixture {
 
     /// What a process that is killed leaves, found by the next one.
     func restart() async throws -> ContentRecovery {
+        // A task of a process that died does nothing more.
+        await store.endCompletions()
         try catalog.close()
         (catalog, store) = try Self.open(folder, settings)
         store.setFetcher(service, for: account.id)

@@ -148,7 +148,7 @@ final class CloudMount: MountedClouds {
             return Array(accounts.values)
         }
         for account in connected { await account.stop() }
-        await store.save()
+        await store.stop()
         await wire.shutdown()
         do {
             try catalog.persist()
