@@ -34,7 +34,11 @@ enum DropboxWire {
     // MARK: Metadata
 
     struct Metadata: Decodable, Sendable {
-        struct Sharing: Decodable, Sendable { var read_only: Bool? }
+        struct Sharing: Decodable, Sendable {
+            var read_only: Bool?
+            /// Only of a shared folder itself, where it is mounted; not of what is in it.
+            var shared_folder_id: String?
+        }
         struct Export: Decodable, Sendable {
             var export_as: String?
             var export_options: [String]?

@@ -84,8 +84,22 @@ extension DropboxProvider {
             )
             return try item(wrapped.metadata)
         } catch {
-            throw await explain(error, parent: move.parent)
+            throw Self.advising(await explain(error, parent: move.parent))
         }
+    }
+
+    /// What to do about a folder with more in it than Dropbox moves at once.
+    ///
+    /// It is not moved in parts here: in between, the folder would be two, of which one has another
+    /// id, and whoever else uses it, another machine or the next start after a crash, would hold on
+    /// to the wrong one.
+    private static func advising(_ error: ProviderError) -> ProviderError {
+        guard error.kind == .limitExceeded else { return error }
+        var error = error
+        error.detail =
+            "Dropbox moves at most 10,000 files and folders at once: move it back, and what is in "
+            + "it in parts; \(error.detail)"
+        return error
     }
 
     public func move(_ moves: [Move]) async -> [Result<Item, ProviderError>] {
@@ -101,13 +115,14 @@ extension DropboxProvider {
                 )
             }
         )
-        return await batch(moves.count) { () throws(ProviderError) in
+        let results = await batch(moves.count) { () throws(ProviderError) in
             try await api.call("files/move_batch_v2", argument, repetition: .onlyIfNotDone)
         } check: {
             "files/move_batch/check_v2"
         } read: { metadata throws(ProviderError) in
             try item(metadata)
         }
+        return results.map { $0.mapError(Self.advising) }
     }
 
     public func copy(_ copy: Copy) async throws(ProviderError) -> Item {
@@ -142,54 +157,6 @@ extension DropboxProvider {
         }
     }
 
-    // MARK: Deleting
-
-    public func delete(_ deletion: Deletion) async throws(ProviderError) {
-        do throws(ProviderError) {
-            let _: DropboxWire.Wrapped = try await api.call(
-                "files/delete_v2",
-                argument(deletion)
-            )
-        } catch {
-            try Self.settle(error)
-        }
-    }
-
-    private func argument(_ deletion: Deletion) -> DropboxWire.Delete {
-        DropboxWire.Delete(
-            path: address(deletion.item),
-            parent_rev: deletion.revision?.rawValue
-        )
-    }
-
-    /// What is gone already is deleted; a conflict is a stale revision.
-    private static func settle(_ error: ProviderError) throws(ProviderError) {
-        switch error.kind {
-        case .notFound: return
-        case .nameTaken: throw ProviderError(.preconditionFailed, detail: error.detail)
-        default: throw error
-        }
-    }
-
-    public func delete(_ deletions: [Deletion]) async -> [Result<Void, ProviderError>] {
-        guard deletions.count > 2 else { return await one(deletions, delete) }
-        let entries = DropboxWire.Entries(entries: deletions.map(argument))
-        let results: [Result<Void, ProviderError>] = await batch(deletions.count) {
-            () throws(ProviderError) in
-            try await api.call("files/delete_batch", entries)
-        } check: {
-            "files/delete_batch/check"
-        } read: { _ throws(ProviderError) in
-        }
-        return results.map { result in
-            guard case .failure(let error) = result else { return result }
-            do throws(ProviderError) {
-                try Self.settle(error)
-                return .success(())
-            } catch { return .failure(error) }
-        }
-    }
-
     // MARK: Attributes
 
     public func setAttributes(
@@ -219,7 +186,7 @@ extension DropboxProvider {
     }
 
     /// Launches a batch, waits for its job, and reads each entry's outcome.
-    private func batch<Answer>(
+    func batch<Answer>(
         _ count: Int,
         launch: () async throws(ProviderError) -> DropboxWire.Job,
         check: () -> String,

@@ -6,6 +6,11 @@ public struct SimulatedConditions: Sendable, Hashable {
     public var readOnly: Set<String> = []
     /// So many of the next contents are stored with another first byte.
     public var damagedContents = 0
+    /// Files and folders that one request may move, copy or delete, where the service has such a
+    /// bound; nil for the service's own.
+    public var itemsAtOnce: Int?
+    /// Ids of folders that are shared ones of others', mounted here.
+    public var sharedFolders: Set<String> = []
 
     /// An account in which everything goes its usual way.
     public init() {}
@@ -19,6 +24,21 @@ extension SimulatedTree {
         while let id = next {
             if conditions.readOnly.contains(id) { return true }
             next = item(id)?.parentID
+        }
+        return false
+    }
+
+    /// Whether there is more below an item than one request may touch.
+    func isTooMuchAtOnce(_ item: SimulatedItem, usually limit: Int) -> Bool {
+        let limit = conditions.itemsAtOnce ?? limit
+        var count = 0
+        var folders = [item.id]
+        while let folder = folders.popLast() {
+            for child in children(of: folder) {
+                count += 1
+                guard count <= limit else { return true }
+                if child.isFolder { folders.append(child.id) }
+            }
         }
         return false
     }

@@ -186,7 +186,7 @@ struct LostNetworkTests {
 }
 
 /// Lets some requests pass; the answer to the next one is lost, and nothing is reached afterwards.
-private final class CutWire: HTTPClient {
+final class CutWire: HTTPClient {
     private let wire: any HTTPClient
     /// How many more requests are answered; nil for all.
     private let left = Mutex<Int?>(nil)
@@ -194,6 +194,9 @@ private final class CutWire: HTTPClient {
     init(_ wire: any HTTPClient) { self.wire = wire }
 
     func cut(after requests: Int) { left.withLock { $0 = requests } }
+
+    /// Everything is answered again.
+    func mend() { left.withLock { $0 = nil } }
 
     var isCut: Bool { left.withLock { $0.map { $0 < 0 } ?? false } }
 

@@ -17,7 +17,14 @@ extension SimulatedTree {
         var fields = Self.paths(parts, key: key(of: parts))
         fields["name"] = .string(parts.last ?? item.name)
         fields["id"] = .string(item.id)
-        if isReadOnly(item.id) { fields["sharing_info"] = ["read_only": true] }
+        if conditions.sharedFolders.contains(item.id) {
+            fields["sharing_info"] = [
+                "read_only": .bool(isReadOnly(item.id)), "shared_folder_id": "84528192421",
+                "traverse_only": false, "no_access": false,
+            ]
+        } else if isReadOnly(item.id) {
+            fields["sharing_info"] = ["read_only": true]
+        }
         if item.isFolder {
             if tagged { fields[".tag"] = "folder" }
             return .object(fields)

@@ -73,6 +73,9 @@ extension DropboxSimulator {
                     ? .tags("path_write", "conflict", "folder")
                     : .tags("path_write", "conflict", "file")
             }
+            guard !tree.isTooMuchAtOnce(item, usually: Self.mostAtOnce) else {
+                throw .tags("too_many_files")
+            }
             let metadata = tree.metadata(item, tagged: true)
             tree.trash(item.id)
             return metadata
@@ -133,6 +136,9 @@ extension DropboxSimulator {
                 {
                     throw .cannotMoveIntoItself
                 }
+                guard !tree.isTooMuchAtOnce(item, usually: DropboxSimulator.mostAtOnce) else {
+                    throw .tooManyFiles
+                }
                 let parent = try tree.folder(at: target.dropLast())
                 let name = target[target.count - 1]
                 if copies {
@@ -145,9 +151,11 @@ extension DropboxSimulator {
                 }
                 return tree.metadata(moved, tagged: true)
             } catch {
-                throw error == .cannotMoveIntoItself
-                    ? .tags("cant_move_folder_into_itself")
-                    : .route(DropboxFailure.wrapping("to", error.json))
+                switch error {
+                case .cannotMoveIntoItself: throw .tags("cant_move_folder_into_itself")
+                case .tooManyFiles: throw .tags("too_many_files")
+                default: throw .route(DropboxFailure.wrapping("to", error.json))
+                }
             }
         }
     }
@@ -280,6 +288,7 @@ enum DropboxWriteError: Error, Equatable {
     case insufficientSpace
     case noWritePermission
     case cannotMoveIntoItself
+    case tooManyFiles
 
     var json: JSON {
         switch self {
@@ -288,7 +297,7 @@ enum DropboxWriteError: Error, Equatable {
         case .disallowedName: [".tag": "disallowed_name"]
         case .insufficientSpace: [".tag": "insufficient_space"]
         case .noWritePermission: [".tag": "no_write_permission"]
-        case .cannotMoveIntoItself: [".tag": "other"]
+        case .cannotMoveIntoItself, .tooManyFiles: [".tag": "other"]
         }
     }
 }

@@ -9,6 +9,8 @@ public final class DropboxSimulator: SimulatedService {
         "www.dropbox.com", "dl.dropboxusercontent.com",
     ]
     public let account: SimulatedAccount
+    /// Files and folders below one that is moved, copied or deleted by a request.
+    static let mostAtOnce = 10_000
     let memory = Mutex(Memory())
 
     /// What the service remembers beside the tree.

@@ -115,7 +115,7 @@ enum SyncWords {
     /// Refusals for good, by the error's kind: what happened and what to do.
     private static let refusals = named([
         (.quotaExceeded, "the account is full: make room in the cloud"),
-        (.limitExceeded, "a limit of the service's is reached: have fewer items"),
+        (.limitExceeded, "a limit of the service's is reached: have fewer items, or fewer at once"),
         (.noPermission, "the account may not do this: ask the owner"),
         (.nameRefused, "the service does not take the name: rename it"),
         (.nameTooLong, "the name is too long for the service: rename it"),

@@ -49,6 +49,7 @@ struct DropboxWireTests {
             .notAFolder
         ),
         (409, #"{"error":{".tag":"cant_move_folder_into_itself"}}"#, .moveIntoItself),
+        (409, #"{"error":{".tag":"too_many_files"}}"#, .limitExceeded),
         (
             409,
             #"{"error":{".tag":"lookup_failed","lookup_failed":{".tag":"incorrect_offset","correct_offset":4}}}"#,
