@@ -3,6 +3,7 @@ import OortContentStore
 import OortModel
 import OortPlanner
 import OortSync
+import Synchronization
 import Testing
 
 @Suite("an account's engine", .timeLimit(.minutes(2)))
@@ -137,6 +138,47 @@ struct EngineTests {
             try await until { cloud.tree == ["g": "bytes"] }
             world.store.writers.closed(opened)
             #expect(await push.value.isComplete)
+        }
+    }
+
+    @Test("what is heard after an operation, while a plan is made, is in the plan after it")
+    func heardWhilePlanned() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("f", "text")
+        try await World.run(cloud) { world in
+            try await world.agree()
+            try world.rename("f", to: "g")
+            cloud.stall(MemoryCloud.Stall(call: 0, isDone: true))
+            let engine = world.engine
+            let push = Task { await engine.sync(timeout: .seconds(60)) }
+            try await until { cloud.isStalled }
+            // It stays in motion: only a plan brings its news, and there is nothing to send.
+            let opened = [try world.node("g").inode, try world.create("open")]
+            world.store.writers.opened(opened[0])
+            try world.setModified("g", Timestamp(seconds: 5))
+            // Told while the operation on it is under way, it is asked for again after that.
+            let isAsked = Atomic(false)
+            cloud.atNextLook { isAsked.store(true, ordering: .releasing) }
+            cloud.rename("g", to: "h")
+            try await until { isAsked.load(ordering: .acquiring) }
+            // When the feed is asked again, all of that page is done; from now on it tells nothing.
+            cloud.hold(.feed)
+            cloud.put("new", "theirs")
+            try await until { cloud.isWaiting(.feed) }
+            cloud.hold(.looks)
+            cloud.stall(nil)
+            try await until { cloud.isWaiting(.looks) }
+            cloud.hold(.hashes)
+            engine.localChange()
+            try await until { cloud.isWaiting(.hashes) }
+            cloud.release(.looks)
+            try await until { try await world.catalog.unsureItems(of: world.account.id).isEmpty }
+            cloud.release(.hashes)
+            try await until { try world.catalog.node(atPath: ["work", "h"]) != nil }
+            cloud.release(.feed)
+            for inode in opened { world.store.writers.closed(inode) }
+            #expect(await push.value.isComplete)
+            try await world.agree()
         }
     }
 

@@ -70,6 +70,7 @@ extension MemoryCloud: Provider {
 
     func item(_ reference: ItemReference) async throws(ProviderError) -> Item {
         try await look()
+        try await pass(.looks)
         if state.withLock({ $0.refusedLook == reference.id }) { throw error(.noPermission) }
         guard let item = state.withLock({ $0.entries[reference.id]?.item }) else {
             throw error(.notFound)

@@ -46,6 +46,8 @@ final class MemoryCloud: Sendable {
         case feed
         /// Hashes of what nothing is staged for, which the planner's input needs.
         case hashes
+        /// Questions for one item, which are answered as of the time when they are let through.
+        case looks
     }
 
     /// Where a call is to stay without an answer, until it is cancelled or nothing is stalled any more.
