@@ -76,6 +76,24 @@ def test_a_kill_in_its_midst(machine, clouds, cloud, drive, big, skipping):
     assert sorted(p.name for p in drive.iterdir()) == ["kept"]
 
 
+@pytest.mark.parametrize("skipping", [0, 2])
+def test_what_came_before_it_is_begun_again_stays(machine, clouds, cloud, drive, big, skipping):
+    clouds.fault(cloud, route="files/delete_batch*", fault="stall", seconds=3600, times=None,
+                 skipping=skipping)
+    shutil.rmtree(big)
+    eventually(lambda: clouds.fault_counts(cloud), "it is deleted in parts")
+    machine.kill()
+    clouds.edit(cloud, "write", "/big/new.txt", text="theirs")
+    clouds.edit(cloud, "write", "/big/large/new.txt", text="theirs, too")
+    clouds.no_faults(cloud)
+    machine.mount()
+    machine.ready(cloud)
+    machine.sync()
+    assert sorted(clouds.tree(cloud)) == sorted(
+        [*KEPT, "/big", "/big/large", "/big/large/new.txt", "/big/new.txt"])
+    assert (big / "large" / "new.txt").read_text() == "theirs, too"
+
+
 def test_one_that_is_too_much_to_be_moved_says_what_to_do(machine, clouds, cloud, drive, big):
     moved = drive / "moved"
     big.rename(moved)
