@@ -174,13 +174,31 @@ extension ContentStore {
         if let successor = frozen.successor {
             return try stage(over: successor, of: inode, account: account, modified: modified)
         }
+        // Held until all of the file's handles write to the clone, which is for ever: what another
+        // one wrote to it meanwhile would not be in the clone.
+        frozen.state.withLock { $0.freezes += 1 }
+        do throws(ContentError) {
+            return try await clone(of: frozen, for: inode, account: account, modified: modified)
+        } catch {
+            frozen.state.withLock { $0.freezes -= 1 }
+            throw error
+        }
+    }
+
+    private func clone(
+        of frozen: StagedContent,
+        for inode: Inode,
+        account: AccountID,
+        modified: Timestamp
+    ) async throws(ContentError) -> (content: StagedContent, node: Node?) {
+        // Before the copy: what comes of the base meanwhile need not be in it.
+        let (size, baseEnd, own) = frozen.state.withLock { ($0.size, $0.baseEnd, $0.own) }
         let source = try frozen.file()
         let temporary = temporaryPath()
         DiskFile.remove(temporary)
         let copy = try DiskFile.open(temporary, creates: true)
         defer { DiskFile.remove(temporary) }
         try await copy.becomeCopy(of: source)
-        let (size, baseEnd, own) = frozen.state.withLock { ($0.size, $0.baseEnd, $0.own) }
         // The service may have taken it meanwhile; then its base and sidecar are gone.
         if let successor = frozen.successor {
             return try stage(over: successor, of: inode, account: account, modified: modified)

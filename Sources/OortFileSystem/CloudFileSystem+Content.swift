@@ -298,6 +298,8 @@ extension CloudFileSystem {
         let file = open.file
         let isKept = file.state.withLock { state in
             state.written = staged
+            // By now it is a clone, perhaps, which has what was written to the original.
+            if case .staged(let shown) = open.content { state.written = shown }
             state.modified = .now
             state.writeCount += 1
             return state.handles.contains { !$0.isDirect }
@@ -325,7 +327,7 @@ extension CloudFileSystem {
                 do throws(ContentError) { try await store.makeRoom(for: bytes) } catch {
                     throw FileSystemError(error)
                 }
-            case .frozen: try await thaw(staged, of: open.file)
+            case .frozen: try await thaw(staged, for: open)
             }
             if Task.isCancelled { throw .interrupted }
         }
@@ -335,10 +337,13 @@ extension CloudFileSystem {
     /// who wait.
     private func thaw(
         _ frozen: StagedContent,
-        of file: OpenFile
+        for open: OpenHandle
     ) async throws(FileSystemError) {
-        let task = file.state.withLock { state in
+        let file = open.file
+        let task = file.state.withLock { state -> Task<Result<Void, FileSystemError>, Never>? in
             if let task = state.thawing { return task }
+            // A clone that was finished since may have been written to already.
+            guard case .staged(let shown) = open.content, shown === frozen else { return nil }
             // Owned by the file; ends with the clone.
             let task = Task { () -> Result<Void, FileSystemError> in
                 let result: Result<Void, FileSystemError>
@@ -363,7 +368,7 @@ extension CloudFileSystem {
             state.thawing = task
             return task
         }
-        try await task.value(orWhenCancelled: .failure(.interrupted)).get()
+        try await task?.value(orWhenCancelled: .failure(.interrupted)).get()
     }
 
     private static func copy(of bytes: RawSpan) -> [UInt8] {

@@ -255,6 +255,49 @@ extension OperationTests {
         await fails(.notFound, system.attributes(of: inode, handle: nil))
     }
 
+    @Test("what two handles write is all there, however often uploads hold the file still")
+    func writersAndUploads() async throws {
+        let pages = 200
+        let base = [UInt8](repeating: 7, count: pages / 2 * 4096)
+        let node = try await remote("f", base)
+        let (store, catalog, system) = (fixture.store, fixture.catalog, fixture.system)
+        let writer: @Sendable (Int) async throws -> Void = { first in
+            let file = try await system.open(node.inode, mode: CloudFileSystem.readWrite).value()
+            for page in stride(from: first, to: pages, by: 2) {
+                _ = try await system.put(file.handle, [UInt8(page)], at: Int64(page * 4096))
+                await Task.yield()
+            }
+            system.release(file.handle)
+        }
+        let uploads = Task {
+            var count = 0
+            while !Task.isCancelled {
+                await Task.yield()
+                guard let staged = try catalog.node(node.inode).staged else { continue }
+                guard let frozen = try? await store.freeze(staged) else { continue }
+                store.release(frozen)
+                count += 1
+            }
+            return count
+        }
+        async let even: Void = writer(0)
+        async let odd: Void = writer(1)
+        _ = try await (even, odd)
+        uploads.cancel()
+        #expect(try await uploads.value > 0)
+        var expected = base + [UInt8](repeating: 0, count: (pages - pages / 2 - 1) * 4096 + 1)
+        for page in 0..<pages { expected[page * 4096] = UInt8(page) }
+        let size = try await system.attributes(of: node.inode, handle: nil).value().attributes.size
+        #expect(size == expected.count)
+        let file = try await system.open(node.inode, mode: OpenMode()).value()
+        let shown = try await system.bytes(file.handle, 0, expected.count)
+        let wrong = (0..<pages).filter { page in
+            let range = page * 4096..<min((page + 1) * 4096, expected.count)
+            return shown[range] != expected[range]
+        }
+        #expect(wrong == [])
+    }
+
     @Test("append writes at the end, truncating open empties, and both keep other handles right")
     func modes() async throws {
         let (entry, first) = try await system.make("f", in: root)
