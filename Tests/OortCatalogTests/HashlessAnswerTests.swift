@@ -6,24 +6,15 @@ import Testing
 /// Answers of a service that tells no hash of a file, as OneDrive for Business can.
 @Suite("answers without a hash", .timeLimit(.minutes(1)))
 struct HashlessAnswerTests {
-    private let temporary: TemporaryCatalog
-    private var catalog: Catalog { temporary.catalog }
-    private let account: Account
+    private let fixture: TemporaryAccount
+    private var catalog: Catalog { fixture.catalog }
+    private var account: Account { fixture.account }
     private let file: Inode
 
     /// A file that has the content of another item, 4 bytes of which no hash is known.
     init() async throws {
-        temporary = try TemporaryCatalog()
-        account = try temporary.catalog.registerAccount(
-            name: "work",
-            service: "onedrive",
-            names: Rules.folding
-        )
-        try temporary.catalog.setIdentity(
-            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: ItemID("root")),
-            of: account.id
-        )
-        file = try temporary.catalog.create(.file, named: "f", in: account.root).inode
+        fixture = try TemporaryAccount(service: "onedrive")
+        file = try fixture.catalog.create(.file, named: "f", in: fixture.account.root).inode
         try take("original", "1")
     }
 
@@ -38,21 +29,6 @@ struct HashlessAnswerTests {
         )
     }
 
-    private func plan() async throws -> [RemoteOperation] {
-        try await catalog.plan(
-            account.id,
-            with: Planner(
-                traits: PlannerTraits(comparison: .caseInsensitive, allowsDuplicates: false)
-            ),
-            under: PlanningConditions(
-                now: 1_000_000,
-                settle: 0,
-                isOpen: { _ in false },
-                hash: { ContentHash(algorithm: .md5, value: String($0.count)) }
-            )
-        ).operations
-    }
-
     /// What is planned after the upload that is planned now, of which the service then has `size`
     /// bytes.
     private func upload(
@@ -60,7 +36,7 @@ struct HashlessAnswerTests {
         size: Int64 = 4,
         meanwhile: () throws -> Void = {}
     ) async throws -> [RemoteOperation] {
-        let operation = try #require(try await plan().first)
+        let operation = try #require(try await fixture.plan().first)
         let start = try #require(
             try await catalog.begin(operation, account: account.id, reservedID: nil)
         )
@@ -79,7 +55,7 @@ struct HashlessAnswerTests {
             sentModified: start.node.modified,
             answersUpload: answersUpload
         )
-        return try await plan()
+        return try await fixture.plan()
     }
 
     @Test("what was sent is what the service has: the file rests")

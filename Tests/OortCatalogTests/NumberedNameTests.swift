@@ -7,29 +7,14 @@ import Testing
 /// Two items of one name are shown apart by a number, on a service that has such or in passing.
 @Suite("names that are shown with a number")
 struct NumberedNameTests {
-    private let temporary: TemporaryCatalog
-    private var catalog: Catalog { temporary.catalog }
-    private let account: Account
-
-    private let traits: PlannerTraits
+    private let fixture: TemporaryAccount
+    private var catalog: Catalog { fixture.catalog }
+    private var account: Account { fixture.account }
 
     init() throws { try self.init(names: Rules.exact) }
 
     private init(names: NameRules) throws {
-        temporary = try TemporaryCatalog()
-        traits = PlannerTraits(
-            comparison: names.comparison,
-            allowsDuplicates: names.allowsDuplicates
-        )
-        account = try temporary.catalog.registerAccount(
-            name: "work",
-            service: "drive",
-            names: names
-        )
-        try catalog.setIdentity(
-            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: ItemID("root")),
-            of: account.id
-        )
+        fixture = try TemporaryAccount(service: "drive", names: names)
     }
 
     // MARK: What others do at the service
@@ -54,11 +39,9 @@ struct NumberedNameTests {
         begins: Bool = false,
         ends: Bool = false
     ) async throws {
-        var observations = Observations(changes: changes)
-        observations.beginsEnumeration = begins
-        observations.endsEnumeration = ends
-        observations.cursor = OortModel.Cursor("c")
-        _ = try await catalog.apply(observations, to: account.id)
+        try await fixture.page(changes) {
+            ($0.beginsEnumeration, $0.endsEnumeration) = (begins, ends)
+        }
     }
 
     private func told(_ items: Item...) async throws { try await told(items.map(Change.changed)) }
@@ -75,24 +58,11 @@ struct NumberedNameTests {
 
     // MARK: What the engine does
 
-    /// Merges all news, as the engine does after each page.
-    @discardableResult
-    private func plan() async throws -> [RemoteOperation] {
-        let planner = Planner(traits: traits)
-        let conditions = PlanningConditions(
-            now: Timestamp.now.seconds * 1000,
-            settle: 0,
-            isOpen: { _ in false },
-            hash: { _ in ContentHash(algorithm: .sha256, value: "") }
-        )
-        return try await catalog.plan(account.id, with: planner, under: conditions).operations
-    }
-
     /// Carries out one planned operation; nil when the service deletes something.
     private func push(_ answer: Item?, _ isMeant: (RemoteOperation) -> Bool = { _ in true })
         async throws
     {
-        let operation = try #require(try await plan().first(where: isMeant))
+        let operation = try #require(try await fixture.plan().first(where: isMeant))
         let start = try #require(
             try await catalog.begin(operation, account: account.id, reservedID: nil)
         )
@@ -159,12 +129,12 @@ struct NumberedNameTests {
         case .deletedHere:
             _ = try catalog.unlink("f.txt", in: root)
             // Until the service did it there are two of that name.
-            try await plan()
+            try await fixture.plan()
             #expect(try node("2")?.name == "f (2).txt")
             try await push(nil)
         case .movedHere:
             try moveHere()
-            try await plan()
+            try await fixture.plan()
             #expect(try node("2")?.name == "f (2).txt")
             try await push(item("f.txt", "1", in: "d"))
         case .renamedHere:
@@ -183,7 +153,7 @@ struct NumberedNameTests {
             _ = try catalog.unlink("f.txt", in: root)
             try await told(item("f.txt", "1", in: "d"))
         }
-        try await plan()
+        try await fixture.plan()
         #expect(try node("2")?.name == "f.txt")
         #expect(try node("2")?.serviceName == "f.txt")
         #expect(try await catalog.pending(account.id).isEmpty)
@@ -245,7 +215,7 @@ struct NumberedNameTests {
         var changed = item("f.txt", "2")
         changed.rev = Revision("2")
         try await told(changed)
-        try await plan()
+        try await fixture.plan()
         #expect(try names() == ["d", "d (2)", "f.txt"])
         try await told(item("f.txt", "3"))
         try await told(item("f.txt", "3", in: "d"))
@@ -256,7 +226,7 @@ struct NumberedNameTests {
     func migrated() async throws {
         try await twins()
         try catalog.close()
-        let database = try DatabaseQueue(path: temporary.path)
+        let database = try DatabaseQueue(path: fixture.temporary.path)
         try await database.write { database in
             try database.execute(
                 sql: """
@@ -267,7 +237,7 @@ struct NumberedNameTests {
             )
         }
         try database.close()
-        try temporary.reopen()
+        try fixture.temporary.reopen()
         try await told([.removed(ItemID("1"))])
         #expect(try node("2")?.name == "f.txt")
     }
@@ -280,13 +250,13 @@ struct NumberedNameTests {
         // Saved here by replacing, while somebody else puts another file in its place there.
         let new = try tests.catalog.create(.file, named: ".f.tmp", in: root)
         _ = try tests.catalog.rename(".f.tmp", in: root, to: "f", in: root, mode: .replace)
-        try await tests.plan()
+        try await tests.fixture.plan()
         #expect(try tests.node("1")?.inode == new.inode)
         try await tests.told(tests.item("f", "2"))
-        try await tests.plan()
+        try await tests.fixture.plan()
         #expect(try tests.names() == ["f", "f (2)"])
         try await tests.told([.removed(ItemID("1"))])
-        let operations = try await tests.plan()
+        let operations = try await tests.fixture.plan()
         #expect(try tests.node("2")?.name == "f")
         #expect(try tests.catalog.node(new.inode).name == "f (3)")
         #expect(operations.map(\.inode) == [new.inode])
@@ -305,7 +275,7 @@ struct NumberedNameTests {
         let folder = try #require(try tests.node("d")).inode
         _ = try tests.catalog.rename("g", in: folder, to: "h", in: root, mode: .replace)
         try await tests.told(tests.item("f", "2", in: "d"))
-        let operations = try await tests.plan()
+        let operations = try await tests.fixture.plan()
         #expect(try tests.names() == ["d", "f", "f (2)"])
         let place = Place(parent: root, name: "f (2)")
         #expect(operations.map(\.inode) == [moved])
@@ -318,7 +288,7 @@ struct NumberedNameTests {
     func realNumbers() async throws {
         try await told(item("f", "1"), item("f (2)", "2"))
         try await told([.removed(ItemID("1"))])
-        try await plan()
+        try await fixture.plan()
         #expect(try names() == ["f (2)"])
     }
 
@@ -329,7 +299,7 @@ struct NumberedNameTests {
         _ = try catalog.rename("g", in: root, to: "f (2)", in: root, mode: .noReplace)
         try await push(item("f (2)", "2"))
         try await told([.removed(ItemID("1"))])
-        try await plan()
+        try await fixture.plan()
         #expect(try names() == ["f (2)"])
     }
 
@@ -344,13 +314,13 @@ struct NumberedNameTests {
             in: folder,
             mode: .noReplace
         )
-        let planned = try #require(try await plan().first)
+        let planned = try #require(try await fixture.plan().first)
         #expect(
             planned.action
                 == .move(to: Place(parent: folder, name: "f (2).txt"), isDetour: false)
         )
         try await push(item("f (2).txt", "2", in: "d"))
-        try await plan()
+        try await fixture.plan()
         #expect(try names(in: folder) == ["f (2).txt"])
         #expect(try names() == ["d", "d (2)", "f.txt"])
         #expect(try await catalog.pending(account.id).isEmpty)
@@ -364,7 +334,7 @@ struct NumberedNameTests {
         #expect(try node("1")?.name == "f (2).txt")
         #expect(try node("1")?.serviceName == "f (2).txt")
         try await push(item("f (2).txt", "1"))
-        try await plan()
+        try await fixture.plan()
         #expect(try node("2")?.name == "f.txt")
         #expect(try node("1")?.name == "f (2).txt")
         #expect(try await catalog.pending(account.id).isEmpty)
@@ -376,11 +346,11 @@ struct NumberedNameTests {
         let root = account.root
         let new = try catalog.create(.file, named: ".f.txt.tmp", in: root)
         _ = try catalog.rename(".f.txt.tmp", in: root, to: "f (2).txt", in: root, mode: .replace)
-        try await plan()
+        try await fixture.plan()
         #expect(try node("2")?.inode == new.inode)
         #expect(try node("2")?.name == "f (2).txt")
         try await told([.removed(ItemID("1"))])
-        try await plan()
+        try await fixture.plan()
         #expect(try node("2")?.name == "f.txt")
     }
 }

@@ -6,47 +6,18 @@ import Testing
 /// What was told to be gone is decided when a run of the feed ends.
 @Suite("the end of a run of the feed", .timeLimit(.minutes(1)))
 struct RunEndTests {
-    private let temporary: TemporaryCatalog
-    private var catalog: Catalog { temporary.catalog }
-    private let account: Account
+    private let fixture: TemporaryAccount
+    private var catalog: Catalog { fixture.catalog }
+    private var account: Account { fixture.account }
 
-    init() throws {
-        temporary = try TemporaryCatalog()
-        account = try temporary.catalog.registerAccount(
-            name: "work",
-            service: "dropbox",
-            names: Rules.folding
-        )
-        try catalog.setIdentity(
-            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: ItemID("root")),
-            of: account.id
-        )
-    }
-
-    /// An item at a path; a folder where that ends with a slash.
-    private func told(_ path: String, _ id: String) -> Change {
-        let parts = path.split(separator: "/").map(String.init)
-        let isFolder = path.hasSuffix("/")
-        var item = Item(
-            id: ItemID(id),
-            kind: isFolder ? .folder : .file,
-            fileName: parts.last ?? ""
-        )
-        item.path = RemotePath(parts)
-        if !isFolder { (item.rev, item.size) = (Revision("1"), 0) }
-        return .changed(item)
-    }
+    init() throws { fixture = try TemporaryAccount() }
 
     private func removed(_ path: String) -> Change {
         .removedPath(RemotePath(path.split(separator: "/").map(String.init)))
     }
 
-    /// A page of the feed.
     private func page(_ changes: Change..., endsRun: Bool = true) async throws {
-        var observations = Observations(changes: changes)
-        observations.cursor = OortModel.Cursor("c")
-        observations.endsRun = endsRun
-        _ = try await catalog.apply(observations, to: account.id)
+        try await fixture.page(changes, endsRun: endsRun)
     }
 
     /// What the service answered when it was asked for one item.
@@ -54,22 +25,6 @@ struct RunEndTests {
         var observations = Observations(changes: [change])
         observations.endsRun = false
         _ = try await catalog.apply(observations, to: account.id)
-    }
-
-    /// What is to be sent when all news are merged.
-    private func plan() async throws -> [RemoteOperation] {
-        try await catalog.plan(
-            account.id,
-            with: Planner(
-                traits: PlannerTraits(comparison: .caseInsensitive, allowsDuplicates: false)
-            ),
-            under: PlanningConditions(
-                now: 1_000_000,
-                settle: 0,
-                isOpen: { _ in false },
-                hash: { ContentHash(algorithm: .md5, value: String($0.count)) }
-            )
-        ).operations
     }
 
     private func node(_ path: String) throws -> Node? {
@@ -84,11 +39,11 @@ struct RunEndTests {
 
     @Test("what is removed and then moved along with its folder, in one run, is asked for")
     func removedAndMovedAlong() async throws {
-        try await page(told("a/", "a"), told("a/x", "x"), told("a/y", "y"))
+        try await page(.told("a/", "a"), .told("a/x", "x"), .told("a/y", "y"))
         try await page(removed("a/x"), endsRun: false)
         // The removal may have been of the time before the move, or a part of it.
-        try await page(removed("a"), told("b/", "a"), told("b/y", "y"))
-        _ = try await plan()
+        try await page(removed("a"), .told("b/", "a"), .told("b/y", "y"))
+        try await fixture.plan()
         #expect(try node("b/x") != nil)
         #expect(try await unsure() == ["x"])
         try await answer(.removed(ItemID("x")))
@@ -100,16 +55,16 @@ struct RunEndTests {
 
     @Test("what is still to be asked for since an earlier run is not gone with this one")
     func unsureSinceBefore() async throws {
-        try await page(told("a/", "a"), told("a/d/", "d"), told("a/d/x", "x"))
-        try await page(removed("a"), told("b/", "a"), told("b/d/", "d"))
-        _ = try await plan()
+        try await page(.told("a/", "a"), .told("a/d/", "d"), .told("a/d/x", "x"))
+        try await page(removed("a"), .told("b/", "a"), .told("b/d/", "d"))
+        try await fixture.plan()
         #expect(try await unsure() == ["x"])
         try await page(removed("b/d/x"))
-        _ = try await plan()
+        try await fixture.plan()
         #expect(try node("b/d/x") != nil)
         #expect(try await catalog.hasPerhapsGone(account.id))
-        try await answer(told("b/d/x", "x"))
-        _ = try await plan()
+        try await answer(.told("b/d/x", "x"))
+        try await fixture.plan()
         #expect(try node("b/d/x") != nil)
         #expect(try await unsure().isEmpty)
         #expect(try await !catalog.hasPerhapsGone(account.id))
@@ -118,9 +73,9 @@ struct RunEndTests {
 
     @Test("a folder that was asked for in vain goes with the run that ends after that")
     func unsureFolder() async throws {
-        try await page(told("a/", "a"), told("a/d/", "d"), told("a/d/x", "x"))
-        try await page(removed("a"), told("b/", "a"), told("b/d/x", "x"))
-        _ = try await plan()
+        try await page(.told("a/", "a"), .told("a/d/", "d"), .told("a/d/x", "x"))
+        try await page(removed("a"), .told("b/", "a"), .told("b/d/x", "x"))
+        try await fixture.plan()
         #expect(try await unsure() == ["d"])
         try await page(removed("b/d"))
         #expect(try node("b/d") != nil)
@@ -128,8 +83,8 @@ struct RunEndTests {
         #expect(try await unsure().isEmpty)
         // What lay in it may have been moved out before.
         #expect(try node("b/d/x") != nil)
-        try await page(told("b/x", "x"))
-        _ = try await plan()
+        try await page(.told("b/x", "x"))
+        try await fixture.plan()
         #expect(try node("b/d") == nil)
         #expect(try node("b/x") != nil)
         #expect(try await !catalog.hasPerhapsGone(account.id))
@@ -140,10 +95,10 @@ struct RunEndTests {
 
     @Test("a folder that may be gone is there until the run ends, and then gone with all in it")
     func perhapsGone() async throws {
-        try await page(told("a/", "a"), told("a/x", "x"), told("y", "y"))
+        try await page(.told("a/", "a"), .told("a/x", "x"), .told("y", "y"))
         try await answer(.removed(ItemID("a")))
         try await page(removed("y"), endsRun: false)
-        #expect(try await plan().isEmpty)
+        #expect(try await fixture.plan().isEmpty)
         #expect(try node("a/x") != nil)
         #expect(try node("y") != nil)
         #expect(try await catalog.hasPerhapsGone(account.id))
@@ -157,12 +112,12 @@ struct RunEndTests {
 
     @Test("what may be gone and is told again, here or elsewhere, stays the item that it was")
     func toldAgain() async throws {
-        try await page(told("a/", "a"), told("a/x", "x"), told("b/", "b"), told("b/y", "y"))
+        try await page(.told("a/", "a"), .told("a/x", "x"), .told("b/", "b"), .told("b/y", "y"))
         let before = try ["a", "a/x", "b", "b/y"].map { try node($0)?.inode }
         try await answer(.removed(ItemID("a")))
         try await answer(.removed(ItemID("b")))
-        try await page(told("a/", "a"), told("c/", "b"), told("c/y", "y"), removed("b"))
-        #expect(try await plan().isEmpty)
+        try await page(.told("a/", "a"), .told("c/", "b"), .told("c/y", "y"), removed("b"))
+        #expect(try await fixture.plan().isEmpty)
         #expect(try ["a", "a/x", "c", "c/y"].map { try node($0)?.inode } == before)
         #expect(try node("b") == nil)
         #expect(try await !catalog.hasPerhapsGone(account.id))
@@ -171,13 +126,13 @@ struct RunEndTests {
 
     @Test("a restart between a removal and the end of its run changes nothing")
     func restart() async throws {
-        try await page(told("a/", "a"), told("a/x", "x"))
+        try await page(.told("a/", "a"), .told("a/x", "x"))
         try await page(removed("a"), endsRun: false)
-        try temporary.reopen()
+        try fixture.temporary.reopen()
         #expect(try node("a/x") != nil)
         #expect(try await catalog.hasPerhapsGone(account.id))
-        try await page(told("b/", "a"), told("b/x", "x"))
-        _ = try await plan()
+        try await page(.told("b/", "a"), .told("b/x", "x"))
+        try await fixture.plan()
         #expect(try node("b/x")?.remoteID == ItemID("x"))
         #expect(try await !catalog.hasPerhapsGone(account.id))
     }
@@ -186,7 +141,7 @@ struct RunEndTests {
 
     /// A file of the service with new content from here, and the operation that is to send it.
     private func changedFile() async throws -> (Inode, RemoteOperation) {
-        try await page(told("d/", "d"), told("d/f", "f"))
+        try await page(.told("d/", "d"), .told("d/f", "f"))
         let file = try #require(try node("d/f"))
         let staged = try catalog.stage(
             NewStagedContent(size: 3),
@@ -198,7 +153,7 @@ struct RunEndTests {
         try catalog.recordStaged(staged, size: 3, modified: .now, isOpen: false)
         let hash = ContentHash(algorithm: .md5, value: "new")
         #expect(try await catalog.setHash(hash, ofStaged: staged))
-        let planned = try #require(try await plan().first)
+        let planned = try #require(try await fixture.plan().first)
         #expect(sends(planned, of: file.inode) == "new content")
         return (file.inode, planned)
     }
@@ -210,7 +165,7 @@ struct RunEndTests {
         let (inode, planned) = try await changedFile()
         try await page(.removed(ItemID("f")))
         #expect(try await begin(planned) == nil)
-        let next = try #require(try await plan().first)
+        let next = try #require(try await fixture.plan().first)
         #expect(sends(next, of: inode) == "a new file")
         #expect(try await begin(next) != nil)
         #expect(try node("d/f")?.inode == inode)
@@ -221,8 +176,8 @@ struct RunEndTests {
         let (inode, planned) = try await changedFile()
         try await page(removed("d/f"), endsRun: false)
         #expect(try await begin(planned) == nil)
-        try await page(told("f", "f"))
-        let next = try #require(try await plan().first)
+        try await page(.told("f", "f"))
+        let next = try #require(try await fixture.plan().first)
         #expect(sends(next, of: inode) == "new content")
         #expect(try await begin(next) != nil)
         #expect(try node("f")?.inode == inode)

@@ -1,0 +1,318 @@
+import OortCatalog
+import OortContentStore
+import OortModel
+import OortPlanner
+import OortSync
+import Synchronization
+import Testing
+
+/// What somebody else does, or the service answers, between a plan and what was planned.
+@Suite("what happens while something is planned or sent", .timeLimit(.minutes(2)))
+struct PlanningRaceTests {
+    @Test("a folder is deleted only after what came into it meanwhile was heard")
+    func lateNews() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("d", nil)
+        cloud.put("d/f", "ours")
+        try await World.run(cloud) { world in
+            try await world.agree()
+            cloud.fallSilent()
+            cloud.put("d/new", "theirs")
+            try world.remove("d")
+            try await world.settle()
+            #expect(cloud.tree == ["d/": "", "d/new": "theirs"])
+            #expect(cloud.takeCalls() == ["delete": 1])
+        }
+    }
+
+    @Test("what was removed here and restored while the feed was read is there again")
+    func restored() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("d", nil)
+        let names = (0..<10).map { "d/\($0)" } + ["f"]
+        for name in names { cloud.put(name, "text") }
+        try await World.run(cloud) { world in
+            try await world.agree()
+            cloud.hold(.feed)
+            cloud.put("new", "theirs")
+            try await until { cloud.isWaiting(.feed) }
+            for name in names { try world.remove(name) }
+            #expect(await world.engine.sync(timeout: .seconds(120)).isComplete)
+            #expect(cloud.takeCalls() == ["delete": names.count])
+            cloud.restoreTrash()
+            cloud.release(.feed)
+            try await world.agree()
+            #expect(cloud.tree.count == names.count + 2)
+            // One listing for the many of one folder.
+            #expect(cloud.takeCalls() == ["list": 1])
+        }
+    }
+
+    @Test("an item of which the service refuses to tell keeps nothing else from being heard of")
+    func refusedLook() async throws {
+        let cloud = MemoryCloud()
+        for name in ["f", "g"] { cloud.put(name, "text") }
+        try await World.run(cloud) { world in
+            try await world.agree()
+            cloud.hold(.feed)
+            cloud.put("new", "theirs")
+            try await until { cloud.isWaiting(.feed) }
+            // The page may tell of these what was before they were removed.
+            for name in ["f", "g"] { try world.remove(name) }
+            #expect(await world.engine.sync(timeout: .seconds(120)).isComplete)
+            cloud.restoreTrash()
+            cloud.refuseLooks(at: cloud.id("f"))
+            cloud.release(.feed)
+            try await until { try await world.tree() == ["g": "text", "new": "theirs"] }
+            cloud.refuseLooks(at: nil)
+            cloud.put("newer", "theirs")
+            try await world.agree()
+            #expect(cloud.tree.count == 4)
+        }
+    }
+
+    @Test("what ends while the next plan is made is in the plan after it")
+    func endedWhilePlanned() async throws {
+        let cloud = MemoryCloud()
+        try await World.run(cloud) { world in
+            try await world.agree()
+            cloud.fallSilent()
+            let opened = try world.create("open")
+            try world.write("f", "bytes")
+            cloud.stall(MemoryCloud.Stall(call: 0, isDone: true))
+            let engine = world.engine
+            let push = Task { await engine.sync(timeout: .seconds(60)) }
+            try await until { cloud.isStalled }
+            cloud.hold(.hashes)
+            try world.rename("f", to: "g")
+            try await until { cloud.isWaiting(.hashes) }
+            cloud.stall(nil)
+            try await until { await engine.status().transfers.isEmpty }
+            cloud.release(.hashes)
+            try await until { cloud.tree == ["g": "bytes"] }
+            world.store.writers.closed(opened)
+            #expect(await push.value.isComplete)
+        }
+    }
+
+    @Test("what is heard after an operation, while a plan is made, is in the plan after it")
+    func heardWhilePlanned() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("f", "text")
+        try await World.run(cloud) { world in
+            try await world.agree()
+            try world.rename("f", to: "g")
+            cloud.stall(MemoryCloud.Stall(call: 0, isDone: true))
+            let engine = world.engine
+            let push = Task { await engine.sync(timeout: .seconds(60)) }
+            try await until { cloud.isStalled }
+            // It stays in motion: only a plan brings its news, and there is nothing to send.
+            let opened = [try world.node("g").inode, try world.create("open")]
+            world.store.writers.opened(opened[0])
+            try world.setModified("g", Timestamp(seconds: 5))
+            // Told while the operation on it is under way, it is asked for again after that.
+            let isAsked = Atomic(false)
+            cloud.atNextLook { isAsked.store(true, ordering: .releasing) }
+            cloud.rename("g", to: "h")
+            try await until { isAsked.load(ordering: .acquiring) }
+            // When the feed is asked again, all of that page is done; from now on it tells nothing.
+            cloud.hold(.feed)
+            cloud.put("new", "theirs")
+            try await until { cloud.isWaiting(.feed) }
+            cloud.hold(.looks)
+            cloud.stall(nil)
+            try await until { cloud.isWaiting(.looks) }
+            cloud.hold(.hashes)
+            engine.localChange()
+            try await until { cloud.isWaiting(.hashes) }
+            cloud.release(.looks)
+            try await until { try await world.catalog.unsureItems(of: world.account.id).isEmpty }
+            cloud.release(.hashes)
+            try await until { try world.catalog.node(atPath: ["work", "h"]) != nil }
+            cloud.release(.feed)
+            for inode in opened { world.store.writers.closed(inode) }
+            #expect(await push.value.isComplete)
+            try await world.agree()
+        }
+    }
+
+    @Test("what somebody moved out of a folder that is not found stays itself")
+    func missingFolder() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("d", nil)
+        cloud.put("d/f", "theirs")
+        cloud.put("d/g", "theirs")
+        try await World.run(cloud) { world in
+            try await world.agree()
+            let kept = try world.node("d/f").inode
+            cloud.fallSilent()
+            cloud.move("d/f", to: "f")
+            cloud.remove("d")
+            // Refused for the folder, which is asked for before the feed is read.
+            try world.write("d/new", "mine")
+            try await world.settle()
+            #expect(cloud.tree == ["d/": "", "d/new": "mine", "f": "theirs"])
+            #expect(try world.node("f").inode == kept)
+        }
+    }
+
+    @Test(
+        "what somebody moved away before its lost answer was asked for is not sent again",
+        arguments: [false, true]
+    )
+    func movedAway(hasClientIDs: Bool) async throws {
+        let cloud = MemoryCloud { $0.takesClientIDs = hasClientIDs }
+        try await World.run(cloud) { world in
+            try world.makeFolder("d")
+            try world.write("same", "bytes")
+            try await world.settle()
+            try world.write("f", "bytes")
+            cloud.loseAnswers(of: "upload")
+            cloud.atNextLook { cloud.rename("f", to: "g") }
+            try await world.settle()
+            #expect(cloud.tree == ["d/": "", "same": "bytes", "g": "bytes"])
+            #expect(cloud.history.count == 2)
+        }
+    }
+
+    @Test("what somebody else has made of the same bytes is not taken for what was not done")
+    func sameBytesElsewhere() async throws {
+        let cloud = MemoryCloud()
+        try await World.run(cloud) { world in
+            try await world.settle()
+            try world.write("f", "bytes")
+            cloud.refuse("upload", with: .outcomeUnknown(retryAfter: nil))
+            cloud.atNextLook { cloud.put("g", "bytes") }
+            try await world.settle()
+            #expect(cloud.tree == ["f": "bytes", "g": "bytes"])
+        }
+    }
+
+    @Test("only what came from elsewhere may be what an upload made that somebody moved")
+    func newcomers() async throws {
+        let cloud = MemoryCloud()
+        try await World.run(cloud) { world in
+            try world.write("here", "bytes")
+            try await world.settle()
+            let place = Place(parent: world.account.root, name: "lost")
+            let hash = try world.node("here").hash
+            var intent = Intent(.upload(at: place, ContentIdentity(hash: hash, size: 5)))
+            intent.newestInode = 0
+            func names() async throws -> [String?] {
+                try await world.catalog.newcomers(since: intent, in: world.account.id)
+                    .map(\.path.name)
+            }
+            #expect(try await names() == [])
+            cloud.put("there", "bytes")
+            try await world.agree()
+            #expect(try await names() == ["there"])
+            intent.newestInode = try world.node("there").inode.rawValue
+            #expect(try await names() == [])
+        }
+    }
+
+    @Test("what somebody changed before its lost answer was asked for is not overwritten")
+    func changedSince() async throws {
+        let cloud = MemoryCloud { $0.takesClientIDs = true }
+        try await World.run(cloud) { world in
+            try world.write("f", "mine")
+            cloud.loseAnswers(of: "upload")
+            cloud.atNextLook { cloud.put("f", "theirs") }
+            try await world.settle()
+            #expect(cloud.tree == ["f": "theirs"])
+            #expect(cloud.history == ["mine", "theirs"].map { [UInt8]($0.utf8) })
+        }
+    }
+
+    @Test("what was moved and is open for writing when somebody removes it keeps its bytes")
+    func removedWhileOpen() async throws {
+        let cloud = MemoryCloud()
+        try await World.run(cloud) { world in
+            try world.write("f", "bytes")
+            try await world.settle()
+            try world.rename("f", to: "g")
+            let inode = try world.node("g").inode
+            world.store.writers.opened(inode)
+            cloud.remove("f")
+            for _ in 0..<3000 where try world.node("g").remoteID != nil {
+                try await Task.sleep(for: .milliseconds(10))
+            }
+            #expect(try await world.tree() == ["g": "bytes"])
+            world.store.writers.closed(inode)
+            try await world.settle()
+            #expect(cloud.tree == ["g": "bytes"])
+        }
+    }
+
+    @Test(
+        "a copy of what somebody has just changed becomes what was meant, and nothing else",
+        arguments: [false, true]
+    )
+    func changedOriginal(isLost: Bool) async throws {
+        let cloud = MemoryCloud { ($0.copiesFiles, $0.takesClientIDs) = (true, isLost) }
+        try await World.run(cloud) { world in
+            try world.write("f", "the same bytes")
+            try await world.settle()
+            _ = world.cloud.takeCalls()
+            world.cloud.changeOriginal(to: "theirs")
+            if isLost { world.cloud.loseAnswers(of: "copy") }
+            try world.write("g", "the same bytes")
+            try await world.settle()
+            #expect(world.cloud.tree == ["f": "theirs", "g": "the same bytes"])
+            #expect(world.cloud.takeCalls() == ["copy": 1, "upload": 1])
+            #expect(await world.engine.status().conflicts.isEmpty)
+        }
+    }
+
+    @Test("a backup of what somebody has just changed keeps the bytes that were there")
+    func changedBeforeBackup() async throws {
+        try await World.run(MemoryCloud { $0.copiesFiles = true }) { world in
+            try world.write("f", "old")
+            try await world.settle()
+            world.cloud.changeOriginal(to: "theirs")
+            try world.rename("f", to: "f~")
+            try world.write("f", "new")
+            let outcome = await world.engine.sync(timeout: .seconds(20))
+            #expect(outcome.isComplete, "\(outcome)")
+            try await world.agree()
+            #expect(world.cloud.tree["f~"] == "old")
+            #expect(world.cloud.tree["f"] == "theirs")
+            #expect(world.cloud.tree.values.sorted() == ["new", "old", "theirs"])
+        }
+    }
+
+    @Test("a copy whose original is gone before the service has copied it says so")
+    func copyOfNothing() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("f", "theirs")
+        var settings = SyncSettings()
+        settings.settle = .zero
+        try await World.run(cloud, settings: settings) { world in
+            // Not by its content: what was read here can be sent.
+            try await until { try world.catalog.node(atPath: ["work", "f"]) != nil }
+            await world.stop()
+            let original = try world.node("f")
+            let copy = try world.catalog.create(
+                NewNode(kind: .file, mode: 0o644, owner: 0, group: 0),
+                named: "g",
+                in: world.account.root
+            )
+            _ = try world.catalog.setCopiedContent(
+                item: try #require(original.remoteID),
+                revision: try #require(original.revision),
+                hash: original.hash,
+                size: original.size,
+                modified: .now,
+                of: copy.inode
+            )
+            cloud.remove("f")
+            await world.restart()
+            // At first it is asked to copy what is gone.
+            try await until {
+                try await world.catalog.pending(world.account.id).first?.errorDetail
+                    == "what it was copied from is not at the service any longer"
+            }
+            #expect(cloud.tree.isEmpty)
+        }
+    }
+}
