@@ -220,7 +220,7 @@ struct TreesReader {
         let remote: Entry?
         switch motion.remoteState {
         case .asSynced: remote = synced
-        case .perhapsGone:
+        case .mayBeGone:
             isHeld = true
             remote = synced
         case .gone: remote = nil
@@ -244,7 +244,7 @@ struct TreesReader {
         if node.parent == nil { state.formerName = node.serviceName }
         state.isOpen = node.kind == .file && conditions.isOpen(node.inode)
         state.isBusy = motion.intent != nil || isHeld || conditions.busy.contains(node.inode)
-        state.mayBeGone = motion.remoteState == .perhapsGone
+        state.mayBeGone = motion.remoteState == .mayBeGone
         state.expected = motion.intent?.expected
         state.isPushable = isPushable(node, state) && motion.nextTry <= conditions.now
         if motion.nextTry > conditions.now { note(moment: motion.nextTry) }

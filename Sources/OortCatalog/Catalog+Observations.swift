@@ -129,7 +129,7 @@ struct Observer {
         guard observations.endsRun || observations.endsEnumeration else { return }
         var end = RunEnd(transaction, account: account, suspects: suspects, unsure: unsure)
         if observations.endsRun {
-            try end.decidePerhapsGone()
+            try end.decideWhatMayBeGone()
             try end.doubtMisplaced()
         }
         if observations.endsEnumeration { try end.takeOutUnnamed(in: enumeration) }
@@ -179,7 +179,7 @@ struct Observer {
         _ motion: MotionRow?,
         _ parent: Node?
     ) throws -> Bool {
-        if motion?.remoteState == .perhapsGone { return false }
+        if motion?.remoteState == .mayBeGone { return false }
         let place = try Catalog.remotePlace(of: node, database)
         let revision: Revision? =
             switch motion?.remoteState {
@@ -403,7 +403,7 @@ struct Observer {
         }
         // That a folder is not found does not tell what lies in it: something may have been moved out
         // before, or made where a new folder has its path by now. The feed tells.
-        if !isFeed, node.kind == .folder { try perhapsGone(node, id) } else { try gone(node) }
+        if !isFeed, node.kind == .folder { try setMayBeGone(node, id) } else { try gone(node) }
     }
 
     /// A removal by path may be half of a move: only when the run is over is it meant.
@@ -411,7 +411,7 @@ struct Observer {
         guard let name = path.name, let above = path.parent,
             let node = try self.node(name, at: above), let id = node.remoteID
         else { return }
-        try perhapsGone(node, id)
+        try setMayBeGone(node, id)
     }
 
     /// Where places are told by path, an item at a path is told in place of what was there: a
@@ -425,16 +425,16 @@ struct Observer {
             id != item.id
         else { return }
         // Only the feed will also tell where the other one is, if it is anywhere.
-        if isFeed { try perhapsGone(other, id) } else { unsure.insert(id) }
+        if isFeed { try setMayBeGone(other, id) } else { unsure.insert(id) }
     }
 
-    private mutating func perhapsGone(_ node: Node, _ id: ItemID) throws {
+    private mutating func setMayBeGone(_ node: Node, _ id: ItemID) throws {
         folders = [:]
         if try suspects.contains(id) || Catalog.motion(node.inode, database)?.intent != nil {
             unsure.insert(id)
             return
         }
-        try transaction.setPerhapsGone(node)
+        try transaction.setMayBeGone(node)
         if let place = try Catalog.remotePlace(of: node, database) {
             names.add(node.inode, name: place.name, in: place.parent)
         }
@@ -449,8 +449,8 @@ struct Observer {
             return place.parent == folder.inode
                 && rules.comparison.key(place.name).isSameText(as: key)
         }
-        func isPerhapsGone(_ node: Node) throws -> Bool {
-            try Catalog.motion(node.inode, database)?.remoteState == .perhapsGone
+        func mayBeGone(_ node: Node) throws -> Bool {
+            try Catalog.motion(node.inode, database)?.remoteState == .mayBeGone
         }
         // Nearly always it is clean and shown under the same name.
         if let node = try Catalog.fetch(
@@ -458,14 +458,14 @@ struct Observer {
             in: folder.inode,
             database
         ),
-            node.remoteID != nil, try isHere(node), try !isPerhapsGone(node)
+            node.remoteID != nil, try isHere(node), try !mayBeGone(node)
         {
             return node
         }
         let found = try names.candidates(for: name, in: folder, database)
             .compactMap { try Catalog.fetch($0, database) }
             .filter(isHere)
-        return try found.first { try !isPerhapsGone($0) } ?? found.first
+        return try found.first { try !mayBeGone($0) } ?? found.first
     }
 
     /// The item of a name in the folder at a path, be that folder known or not.

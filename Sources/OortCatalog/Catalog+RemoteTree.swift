@@ -9,7 +9,8 @@ struct MotionRow {
         case asSynced = 0
         case present = 1
         case gone = 2
-        case perhapsGone = 3
+        /// Told to be gone, which the end of a run of the feed decides (`RunEnd`).
+        case mayBeGone = 3
     }
 
     static let columns = """
@@ -93,7 +94,7 @@ extension Catalog {
         }
         switch motion.remoteState {
         case .gone: return nil
-        case .asSynced, .perhapsGone:
+        case .asSynced, .mayBeGone:
             return motion.syncedParent.map { Place(parent: $0, name: motion.syncedName) }
         case .present:
             guard let item = motion.remoteItem, let id = motion.remoteParentID,

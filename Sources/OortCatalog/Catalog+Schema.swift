@@ -173,7 +173,7 @@ extension Catalog {
             synced_modified_s INTEGER,
             synced_modified_ns INTEGER,
             synced_description TEXT,
-            -- The newest remote observation: 0 as the base, 1 present, 2 gone, 3 perhaps gone (a
+            -- The newest remote observation: 0 as the base, 1 present, 2 gone, 3 may be gone (a
             -- removal by path, or of a folder that was asked for: a feed run's end decides).
             remote_state INTEGER NOT NULL DEFAULT 0,
             remote_parent_id TEXT,

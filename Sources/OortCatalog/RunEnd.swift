@@ -5,7 +5,7 @@ import OortModel
 /// elsewhere since, is.
 ///
 /// A removal by path may be half of a move, and a folder that is not found may have lost its
-/// content to other folders before: such an item is *perhaps gone* (`motion.remote_state` 3) until
+/// content to other folders before: such an item *may be gone* (`motion.remote_state` 3) until
 /// the last page of a run has been applied.
 struct RunEnd {
     private(set) var transaction: CatalogTransaction
@@ -29,8 +29,8 @@ struct RunEnd {
         self.unsure = unsure
     }
 
-    /// What is still perhaps gone is gone, but for what must be asked for.
-    mutating func decidePerhapsGone() throws {
+    /// What may still be gone is gone, but for what must be asked for.
+    mutating func decideWhatMayBeGone() throws {
         let nodes = try database.all(
             """
             SELECT \(Node.columns) FROM node WHERE inode IN
@@ -107,7 +107,7 @@ struct RunEnd {
 
 extension Catalog {
     /// Whether there are items of which a run of the feed must tell whether they are gone.
-    public func hasPerhapsGone(_ account: AccountID) async throws(CatalogError) -> Bool {
+    public func hasAnyThatMayBeGone(_ account: AccountID) async throws(CatalogError) -> Bool {
         try await readAsync { database in
             try database.has(
                 "SELECT 1 FROM motion WHERE account = ? AND remote_state = 3 LIMIT 1",
@@ -121,13 +121,13 @@ extension Catalog {
 enum GoneOutcome {
     /// It is out of the remote tree with all below it, which these are: nothing of them is open.
     case takenOut(Set<ItemID>)
-    /// It is still perhaps gone: these of what lies below it must be asked for first.
+    /// It may still be gone: these of what lies below it must be asked for first.
     case doubtful(Set<ItemID>)
 }
 
 extension CatalogTransaction {
     /// Notes that an item was told to be gone, which the end of a run of the feed decides.
-    mutating func setPerhapsGone(_ node: Node) throws {
+    mutating func setMayBeGone(_ node: Node) throws {
         try startMotion(node)
         try database.run("UPDATE motion SET remote_state = 3 WHERE inode = ?", [node.inode.column])
     }
@@ -151,7 +151,7 @@ extension CatalogTransaction {
             item.remoteID.flatMap { suspects.contains($0) || motion?.intent != nil ? $0 : nil }
         }
         guard doubtful.isEmpty else {
-            try setPerhapsGone(node)
+            try setMayBeGone(node)
             return .doubtful(Set(doubtful))
         }
         let outcome = GoneOutcome.takenOut(Set(subtree.compactMap(\.remoteID)))
@@ -205,7 +205,7 @@ extension CatalogTransaction {
 
 extension MotionRow {
     /// Whether the service was heard not to have the item, for certain or perhaps.
-    var isHeardMissing: Bool { remoteState == .gone || remoteState == .perhapsGone }
+    var isHeardMissing: Bool { remoteState == .gone || remoteState == .mayBeGone }
     /// Whether the item was clean until a removal by path put it in motion.
-    fileprivate var isOnlyRemovedByPath: Bool { remoteState == .perhapsGone && changed == 0 }
+    fileprivate var isOnlyRemovedByPath: Bool { remoteState == .mayBeGone && changed == 0 }
 }

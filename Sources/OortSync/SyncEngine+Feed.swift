@@ -211,7 +211,7 @@ extension SyncEngine {
         // Only a run of the feed tells what became of what lies in a folder that may be gone; one
         // that is begun while an operation changes it tells nothing for certain.
         let mayBeGone = try await storedAsync { () throws(CatalogError) in
-            try await self.catalog.hasPerhapsGone(self.account)
+            try await self.catalog.hasAnyThatMayBeGone(self.account)
         }
         owesRun = mayBeGone && (!running.isEmpty || hasOpenIntents || isResolving)
         if mayBeGone, !owesRun, !isMidRun { readFeedSoon() }

@@ -62,12 +62,12 @@ struct RunEndTests {
         try await page(removed("b/d/x"))
         try await fixture.plan()
         #expect(try node("b/d/x") != nil)
-        #expect(try await catalog.hasPerhapsGone(account.id))
+        #expect(try await catalog.hasAnyThatMayBeGone(account.id))
         try await answer(.told("b/d/x", "x"))
         try await fixture.plan()
         #expect(try node("b/d/x") != nil)
         #expect(try await unsure().isEmpty)
-        #expect(try await !catalog.hasPerhapsGone(account.id))
+        #expect(try await !catalog.hasAnyThatMayBeGone(account.id))
         #expect(try await catalog.pendingCount(account.id) == 0)
     }
 
@@ -87,26 +87,26 @@ struct RunEndTests {
         try await fixture.plan()
         #expect(try node("b/d") == nil)
         #expect(try node("b/x") != nil)
-        #expect(try await !catalog.hasPerhapsGone(account.id))
+        #expect(try await !catalog.hasAnyThatMayBeGone(account.id))
         #expect(try await catalog.pendingCount(account.id) == 0)
     }
 
     // MARK: Items that may be gone
 
     @Test("a folder that may be gone is there until the run ends, and then gone with all in it")
-    func perhapsGone() async throws {
+    func mayBeGone() async throws {
         try await page(.told("a/", "a"), .told("a/x", "x"), .told("y", "y"))
         try await answer(.removed(ItemID("a")))
         try await page(removed("y"), endsRun: false)
         #expect(try await fixture.plan().isEmpty)
         #expect(try node("a/x") != nil)
         #expect(try node("y") != nil)
-        #expect(try await catalog.hasPerhapsGone(account.id))
+        #expect(try await catalog.hasAnyThatMayBeGone(account.id))
         try await page()
         #expect(try node("a") == nil)
         #expect(try node("y") == nil)
         #expect(try catalog.node(remoteID: ItemID("x"), account: account.id) == nil)
-        #expect(try await !catalog.hasPerhapsGone(account.id))
+        #expect(try await !catalog.hasAnyThatMayBeGone(account.id))
         #expect(try await catalog.pendingCount(account.id) == 0)
     }
 
@@ -120,7 +120,7 @@ struct RunEndTests {
         #expect(try await fixture.plan().isEmpty)
         #expect(try ["a", "a/x", "c", "c/y"].map { try node($0)?.inode } == before)
         #expect(try node("b") == nil)
-        #expect(try await !catalog.hasPerhapsGone(account.id))
+        #expect(try await !catalog.hasAnyThatMayBeGone(account.id))
         #expect(try await catalog.pendingCount(account.id) == 0)
     }
 
@@ -130,11 +130,11 @@ struct RunEndTests {
         try await page(removed("a"), endsRun: false)
         try fixture.temporary.reopen()
         #expect(try node("a/x") != nil)
-        #expect(try await catalog.hasPerhapsGone(account.id))
+        #expect(try await catalog.hasAnyThatMayBeGone(account.id))
         try await page(.told("b/", "a"), .told("b/x", "x"))
         try await fixture.plan()
         #expect(try node("b/x")?.remoteID == ItemID("x"))
-        #expect(try await !catalog.hasPerhapsGone(account.id))
+        #expect(try await !catalog.hasAnyThatMayBeGone(account.id))
     }
 
     // MARK: Plans that were made before
@@ -172,7 +172,7 @@ struct RunEndTests {
     }
 
     @Test("a change is not sent to what may be gone, until the run has told")
-    func perhapsGoneSincePlanned() async throws {
+    func mayBeGoneSincePlanned() async throws {
         let (inode, planned) = try await changedFile()
         try await page(removed("d/f"), endsRun: false)
         #expect(try await begin(planned) == nil)

@@ -366,7 +366,7 @@ struct ObservationTests {
         _ = try await catalog.apply(page, to: account)
         try await merge()
         #expect(try await unsureIDs() == ["2", "3"])
-        #expect(try await catalog.hasPerhapsGone(account))
+        #expect(try await catalog.hasAnyThatMayBeGone(account))
         try await look(item("a/b/", "2", .path))
         try await look(item("a/b/f", "3", .path))
         try await apply([])
@@ -374,7 +374,7 @@ struct ObservationTests {
         #expect(try paths() == ["a/", "a/b/", "a/b/f"])
         #expect(try world.node("a").remoteID == ItemID("7"))
         #expect(try world.node("a/b/f").inode == kept)
-        #expect(try await !catalog.hasPerhapsGone(account))
+        #expect(try await !catalog.hasAnyThatMayBeGone(account))
         #expect(try await catalog.pending(account).isEmpty)
         await world.end()
     }
