@@ -357,6 +357,7 @@ extension CloudFileSystem {
                     )
                     file.state.withLock { state in
                         if let changed { state.node = changed }
+                        if state.written === frozen { state.written = content }
                         self.show(content, to: state.handles)
                     }
                     self.store.close(content)
