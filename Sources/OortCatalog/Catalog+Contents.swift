@@ -241,13 +241,16 @@ extension Catalog {
     /// Notes that staged content is about to be changed, before the first byte of it is: what was
     /// recorded of it is not true any longer, and whoever finds it after a crash knows that.
     ///
+    /// - Returns: whether a file has the content still.
     /// - Throws: `.diskFull`, `.storage`; the content must not be changed then.
-    public func reopenStaged(_ id: ContentID) throws(CatalogError) {
+    public func reopenStaged(_ id: ContentID) throws(CatalogError) -> Bool {
         try mutate { transaction in
-            try transaction.database.run(
+            let database = transaction.database
+            try database.run(
                 "UPDATE content SET is_open = 1, hash = NULL WHERE id = ? AND is_staged = 1",
                 [id.rawValue]
             )
+            return try database.has("SELECT 1 FROM node WHERE staged = ? LIMIT 1", [id.rawValue])
         }
     }
 
@@ -328,7 +331,7 @@ extension Catalog {
     }
 
     /// Keeps the hash of a staged content that is held still, for the planner; the next
-    /// `recordStaged` forgets it.
+    /// `recordStaged` or `reopenStaged` forgets it.
     ///
     /// - Returns: false when no such content is staged.
     public func setHash(

@@ -114,7 +114,8 @@ extension ContentStore {
                     baseEnd: size,
                     own: RangeSet(),
                     journal: journal,
-                    isReopened: true
+                    isReopened: true,
+                    isNobodys: node == nil
                 ),
                 store: self
             )
@@ -250,6 +251,7 @@ extension ContentStore {
                     own: own,
                     journal: journal,
                     isReopened: true,
+                    isNobodys: node == nil,
                     charged: own.byteCount
                 ),
                 store: self

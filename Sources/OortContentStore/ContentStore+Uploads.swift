@@ -51,6 +51,16 @@ extension ContentStore {
         }
     }
 
+    /// Records the hash of a frozen content, for the planner; the next write voids it.
+    ///
+    /// - Returns: false when no such content is staged any longer.
+    public func recordHash(of frozen: FrozenContent) async throws(CatalogError) -> Bool {
+        let isStored = try await catalog.setHash(frozen.hash, ofStaged: frozen.staged.id)
+        // A program may have it open and have written already.
+        if isStored { frozen.staged.state.withLock { $0.isReopened = false } }
+        return isStored
+    }
+
     /// Lets go of a frozen content that was not uploaded.
     public func release(_ frozen: FrozenContent) { unfreeze(frozen.staged) }
 

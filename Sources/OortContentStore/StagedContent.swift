@@ -35,6 +35,11 @@ public final class StagedContent: Sendable {
         var damage: String?
         /// Whether the catalog knows that what it recorded is not true any longer.
         var isReopened = false
+        /// Whether it belongs to a file that the catalog has forgotten.
+        var isNobodys = false
+        /// Whether its file has something else by now: what the service made of it, as a rule, when
+        /// the answer to its upload was lost.
+        var isLeft = false
         /// Bytes that the room counts for it.
         var charged: Int64 = 0
     }
@@ -43,7 +48,8 @@ public final class StagedContent: Sendable {
     public enum WriteOutcome: Hashable, Sendable {
         /// Written, and kept even if the process dies; `offset` is where.
         case done(offset: Int64)
-        /// An upload reads it, or the service has it: `ContentStore.thaw` gives another to write.
+        /// An upload reads it, the service has it, or its file has something else by now:
+        /// `ContentStore.thaw` gives another to write.
         case frozen
         /// The disk or the limit is full: `ContentStore.makeRoom` for as many bytes, then again.
         case noRoom(for: Int64)
@@ -94,15 +100,21 @@ public final class StagedContent: Sendable {
             }
             guard growth == 0 || store.room.takeStaged(growth) else { return .noRoom(for: growth) }
             state.charged += growth
+            func giveBack() {
+                state.charged -= growth
+                store.room.giveStaged(growth)
+            }
             do throws(ContentError) {
-                try reopen(&state)
+                guard try reopen(&state) else {
+                    giveBack()
+                    return .frozen
+                }
                 let file = try self.file()
                 try file.write(bytes, at: offset)
                 try note(range, &state)
                 state.size = max(state.size, range.upperBound)
             } catch {
-                state.charged -= growth
-                store.room.giveStaged(growth)
+                giveBack()
                 return try full(error, for: growth)
             }
             return .done(offset: offset)
@@ -120,7 +132,7 @@ public final class StagedContent: Sendable {
                 state.damage = nil
             }
             guard size != state.size else { return .done(offset: size) }
-            try reopen(&state)
+            guard try reopen(&state) else { return .frozen }
             try file().resize(to: size)
             state.size = size
             if size < state.baseEnd {
@@ -151,12 +163,21 @@ public final class StagedContent: Sendable {
     }
 
     /// Has the catalog forget what it recorded, before the first change after that.
-    private func reopen(_ state: inout State) throws(ContentError) {
+    ///
+    /// - Returns: false when its file has something else by now, and what is written would be lost.
+    private func reopen(_ state: inout State) throws(ContentError) -> Bool {
         state.hash = nil
         state.recordedHash = nil
-        guard !state.isReopened else { return }
-        try Self.translating { () throws(CatalogError) in try store.catalog.reopenStaged(id) }
+        guard !state.isReopened else { return true }
+        let isHad = try Self.translating { () throws(CatalogError) in
+            try store.catalog.reopenStaged(id)
+        }
+        guard isHad || state.isNobodys else {
+            state.isLeft = true
+            return false
+        }
         state.isReopened = true
+        return true
     }
 
     /// Records size and time with the file that has the content: from now on that is what must be
@@ -317,5 +338,5 @@ public final class StagedContent: Sendable {
 
 extension StagedContent.State {
     /// Whether writes go here.
-    var isWritable: Bool { freezes == 0 && cached == nil }
+    var isWritable: Bool { freezes == 0 && cached == nil && !isLeft }
 }

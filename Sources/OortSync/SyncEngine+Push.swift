@@ -183,7 +183,7 @@ extension SyncEngine {
             // Before it is let go: whoever writes from then on makes the hash untrue.
             defer { store.release(frozen) }
             let isStored = try await storedAsync { () throws(CatalogError) in
-                try await self.catalog.setHash(frozen.hash, ofStaged: content)
+                try await self.store.recordHash(of: frozen)
             }
             guard isStored else {
                 throw ProviderError(.localContent, detail: "the content is not staged")

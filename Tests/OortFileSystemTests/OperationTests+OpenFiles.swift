@@ -298,6 +298,32 @@ extension OperationTests {
         #expect(wrong == [])
     }
 
+    @Test("what is written after the service has what was open is the file's")
+    func writtenAfterwards() async throws {
+        let (entry, opened) = try await system.make("f", in: root)
+        let inode = entry.attributes.inode
+        _ = try await system.put(opened.handle, [1, 2, 3], at: 0)
+        try await system.flush(opened.handle).value()
+        fixture.service.contents.withLock { $0["id-f"] = [1, 2, 3] }
+        // As when the answer to the upload was lost: nobody tells the content store.
+        _ = try fixture.catalog.setCopiedContent(
+            item: ItemID("id-f"),
+            revision: Revision("1"),
+            hash: nil,
+            size: 3,
+            modified: .now,
+            of: inode
+        )
+        #expect(try fixture.catalog.node(inode).staged == nil)
+        _ = try await system.put(opened.handle, [4], at: 3)
+        system.release(opened.handle)
+        let node = try fixture.catalog.node(inode)
+        #expect(node.staged != nil && node.size == 4)
+        let again = try await system.open(inode, mode: OpenMode()).value()
+        #expect(try await system.bytes(again.handle, 0, 9) == [1, 2, 3, 4])
+        system.release(again.handle)
+    }
+
     @Test("append writes at the end, truncating open empties, and both keep other handles right")
     func modes() async throws {
         let (entry, first) = try await system.make("f", in: root)

@@ -224,6 +224,35 @@ struct PlanningRaceTests {
         }
     }
 
+    @Test("what is written through a handle after its content's lost answer is asked for is sent")
+    func writtenAfterALostAnswer() async throws {
+        let cloud = MemoryCloud { $0.takesClientIDs = true }
+        try await World.run(cloud) { world in
+            let store = world.store
+            let file = try world.write("f", "one")
+            let content = try store.open(staged: try #require(file.staged))
+            cloud.loseAnswers(of: "upload")
+            try await world.settle()
+            #expect(try world.node("f").staged == nil)
+            let two = [UInt8]("two".utf8)
+            #expect(try unsafe content.write(two.span.bytes, at: nil) == .frozen)
+            #expect(try content.truncate(to: 1) == .frozen)
+            let clone = try await store.thaw(
+                content,
+                of: file.inode,
+                account: world.account.id,
+                modified: .now
+            ).content
+            store.close(content)
+            #expect(try unsafe clone.write(two.span.bytes, at: nil) == .done(offset: 3))
+            try clone.record(modified: .now)
+            store.close(clone)
+            try await world.settle()
+            #expect(cloud.tree == ["f": "onetwo"])
+            #expect(cloud.history == ["one", "onetwo"].map { [UInt8]($0.utf8) })
+        }
+    }
+
     @Test("what was moved and is open for writing when somebody removes it keeps its bytes")
     func removedWhileOpen() async throws {
         let cloud = MemoryCloud()
