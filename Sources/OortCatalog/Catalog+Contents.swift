@@ -349,18 +349,31 @@ extension Catalog {
 
     /// Makes staged content that was uploaded the cached content of the revision that it became.
     ///
-    /// - Returns: false when the revision has cached content already, or no such content is staged.
+    /// - Returns: the cached content that the revision had before, which the catalog knows no longer.
     public func makeCached(
         _ id: ContentID,
         item: ItemID,
         revision: Revision,
         present: [UInt8],
         size: Int64
-    ) async throws(CatalogError) -> Bool {
+    ) async throws(CatalogError) -> ContentRow? {
         try await mutateAsync { transaction in
-            try transaction.database.run(
+            let database = transaction.database
+            let replaced = try database.first(
                 """
-                UPDATE OR IGNORE content SET item = ?, revision = ?, base_item = NULL,
+                SELECT \(ContentRow.columns) FROM content
+                WHERE item = ? AND revision = ? AND account =
+                    (SELECT account FROM content WHERE id = ? AND is_staged = 1)
+                """,
+                [item.rawValue, revision.rawValue, id.rawValue],
+                ContentRow.init(columns:)
+            )
+            if let replaced {
+                try database.run("DELETE FROM content WHERE id = ?", [replaced.id.rawValue])
+            }
+            try database.run(
+                """
+                UPDATE content SET item = ?, revision = ?, base_item = NULL,
                     base_revision = NULL, base_size = 0, is_staged = 0, is_open = 0,
                     is_complete = 1, present = ?, size = ?, bytes_on_disk = ?, used_ms = ?
                 WHERE id = ? AND is_staged = 1
@@ -370,7 +383,7 @@ extension Catalog {
                     Timestamp.now.milliseconds, id.rawValue,
                 ]
             )
-            return transaction.database.changesCount > 0
+            return replaced
         }
     }
 

@@ -85,18 +85,13 @@ extension ContentStore {
             isVerified: true,
             store: self
         )
-        let isNew =
-            (try? await catalog.makeCached(
-                id,
-                item: key.item,
-                revision: key.revision,
-                present: present.record,
-                size: frozen.size
-            )) ?? false
-        guard isNew, moveToCache(id), adopt(cached) else {
-            // The cache has the revision already, or lies on another disk: the staged bytes go
-            // with their last user.
-            await forget(content, as: key, size: frozen.size, hash: frozen.hash, wasMoved: isNew)
+        // Before the catalog knows: who asks for the revision gets these bytes, and makes no file of
+        // its own under the same number.
+        let isMoved = moveToCache(id)
+        guard isMoved, adopt(cached) else {
+            // Somebody reads the revision already, or the cache lies on another disk: the staged bytes
+            // go with their last user.
+            await forget(content, as: key, size: frozen.size, hash: frozen.hash, wasMoved: isMoved)
             return
         }
         let charged = content.state.withLock { state in
@@ -110,6 +105,18 @@ extension ContentStore {
         DiskFile.remove(paths.journal(id))
         room.addCached(frozen.size)
         room.giveStaged(charged)
+        let replaced = try? await catalog.makeCached(
+            id,
+            item: key.item,
+            revision: key.revision,
+            present: present.record,
+            size: frozen.size
+        )
+        if let replaced {
+            pool.forget(paths.cached(replaced.id))
+            DiskFile.remove(paths.cached(replaced.id))
+            room.addCached(-replaced.bytesOnDisk)
+        }
         await evict()
     }
 
@@ -131,27 +138,22 @@ extension ContentStore {
         hash: ContentHash,
         wasMoved: Bool
     ) async {
-        if wasMoved { try? await catalog.removeContents([content.id]) }
         let successor = try? open(key, size: size, hash: hash)
-        let places = [paths.staged(content.id)] + (wasMoved ? [paths.cached(content.id)] : [])
-        for place in places {
-            guard let source = try? pool.file(place) else { continue }
-            do throws(ContentError) {
-                try await successor?.fill(from: source)
-            } catch {
-                // It is fetched then, when somebody reads it.
-                logger.info("bytes were not kept", metadata: ["cause": "\(error)"])
-            }
-            break
-        }
-        if wasMoved {
-            DiskFile.remove(paths.cached(content.id))
-            pool.forget(paths.cached(content.id))
+        let place = wasMoved ? paths.cached(content.id) : paths.staged(content.id)
+        do throws(ContentError) {
+            try await successor?.fill(from: try pool.file(place))
+        } catch {
+            // It is fetched then, when somebody reads it.
+            logger.info("bytes were not kept", metadata: ["cause": "\(error)"])
         }
         await save()
         content.state.withLock { state in
             state.cached = successor
             state.isDiscarded = true
+        }
+        if wasMoved {
+            DiskFile.remove(paths.cached(content.id))
+            pool.forget(paths.cached(content.id))
         }
     }
 

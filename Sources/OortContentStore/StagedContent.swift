@@ -180,6 +180,20 @@ public final class StagedContent: Sendable {
         return true
     }
 
+    /// Ends all writing to it while it is empty, since its file is about to have something else.
+    ///
+    /// - Returns: false when something is written.
+    public func leaveIfEmpty() -> Bool {
+        state.withLock { state in
+            guard state.size == 0 else { return false }
+            state.isLeft = true
+            return true
+        }
+    }
+
+    /// Its file has it all the same, after `leaveIfEmpty`.
+    public func stay() { state.withLock { $0.isLeft = false } }
+
     /// Records size and time with the file that has the content: from now on that is what must be
     /// found after a crash, until the next write.
     ///
@@ -285,7 +299,13 @@ public final class StagedContent: Sendable {
         }
         let pieces = try pieces(range)
         guard pieces.count == 1, let piece = pieces.first else { return nil }
-        if piece.isOwn { return (try file(), piece.range) }
+        if piece.isOwn {
+            do throws(ContentError) { return (try file(), piece.range) } catch {
+                // Taken since a moment ago.
+                guard successor != nil else { throw error }
+                return nil
+            }
+        }
         guard let file = base?.readIfPresent(piece.range) else { return nil }
         return (file, piece.range)
     }
@@ -297,7 +317,13 @@ public final class StagedContent: Sendable {
         for piece in try pieces(range) {
             let count = Int(piece.range.upperBound - piece.range.lowerBound)
             if piece.isOwn {
-                bytes += try file().read(at: piece.range.lowerBound, count: count)
+                do throws(ContentError) {
+                    bytes += try file().read(at: piece.range.lowerBound, count: count)
+                } catch {
+                    // Taken since a moment ago, perhaps.
+                    guard let successor else { throw error }
+                    return try await successor.bytes(range.clamped(to: 0..<successor.size))
+                }
             } else {
                 guard let base else { throw .damaged(detail: "an overlay without its base") }
                 bytes += try await base.bytes(piece.range)
@@ -320,7 +346,11 @@ public final class StagedContent: Sendable {
     }
 
     func file() throws(ContentError) -> DiskFile {
-        try store.pool.file(store.paths.staged(id))
+        do throws(ContentError) { return try store.pool.file(store.paths.staged(id)) } catch {
+            // The service has it, and its file is on the way to the cache.
+            guard let moved = try? store.pool.file(store.paths.cached(id)) else { throw error }
+            return moved
+        }
     }
 
     /// Runs `body` under the lock; `Mutex.withLock` with a typed error.

@@ -298,6 +298,59 @@ extension OperationTests {
         #expect(wrong == [])
     }
 
+    @Test("who opens and reads a file while uploads end never fails, nor reads two states of it")
+    func readersAndUploads() async throws {
+        let size = 1 << 20
+        let node = try await remote("f", [UInt8](repeating: 0, count: size))
+        let (store, catalog, system) = (fixture.store, fixture.catalog, fixture.system)
+        let (service, account) = (fixture.service, fixture.account)
+        let reader: @Sendable () async throws -> Int = {
+            var count = 0
+            while !Task.isCancelled {
+                let file = try await system.open(node.inode, mode: OpenMode()).value().handle
+                defer { system.release(file) }
+                let first = try await system.bytes(file, 0, 100)
+                await Task.yield()
+                let last = try await system.bytes(file, Int64(size - 100), 100)
+                // Nothing is what is staged before it is written.
+                try #require(Set(first + last).count <= 1)
+                count += 1
+            }
+            return count
+        }
+        let readers = (0..<3).map { _ in Task { try await reader() } }
+        for round in 1..<100 {
+            let (content, _) = try store.stage(
+                over: nil,
+                of: node.inode,
+                account: account.id,
+                modified: .now
+            )
+            let bytes = [UInt8](repeating: UInt8(round), count: size)
+            _ = try unsafe content.write(bytes.span.bytes, at: 0)
+            try content.record(modified: .now)
+            store.close(content)
+            let frozen = try await store.freeze(content.id)
+            let item = ItemID("round \(round)")
+            service.contents.withLock { $0[item.rawValue] = bytes }
+            let key = ContentKey(account: account.id, item: item, revision: Revision("1"))
+            _ = try catalog.setCopiedContent(
+                item: key.item,
+                revision: key.revision,
+                hash: nil,
+                size: Int64(size),
+                modified: .now,
+                of: node.inode
+            )
+            await Task.yield()
+            await store.uploaded(frozen, as: key)
+        }
+        for task in readers {
+            task.cancel()
+            #expect(try await task.value > 0)
+        }
+    }
+
     @Test("what is written after the service has what was open is the file's")
     func writtenAfterwards() async throws {
         let (entry, opened) = try await system.make("f", in: root)
