@@ -91,6 +91,9 @@ public struct NewStagedContent: Hashable, Sendable {
     public var size: Int64
     /// What the writer had before it: another revision that the file has by now is news against it.
     public var origin: ContentOrigin?
+    /// The staged content that it is a clone of: where its file has other bytes by now, those are news
+    /// against it.
+    public var original: ContentID?
 
     /// A content of `size` bytes, over a base where one is given.
     public init(
@@ -98,9 +101,11 @@ public struct NewStagedContent: Hashable, Sendable {
         baseRevision: Revision? = nil,
         baseSize: Int64 = 0,
         size: Int64,
-        origin: ContentOrigin? = nil
+        origin: ContentOrigin? = nil,
+        original: ContentID? = nil
     ) {
         self.origin = origin
+        self.original = original
         self.baseItem = baseItem
         self.baseRevision = baseRevision
         self.baseSize = baseSize
@@ -227,6 +232,9 @@ extension Catalog {
             try prepare(id)
             let changed = try node.map { node in
                 if let origin = content.origin { try transaction.setOrigin(origin, of: node) }
+                if let original = content.original {
+                    try transaction.setOrigin(original, of: node)
+                }
                 return try transaction.setStaged(
                     id,
                     size: content.size,
@@ -246,11 +254,15 @@ extension Catalog {
     public func reopenStaged(_ id: ContentID) throws(CatalogError) -> Bool {
         try mutate { transaction in
             let database = transaction.database
+            // Of one that no file has, the hash tells what the file had.
+            guard
+                try database.has("SELECT 1 FROM node WHERE staged = ? LIMIT 1", [id.rawValue])
+            else { return false }
             try database.run(
                 "UPDATE content SET is_open = 1, hash = NULL WHERE id = ? AND is_staged = 1",
                 [id.rawValue]
             )
-            return try database.has("SELECT 1 FROM node WHERE staged = ? LIMIT 1", [id.rawValue])
+            return true
         }
     }
 
@@ -300,6 +312,12 @@ extension Catalog {
     ) throws(CatalogError) -> Node? {
         try mutate { transaction in
             let database = transaction.database
+            let node = try database.first(
+                "SELECT \(Node.columns) FROM node WHERE staged = ? LIMIT 1",
+                [id.rawValue],
+                Node.init(columns:)
+            )
+            guard let node else { return nil }
             try database.run(
                 """
                 UPDATE content SET size = ?, bytes_on_disk = ?, is_open = ?, hash = NULL
@@ -307,12 +325,6 @@ extension Catalog {
                 """,
                 [size, bytesOnDisk, isOpen, id.rawValue]
             )
-            let node = try database.first(
-                "SELECT \(Node.columns) FROM node WHERE staged = ? LIMIT 1",
-                [id.rawValue],
-                Node.init(columns:)
-            )
-            guard let node else { return nil }
             let now = Timestamp.now
             try transaction.setInMotion(node, at: now)
             try database.run(
@@ -516,6 +528,26 @@ extension CatalogTransaction {
         try database.run(
             "UPDATE node SET revision = ? WHERE inode = ?",
             [origin.revision.rawValue, node.inode.column]
+        )
+    }
+
+    /// A file is about to be changed by somebody who had this staged content, of which the service has
+    /// had the bytes since, or a conflict copy has them: whatever else the file has by now is news.
+    mutating func setOrigin(_ original: ContentID, of node: Node) throws {
+        guard node.staged == nil, let item = node.remoteID else { return }
+        let known = try database.first(
+            "SELECT size, hash FROM content WHERE id = ?",
+            [original.rawValue]
+        ) { ($0[0] as Int64, $0[1] as String?) }
+        let hash = node.hash?.description
+        if let known, known.0 == node.size, hash == nil || hash == known.1 { return }
+        try setOrigin(
+            ContentOrigin(
+                item: item,
+                revision: Revision("staged \(original.rawValue)"),
+                size: known?.0 ?? 0
+            ),
+            of: node
         )
     }
 

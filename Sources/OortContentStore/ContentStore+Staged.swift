@@ -162,54 +162,59 @@ extension ContentStore {
         for completion in completions { await completion.value }
     }
 
-    /// Another staged content to write for a file whose present one an upload holds still, or the
-    /// service has: a clone.
+    /// Copies a staged content that an upload holds still, so that its file can have another to
+    /// write; nothing is copied of what the service has taken by now.
     ///
-    /// The file has it from now on; the caller is its user.
-    public func thaw(
-        _ frozen: StagedContent,
-        of inode: Inode,
-        account: AccountID,
-        modified: Timestamp
-    ) async throws(ContentError) -> (content: StagedContent, node: Node?) {
-        if let successor = frozen.successor {
-            return try stage(over: successor, of: inode, account: account, modified: modified)
-        }
+    /// From now on nobody writes to it any more.
+    ///
+    /// - Returns: what `stage` gives to the file; goes with the value where nobody does.
+    public func thaw(_ frozen: StagedContent) async throws(ContentError) -> ThawedContent {
         // Held until all of the file's handles write to the clone, which is for ever: what another
         // one wrote to it meanwhile would not be in the clone.
         frozen.state.withLock { $0.freezes += 1 }
         do throws(ContentError) {
-            return try await clone(of: frozen, for: inode, account: account, modified: modified)
+            // Before the copy: what comes of the base meanwhile need not be in it.
+            let (size, baseEnd, own, isTaken) = frozen.state.withLock {
+                ($0.size, $0.baseEnd, $0.own, $0.cached != nil)
+            }
+            let thawed = ThawedContent(
+                of: frozen,
+                size: size,
+                baseEnd: baseEnd,
+                own: own,
+                path: temporaryPath()
+            )
+            guard !isTaken else { return thawed }
+            let source = try frozen.file()
+            DiskFile.remove(thawed.path)
+            try await DiskFile.open(thawed.path, creates: true).becomeCopy(of: source)
+            return thawed
         } catch {
             frozen.state.withLock { $0.freezes -= 1 }
             throw error
         }
     }
 
-    private func clone(
-        of frozen: StagedContent,
-        for inode: Inode,
+    /// Gives a file a clone of the content that it has.
+    ///
+    /// The file has it from now on; the caller is its user.
+    public func stage(
+        _ thawed: ThawedContent,
+        of inode: Inode,
         account: AccountID,
         modified: Timestamp
-    ) async throws(ContentError) -> (content: StagedContent, node: Node?) {
-        // Before the copy: what comes of the base meanwhile need not be in it.
-        let (size, baseEnd, own) = frozen.state.withLock { ($0.size, $0.baseEnd, $0.own) }
-        let source = try frozen.file()
-        let temporary = temporaryPath()
-        DiskFile.remove(temporary)
-        let copy = try DiskFile.open(temporary, creates: true)
-        defer { DiskFile.remove(temporary) }
-        try await copy.becomeCopy(of: source)
+    ) throws(ContentError) -> (content: StagedContent, node: Node?) {
         // The service may have taken it meanwhile; then its base and sidecar are gone.
-        if let successor = frozen.successor {
+        if let successor = thawed.frozen.successor {
             return try stage(over: successor, of: inode, account: account, modified: modified)
         }
-        let base = frozen.base
+        let (own, baseEnd, base) = (thawed.own, thawed.baseEnd, thawed.frozen.base)
         let new = NewStagedContent(
             baseItem: base?.key.item,
             baseRevision: base?.key.revision,
             baseSize: base?.size ?? 0,
-            size: size
+            size: thawed.size,
+            original: thawed.frozen.id
         )
         let held = try base.map { base throws(ContentError) in
             try open(base.key, size: base.size, hash: base.hash)
@@ -225,7 +230,7 @@ extension ContentStore {
                 of: inode
             ) { id in
                 self.pool.forget(self.paths.staged(id))
-                guard DiskFile.move(temporary, to: self.paths.staged(id)) else {
+                guard DiskFile.move(thawed.path, to: self.paths.staged(id)) else {
                     throw CatalogError.storage(detail: "the clone could not be moved")
                 }
                 if base != nil {
@@ -246,7 +251,7 @@ extension ContentStore {
                 account: account,
                 base: held,
                 state: StagedContent.State(
-                    size: size,
+                    size: thawed.size,
                     baseEnd: baseEnd,
                     own: own,
                     journal: journal,
@@ -281,7 +286,8 @@ extension ContentStore {
         let file = try pool.file(paths.staged(id))
         let size = try file.size()
         var state = StagedContent.State(size: size, baseEnd: 0, own: RangeSet())
-        state.isReopened = row.isOpen
+        // Who has a hash recorded asks anew: the next write must void that.
+        state.isReopened = row.isOpen && row.hash == nil
         state.recordedHash = row.isOpen ? nil : row.hash
         state.damage = row.damage
         var base: CachedContent?
@@ -354,6 +360,32 @@ extension ContentStore {
             waited += step
         }
     }
+}
+
+/// A copy of a staged content that nobody writes to any more, for its file to be given.
+public final class ThawedContent: Sendable {
+    let frozen: StagedContent
+    let size: Int64
+    let baseEnd: Int64
+    let own: RangeSet<Int64>
+    /// Where the copy is until it is given.
+    let path: String
+
+    init(
+        of frozen: StagedContent,
+        size: Int64,
+        baseEnd: Int64,
+        own: RangeSet<Int64>,
+        path: String
+    ) {
+        self.frozen = frozen
+        self.size = size
+        self.baseEnd = baseEnd
+        self.own = own
+        self.path = path
+    }
+
+    deinit { DiskFile.remove(path) }
 }
 
 extension CatalogError {

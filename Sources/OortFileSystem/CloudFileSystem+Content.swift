@@ -347,22 +347,10 @@ extension CloudFileSystem {
             // Owned by the file; ends with the clone.
             let task = Task { () -> Result<Void, FileSystemError> in
                 let result: Result<Void, FileSystemError>
-                do throws(ContentError) {
-                    let node = file.state.withLock { $0.node }
-                    let (content, changed) = try await self.store.thaw(
-                        frozen,
-                        of: file.inode,
-                        account: node.account,
-                        modified: .now
-                    )
-                    file.state.withLock { state in
-                        if let changed { state.node = changed }
-                        if state.written === frozen { state.written = content }
-                        self.show(content, to: state.handles)
-                    }
-                    self.store.close(content)
+                do throws(FileSystemError) {
+                    try await self.giveClone(of: frozen, to: file)
                     result = .success(())
-                } catch { result = .failure(FileSystemError(error)) }
+                } catch { result = .failure(error) }
                 file.state.withLock { $0.thawing = nil }
                 return result
             }
@@ -370,6 +358,37 @@ extension CloudFileSystem {
             return task
         }
         try await task?.value(orWhenCancelled: .failure(.interrupted)).get()
+    }
+
+    private func giveClone(
+        of frozen: StagedContent,
+        to file: OpenFile
+    ) async throws(FileSystemError) {
+        let thawed: ThawedContent
+        do throws(ContentError) { thawed = try await store.thaw(frozen) } catch {
+            throw FileSystemError(error)
+        }
+        try locked(file) { state throws(FileSystemError) in
+            // Who emptied the file meanwhile gave it another content, which may be written already.
+            let isShown = state.handles.contains { handle in
+                if case .staged(let shown) = handle.content { shown === frozen } else { false }
+            }
+            guard isShown else { return }
+            let node = state.node
+            let (content, changed) = try FileSystemError.translatingContent {
+                () throws(ContentError) in
+                try self.store.stage(
+                    thawed,
+                    of: node.inode,
+                    account: node.account,
+                    modified: .now
+                )
+            }
+            if let changed { state.node = changed }
+            if state.written === frozen { state.written = content }
+            self.show(content, to: state.handles)
+            self.store.close(content)
+        }
     }
 
     private static func copy(of bytes: RawSpan) -> [UInt8] {

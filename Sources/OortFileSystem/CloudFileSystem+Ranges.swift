@@ -67,8 +67,14 @@ extension CloudFileSystem {
             guard to.size == 0, let node = try? self.catalog.node(to.file.inode),
                 node.remoteID == nil, node.parent != nil
             else { return nil }
-            let changed = try FileSystemError.translating { () throws(CatalogError) in
-                try self.catalog.setCopiedContent(
+            // Before the catalog lets it go: what another thread writes from now on goes over the copy.
+            var left: StagedContent?
+            if case .staged(let staged) = to.content {
+                guard staged.leaveIfEmpty() else { return nil }
+                left = staged
+            }
+            do throws(CatalogError) {
+                state.node = try self.catalog.setCopiedContent(
                     item: content.key.item,
                     revision: content.key.revision,
                     hash: content.expectedHash,
@@ -76,8 +82,10 @@ extension CloudFileSystem {
                     modified: .now,
                     of: node.inode
                 )
+            } catch {
+                left?.stay()
+                throw FileSystemError(error)
             }
-            state.node = changed
             state.written = nil
             for handle in state.handles {
                 let used = try FileSystemError.translatingContent { () throws(ContentError) in

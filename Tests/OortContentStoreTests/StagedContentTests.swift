@@ -116,8 +116,8 @@ struct StagedContentTests {
         _ = try content.write([1, 1], at: 0)
         let frozen = try await fixture.store.freeze(content.id)
         #expect(try content.write([2], at: 0) == .frozen)
-        let (clone, changed) = try await fixture.store.thaw(
-            content,
+        let (clone, changed) = try fixture.store.stage(
+            try await fixture.store.thaw(content),
             of: node.inode,
             account: fixture.account.id,
             modified: .now
@@ -140,6 +140,25 @@ struct StagedContentTests {
         _ = try await fixture.restart()
         let again = try fixture.store.open(staged: clone.id)
         #expect(try await again.bytes(0..<3) == [1, 3, 7])
+    }
+
+    @Test("a write voids the hash of what was never recorded and is opened again")
+    func unrecorded() async throws {
+        let fixture = try StoreFixture()
+        let node = try fixture.file("f")
+        let content = try fixture.stage(of: node)
+        _ = try content.write([1, 1], at: 0)
+        let frozen = try await fixture.store.freeze(content.id)
+        #expect(try await fixture.store.recordHash(of: frozen))
+        fixture.store.release(frozen)
+        fixture.store.close(content)
+        let again = try fixture.store.open(staged: content.id)
+        #expect(again !== content)
+        #expect(try fixture.catalog.content(content.id)?.hash != nil)
+        _ = try again.write([2], at: 0)
+        // Else the file would be taken for what the service has of the old bytes.
+        #expect(try fixture.catalog.content(content.id)?.hash == nil)
+        fixture.store.close(again)
     }
 
     @Test("the rest of a small base comes at once; neither service nor cache is needed then")

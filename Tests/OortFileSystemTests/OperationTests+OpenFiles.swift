@@ -1,3 +1,4 @@
+import Foundation
 import OortCatalog
 import OortContentStore
 import OortFileSystem
@@ -296,6 +297,60 @@ extension OperationTests {
             return shown[range] != expected[range]
         }
         #expect(wrong == [])
+    }
+
+    @Test("who empties a file while a clone of it is made has it empty, and keeps what it writes")
+    func emptiedDuringAClone() async throws {
+        let (entry, opened) = try await system.make("f", in: root)
+        let inode = entry.attributes.inode
+        let large = [UInt8](repeating: 7, count: 32 << 20)
+        for round in 0..<4 {
+            _ = try await system.put(opened.handle, large, at: 0)
+            try await system.flush(opened.handle).value()
+            let staged = try #require(try fixture.catalog.node(inode).staged)
+            let frozen = try await fixture.store.freeze(staged)
+            let (system, handle) = (system, opened.handle)
+            let writer = Task { try await system.put(handle, [9], at: 5) }
+            let folder = fixture.folder.path + "/state/staged"
+            while try !FileManager.default.contentsOfDirectory(atPath: folder).contains(where: {
+                $0.hasPrefix("temporary")
+            }) { await Task.yield() }
+            let second = try await system.open(
+                inode,
+                mode: OpenMode(writes: true, truncates: true)
+            ).value()
+            _ = try await system.put(second.handle, [1, 2, 3], at: 0)
+            #expect(try await writer.value == 1)
+            fixture.store.release(frozen)
+            #expect(try await system.bytes(handle, 0, 9) == [1, 2, 3, 0, 0, 9], "round \(round)")
+            system.release(second.handle)
+            let node = try fixture.catalog.node(inode)
+            #expect(node.size == 6 && node.staged != staged)
+        }
+        system.release(opened.handle)
+    }
+
+    @Test("what is written beyond a copy that the service is to make is there, too")
+    func writtenDuringACopy() async throws {
+        let source = try await remote("f", [1, 2, 3])
+        let (system, root) = (system, root)
+        let from = try await system.open(source.inode, mode: OpenMode()).value()
+        for round in 0..<100 {
+            let (entry, to) = try await system.make("g\(round)", in: root)
+            let writer = Task { try await system.put(to.handle, [9], at: 4) }
+            let copied = try await system.copyRange(
+                from: from.handle,
+                at: 0,
+                to: to.handle,
+                at: 0,
+                count: 1 << 30
+            ).value()
+            #expect(copied == 3)
+            #expect(try await writer.value == 1)
+            #expect(try await system.bytes(to.handle, 0, 9) == [1, 2, 3, 0, 9])
+            system.release(to.handle)
+            #expect(try fixture.catalog.node(entry.attributes.inode).size == 5)
+        }
     }
 
     @Test("who opens and reads a file while uploads end never fails, nor reads two states of it")

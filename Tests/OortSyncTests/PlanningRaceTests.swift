@@ -237,8 +237,8 @@ struct PlanningRaceTests {
             let two = [UInt8]("two".utf8)
             #expect(try unsafe content.write(two.span.bytes, at: nil) == .frozen)
             #expect(try content.truncate(to: 1) == .frozen)
-            let clone = try await store.thaw(
-                content,
+            let clone = try store.stage(
+                try await store.thaw(content),
                 of: file.inode,
                 account: world.account.id,
                 modified: .now
@@ -250,6 +250,36 @@ struct PlanningRaceTests {
             try await world.settle()
             #expect(cloud.tree == ["f": "onetwo"])
             #expect(cloud.history == ["one", "onetwo"].map { [UInt8]($0.utf8) })
+        }
+    }
+
+    @Test("what is written through a handle of lost content replaces nobody's newer one")
+    func writtenAfterNews() async throws {
+        let cloud = MemoryCloud { $0.takesClientIDs = true }
+        try await World.run(cloud) { world in
+            let store = world.store
+            let file = try world.write("f", "one")
+            let content = try store.open(staged: try #require(file.staged))
+            cloud.loseAnswers(of: "upload")
+            try await world.settle()
+            cloud.put("f", "theirs")
+            try await world.settle()
+            #expect(try await world.tree() == ["f": "theirs"])
+            let two = [UInt8]("two".utf8)
+            #expect(try unsafe content.write(two.span.bytes, at: nil) == .frozen)
+            let clone = try store.stage(
+                try await store.thaw(content),
+                of: file.inode,
+                account: world.account.id,
+                modified: .now
+            ).content
+            store.close(content)
+            #expect(try unsafe clone.write(two.span.bytes, at: nil) == .done(offset: 3))
+            try clone.record(modified: .now)
+            store.close(clone)
+            try await world.settle()
+            #expect(cloud.tree["f"] == "theirs")
+            #expect(cloud.tree.values.sorted() == ["onetwo", "theirs"])
         }
     }
 
