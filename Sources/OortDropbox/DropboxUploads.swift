@@ -18,7 +18,8 @@ extension DropboxProvider {
         }
     }
 
-    /// All modes do nothing when the same bytes are there already, so a repetition does no harm.
+    /// All modes do nothing when the same bytes are there already; but a new file may be elsewhere by
+    /// the time that it is sent again, where somebody moved it.
     private func simply(
         _ upload: Upload,
         observer: any UploadObserver
@@ -27,7 +28,12 @@ extension DropboxProvider {
         commit.content_hash = upload.hash.value
         let body: HTTPRequest.Body =
             upload.size == 0 ? .bytes([]) : .content(upload.content, 0..<upload.size)
-        return try await api.upload("files/upload", commit, body: body) { observer.sent($0) }
+        return try await api.upload(
+            "files/upload",
+            commit,
+            body: body,
+            repetition: commit.mode == .add ? .onlyIfNotDone : .harmless
+        ) { observer.sent($0) }
     }
 
     func commit(_ upload: Upload) -> DropboxWire.Commit {

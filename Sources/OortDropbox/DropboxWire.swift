@@ -190,7 +190,7 @@ enum DropboxWire {
 
     // MARK: Uploads
 
-    enum Mode: Encodable, Sendable {
+    enum Mode: Encodable, Hashable, Sendable {
         case add
         case overwrite
         case update(String)

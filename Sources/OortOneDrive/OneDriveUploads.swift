@@ -385,7 +385,11 @@ extension OneDriveProvider {
                     guard let byte else {
                         await observer.sessionChanged(nil)
                         if let wire = try await landed(upload, at: destination) { return wire }
-                        throw ProviderError(.sessionLost, detail: error.detail)
+                        // Over since all of it arrived, perhaps, and somebody moved the file.
+                        throw ProviderError(
+                            mayBeDone ? .outcomeUnknown(retryAfter: nil) : .sessionLost,
+                            detail: error.detail
+                        )
                     }
                     mayBeDone = false
                     if byte > next { failures = 0 }

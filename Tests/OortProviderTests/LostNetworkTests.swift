@@ -52,6 +52,44 @@ struct LostNetworkTests {
         }
     }
 
+    @Test(
+        "what was done and moved away by somebody is told as unknown",
+        arguments: conformingServices,
+        [Operation.small, .large]
+    )
+    func lostAndMoved(_ service: ConformingService, _ operation: Operation) async throws {
+        var passing = 0
+        var isOver = false
+        while !isOver {
+            let wire = Mutex<CutWire?>(nil)
+            try await service.withWorld { client in
+                let cut = CutWire(client)
+                wire.withLock { $0 = cut }
+                return cut
+            } _: { world in
+                let cut = try #require(wire.withLock { $0 })
+                let items = try await prepare(world)
+                let before = tree(world)
+                cut.lose(after: passing) {
+                    world.simulator.account.withTree { tree in
+                        guard let item = tree.item(at: ["folder", "a"]) else { return }
+                        tree.move(item.id, to: tree.rootID, name: "moved")
+                    }
+                }
+                let errors = await perform(operation, on: items, in: world).compactMap(\.self)
+                isOver = !cut.hasLost
+                #expect(!isOver || errors.isEmpty, "\(errors)")
+                let after = tree(world)
+                #expect(after["a"] == nil || after["moved"] == nil, "sent twice: \(after)")
+                for error in errors where after != before {
+                    #expect(error.isOutcomeUnknown, "after \(passing) requests: \(error)")
+                }
+            }
+            passing += 1
+            try #require(passing < 80, "so many requests are not worth it")
+        }
+    }
+
     private struct Items {
         var files: [ItemReference]
         var revisions: [Revision?]
@@ -185,20 +223,33 @@ struct LostNetworkTests {
     }
 }
 
-/// Lets some requests pass; the answer to the next one is lost, and nothing is reached afterwards.
+/// Lets some requests pass; the answer to the next one is lost, and nothing is reached afterwards, or
+/// all that follows is.
 final class CutWire: HTTPClient {
     private let wire: any HTTPClient
     /// How many more requests are answered; nil for all.
     private let left = Mutex<Int?>(nil)
+    /// What happens while the answer is lost, where the network comes back at once.
+    private let accident = Mutex<(@Sendable () -> Void)?>(nil)
 
     init(_ wire: any HTTPClient) { self.wire = wire }
 
+    /// Cuts the network for good.
     func cut(after requests: Int) { left.withLock { $0 = requests } }
+
+    /// Loses one answer; `accident` happens between the request and what follows it.
+    func lose(after requests: Int, _ accident: @escaping @Sendable () -> Void) {
+        self.accident.withLock { $0 = accident }
+        left.withLock { $0 = requests }
+    }
 
     /// Everything is answered again.
     func mend() { left.withLock { $0 = nil } }
 
     var isCut: Bool { left.withLock { $0.map { $0 < 0 } ?? false } }
+
+    /// Whether the answer that was to be lost has been.
+    var hasLost: Bool { accident.withLock { $0 == nil } }
 
     func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPStreamedResponse {
         let place = left.withLock { left -> Int in
@@ -208,7 +259,17 @@ final class CutWire: HTTPClient {
         }
         guard place >= 0 else { throw .unreachable("cut") }
         let answer = try await wire.send(request)
-        guard place > 0 else { throw .broken("cut") }
+        guard place > 0 else {
+            let accident = accident.withLock { accident in
+                defer { accident = nil }
+                return accident
+            }
+            if let accident {
+                mend()
+                accident()
+            }
+            throw .broken("cut")
+        }
         return HTTPStreamedResponse(answer)
     }
 }
