@@ -42,37 +42,46 @@ extension DropboxProvider {
     // MARK: Requests
 
     private func remove(_ entry: DropboxWire.Delete) async -> Result<Void, ProviderError> {
-        do throws(ProviderError) {
-            let _: DropboxWire.Wrapped = try await api.call("files/delete_v2", entry)
-            return .success(())
-        } catch { return Self.settled(error) }
+        Self.settled(await ask(for: entry))
     }
 
     /// At most 1000 entries.
     private func remove(
         _ entries: [DropboxWire.Delete]
     ) async -> [Result<Void, ProviderError>] {
+        await ask(for: entries).map(Self.settled)
+    }
+
+    private func ask(for entry: DropboxWire.Delete) async -> Result<Void, ProviderError> {
+        do throws(ProviderError) {
+            let _: DropboxWire.Wrapped = try await api.call("files/delete_v2", entry)
+            return .success(())
+        } catch { return .failure(error) }
+    }
+
+    private func ask(
+        for entries: [DropboxWire.Delete]
+    ) async -> [Result<Void, ProviderError>] {
         guard entries.count > 2 else {
             var results: [Result<Void, ProviderError>] = []
-            for entry in entries { results.append(await remove(entry)) }
+            for entry in entries { results.append(await ask(for: entry)) }
             return results
         }
-        let results: [Result<Void, ProviderError>] = await batch(entries.count) {
+        return await batch(entries.count) {
             () throws(ProviderError) in
             try await api.call("files/delete_batch", DropboxWire.Entries(entries: entries))
         } check: {
             "files/delete_batch/check"
         } read: { _ throws(ProviderError) in
         }
-        return results.map { result in
-            guard case .failure(let error) = result else { return result }
-            return Self.settled(error)
-        }
     }
 
     /// What is gone already is deleted; a conflict is a stale revision.
-    private static func settled(_ error: ProviderError) -> Result<Void, ProviderError> {
-        switch error.kind {
+    private static func settled(
+        _ result: Result<Void, ProviderError>
+    ) -> Result<Void, ProviderError> {
+        guard case .failure(let error) = result else { return result }
+        return switch error.kind {
         case .notFound: .success(())
         case .nameTaken: .failure(ProviderError(.preconditionFailed, detail: error.detail))
         default: .failure(error)
@@ -81,8 +90,8 @@ extension DropboxProvider {
 
     // MARK: In parts
 
-    /// A folder on the way to one that is to go.
-    private struct LargeFolder {
+    /// A folder that is to go in parts, or what must be asked for alone.
+    private struct LargeItem {
         var address: String
         /// Folders above it, up to the one that was to be deleted.
         var depth: Int
@@ -94,8 +103,8 @@ extension DropboxProvider {
     private struct Part {
         /// How many are gone.
         var gone = 0
-        /// Folders that are too much themselves.
-        var large: [LargeFolder] = []
+        /// What was refused as too much itself.
+        var large: [LargeItem] = []
         /// What the service asked for patience with.
         var patience: ProviderError?
     }
@@ -110,7 +119,7 @@ extension DropboxProvider {
         refused: ProviderError
     ) async throws(ProviderError) {
         guard try await mayBeDeletedInParts(item, refused: refused) else { return }
-        var open = [LargeFolder(address: address(item), depth: 0)]
+        var open = [LargeItem(address: address(item), depth: 0)]
         var isBegun = false
         // Listings in a row after which nothing could be deleted.
         var vain = 0
@@ -118,7 +127,10 @@ extension DropboxProvider {
             while var folder = open.popLast() {
                 if !folder.isRefused {
                     guard case .failure(let error) = await remove(.init(path: folder.address))
-                    else { continue }
+                    else {
+                        vain = 0
+                        continue
+                    }
                     guard error.kind == .limitExceeded else { throw error }
                 }
                 guard let entries = try await firstChildren(in: folder.address) else { continue }
@@ -153,7 +165,8 @@ extension DropboxProvider {
                 DropboxWire.PathArgument(path: address(item))
             )
             guard !metadata.isSharedFolder else { throw Self.shared(metadata, refused) }
-            return metadata.tag == "folder"
+            guard metadata.tag == "folder" else { throw refused }
+            return true
         } catch {
             guard error.kind == .notFound else { throw error }
             return false
@@ -202,14 +215,14 @@ extension DropboxProvider {
     /// - Throws: what is refused for another reason than that it is too much, or too soon.
     private func remove(
         _ children: [DropboxWire.Metadata],
-        in folder: LargeFolder,
+        in folder: LargeItem,
         refused: ProviderError
     ) async throws(ProviderError) -> Part {
         var part = Part()
         for start in stride(from: 0, to: children.count, by: traits.batchSizes.delete) {
             let entries = children[start..<min(start + traits.batchSizes.delete, children.count)]
-            let results = await remove(
-                entries.map { .init(path: Self.address(of: $0, in: folder.address)) }
+            let results = await ask(
+                for: entries.map { .init(path: Self.address(of: $0, in: folder.address)) }
             )
             for (entry, result) in zip(entries, results) {
                 guard case .failure(let error) = result else {
@@ -217,12 +230,17 @@ extension DropboxProvider {
                     continue
                 }
                 switch error.kind {
+                // Somebody else deleted it; listed again and again it is no progress.
+                case .notFound: continue
+                case .nameTaken: throw ProviderError(.preconditionFailed, detail: error.detail)
                 case .limitExceeded where entry.isSharedFolder: throw Self.shared(entry, refused)
                 case .limitExceeded:
                     part.large.append(
-                        LargeFolder(
+                        LargeItem(
                             address: Self.address(of: entry, in: folder.address),
-                            depth: folder.depth + 1
+                            depth: folder.depth + 1,
+                            // A file is never too much: all that was asked for at once was.
+                            isRefused: entry.tag == "folder"
                         )
                     )
                 case .rateLimited: part.patience = error
