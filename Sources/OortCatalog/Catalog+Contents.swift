@@ -174,7 +174,8 @@ extension Catalog {
         }
     }
 
-    /// The number of a revision's cached content, made if there is none.
+    /// The number of a revision's cached content, made if there is none, of which nothing is here:
+    /// its file is about to be made anew.
     public func insertCachedContent(
         account: AccountID,
         item: ItemID,
@@ -187,7 +188,10 @@ extension Catalog {
             try database.run(
                 """
                 INSERT INTO content (account, item, revision, size, hash, is_staged, used_ms)
-                VALUES (?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING
+                VALUES (?, ?, ?, ?, ?, 0, ?)
+                ON CONFLICT (account, item, revision) WHERE item IS NOT NULL DO UPDATE
+                    SET size = excluded.size, hash = ifnull(excluded.hash, hash),
+                        present = NULL, is_complete = 0, bytes_on_disk = 0
                 """,
                 [
                     account.rawValue, item.rawValue, revision.rawValue, size, hash?.description,

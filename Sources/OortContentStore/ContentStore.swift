@@ -408,19 +408,24 @@ public final class ContentStore: Sendable {
         var excess = room.excess(with: bytes, cached: cached)
         guard excess > 0 else { return }
         guard let rows = try? await catalog.evictableContents(limit: 100_000) else { return }
-        var gone: [ContentRow] = []
+        var gone: [(row: ContentRow, key: ContentKey)] = []
         for row in rows where excess > 0 {
             guard let item = row.item, let revision = row.revision else { continue }
             let key = ContentKey(account: row.account, item: item, revision: revision)
             let isKnown = state.withLock { $0.cached[key] != nil }
             guard !isKnown else { continue }
-            gone.append(row)
+            gone.append((row, key))
             excess -= row.bytesOnDisk
         }
         do throws(CatalogError) {
-            try await catalog.removeContents(gone.map(\.id))
+            try await catalog.removeContents(gone.map(\.row.id))
         } catch { return }
-        for row in gone {
+        for (row, key) in gone {
+            // Opened since: who waits for bytes looks again, and has them fetched.
+            if let content = state.withLock({ $0.cached[key]?.content }), content.id == row.id {
+                content.discard()
+                continue
+            }
             pool.forget(paths.cached(row.id))
             DiskFile.remove(paths.cached(row.id))
             room.addCached(-row.bytesOnDisk)

@@ -341,6 +341,30 @@ struct CachedContentTests {
         #expect(try await content.bytes(0..<4096) == Array(bytes[0..<4096]))
     }
 
+    @Test("what is being fetched anew is not taken for complete after a kill")
+    func takenAndKilled() async throws {
+        let fixture = try StoreFixture()
+        let bytes = [UInt8](repeating: 7, count: 100_000)
+        let content = try fixture.remote("a", bytes)
+        _ = try await content.bytes(0..<100_000)
+        await content.verified()
+        await fixture.store.save()
+        func row() throws -> ContentRow? { try fixture.store.cachedRow(of: content.key) }
+        #expect(try row()?.isComplete == true)
+        let path = fixture.store.paths.cached(try #require(content.id))
+        fixture.store.pool.forget(path)
+        DiskFile.remove(path)
+        fixture.service.hold()
+        let reader = Task { try await content.bytes(0..<100_000) }
+        try await until { fixture.service.waiting > 0 }
+        // The file is there and empty.
+        #expect(DiskFile.exists(path))
+        #expect(try row()?.present == nil)
+        #expect(try row()?.isComplete == false)
+        fixture.service.letGo()
+        #expect(try await reader.value == bytes)
+    }
+
     @Test("a range set knows its gaps and survives its record")
     func ranges() {
         var set = RangeSet<Int64>()
