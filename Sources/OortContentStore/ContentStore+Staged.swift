@@ -63,6 +63,7 @@ extension ContentStore {
     ///     for a new or emptied file.
     ///   - origin: what the writer had before, where that is not the base; nil when it knew
     ///     nothing, or knows what the file has now.
+    ///   - original: the staged content that the writer had before, likewise.
     ///   - inode: the file; when the catalog has forgotten it (unlinked while open), the content
     ///     belongs to nobody and goes with its last user.
     ///   - account: the file's account.
@@ -72,6 +73,7 @@ extension ContentStore {
     public func stage(
         over base: CachedContent?,
         origin: CachedContent? = nil,
+        original: StagedContent? = nil,
         of inode: Inode,
         account: AccountID,
         modified: Timestamp
@@ -82,9 +84,10 @@ extension ContentStore {
             baseRevision: base?.key.revision,
             baseSize: size,
             size: size,
-            origin: (origin ?? base).map {
+            origin: (origin ?? original?.successor ?? base).map {
                 ContentOrigin(item: $0.key.item, revision: $0.key.revision, size: $0.size)
-            }
+            },
+            original: original.flatMap { $0.successor == nil ? $0.id : nil }
         )
         let held = try base.map { base throws(ContentError) in
             try open(base.key, size: base.size, hash: base.hash)

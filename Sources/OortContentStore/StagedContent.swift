@@ -122,9 +122,15 @@ public final class StagedContent: Sendable {
     }
 
     /// Cuts or extends; the new part reads as zeros.
-    public func truncate(to size: Int64) throws(ContentError) -> WriteOutcome {
+    ///
+    /// With `onlyExtends` what is longer already stays as it is.
+    public func truncate(
+        to size: Int64,
+        onlyExtends: Bool = false
+    ) throws(ContentError) -> WriteOutcome {
         try locked { state throws(ContentError) in
             guard state.isWritable else { return .frozen }
+            let size = onlyExtends ? max(size, state.size) : size
             if size == 0, state.damage != nil {
                 try Self.translating { () throws(CatalogError) in
                     try store.catalog.setDamage(nil, ofStaged: id)
@@ -149,10 +155,13 @@ public final class StagedContent: Sendable {
         }
     }
 
-    /// Takes room on the disk for a range that lies within the size.
+    /// Takes room on the disk for the part of a range that lies within the size.
     public func allocate(_ range: Range<Int64>) throws(ContentError) -> WriteOutcome {
         try locked { state throws(ContentError) in
             guard state.isWritable else { return .frozen }
+            // The file's length is the size, which somebody may have cut since.
+            let range = range.clamped(to: 0..<state.size)
+            guard !range.isEmpty else { return .done(offset: range.lowerBound) }
             do throws(ContentError) {
                 try file().allocate(range)
             } catch {

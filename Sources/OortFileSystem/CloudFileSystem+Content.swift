@@ -232,10 +232,11 @@ extension CloudFileSystem {
             return
         }
         let staged = try locked(open.file) { state throws(FileSystemError) in
-            guard case .cached(let content) = open.content else {
-                return try self.stage(&state, over: nil)
+            switch open.content {
+            case .empty: try self.stage(&state, over: nil)
+            case .cached(let content): try self.stage(&state, over: nil, origin: content)
+            case .staged(let content): try self.stage(&state, over: nil, original: content)
             }
-            return try self.stage(&state, over: nil, origin: content)
         }
         noteChange(by: open, in: staged)
     }
@@ -267,7 +268,8 @@ extension CloudFileSystem {
     private func stage(
         _ state: inout OpenFile.State,
         over base: CachedContent?,
-        origin: CachedContent? = nil
+        origin: CachedContent? = nil,
+        original: StagedContent? = nil
     ) throws(FileSystemError) -> StagedContent {
         let node = state.node
         let (content, changed) = try FileSystemError.translatingContent {
@@ -275,6 +277,7 @@ extension CloudFileSystem {
             try store.stage(
                 over: base,
                 origin: origin,
+                original: original,
                 of: node.inode,
                 account: node.account,
                 modified: .now

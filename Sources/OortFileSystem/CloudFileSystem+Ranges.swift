@@ -149,7 +149,7 @@ extension CloudFileSystem {
         return waiting.later { () async throws(FileSystemError) in
             if range.upperBound > open.size {
                 try await self.change(open) { staged throws(ContentError) in
-                    try staged.truncate(to: max(range.upperBound, staged.size))
+                    try staged.truncate(to: range.upperBound, onlyExtends: true)
                 }
             }
             try await self.change(open) { staged throws(ContentError) in

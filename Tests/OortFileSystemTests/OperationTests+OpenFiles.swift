@@ -406,6 +406,26 @@ extension OperationTests {
         }
     }
 
+    @Test("taking room ahead cuts nothing that another thread writes meanwhile")
+    func writtenDuringAllocation() async throws {
+        let (system, root) = (system, root)
+        for round in 0..<100 {
+            let (_, file) = try await system.make("f\(round)", in: root)
+            let writer = Task {
+                for page in 0..<20 {
+                    _ = try await system.put(file.handle, [UInt8(page + 1)], at: Int64(page * 100))
+                }
+            }
+            for end in stride(from: Int64(50), to: 2000, by: 100) {
+                try await system.allocate(file.handle, range: 0..<end, extends: true).value()
+            }
+            try await writer.value
+            let bytes = try await system.bytes(file.handle, 0, 4000)
+            #expect((0..<20).allSatisfy { $0 * 100 < bytes.count && bytes[$0 * 100] == $0 + 1 })
+            system.release(file.handle)
+        }
+    }
+
     @Test("what is written after the service has what was open is the file's")
     func writtenAfterwards() async throws {
         let (entry, opened) = try await system.make("f", in: root)

@@ -253,8 +253,11 @@ struct PlanningRaceTests {
         }
     }
 
-    @Test("what is written through a handle of lost content replaces nobody's newer one")
-    func writtenAfterNews() async throws {
+    @Test(
+        "what is written through a handle of lost content replaces nobody's newer one",
+        arguments: [false, true]
+    )
+    func writtenAfterNews(empties: Bool) async throws {
         let cloud = MemoryCloud { $0.takesClientIDs = true }
         try await World.run(cloud) { world in
             let store = world.store
@@ -267,19 +270,32 @@ struct PlanningRaceTests {
             #expect(try await world.tree() == ["f": "theirs"])
             let two = [UInt8]("two".utf8)
             #expect(try unsafe content.write(two.span.bytes, at: nil) == .frozen)
-            let clone = try store.stage(
-                try await store.thaw(content),
-                of: file.inode,
-                account: world.account.id,
-                modified: .now
-            ).content
+            let thawed = try await store.thaw(content)
+            let staged =
+                empties
+                ? try store.stage(
+                    over: nil,
+                    original: content,
+                    of: file.inode,
+                    account: world.account.id,
+                    modified: .now
+                ).content
+                : try store.stage(
+                    thawed,
+                    of: file.inode,
+                    account: world.account.id,
+                    modified: .now
+                ).content
             store.close(content)
-            #expect(try unsafe clone.write(two.span.bytes, at: nil) == .done(offset: 3))
-            try clone.record(modified: .now)
-            store.close(clone)
+            let end: Int64 = empties ? 0 : 3
+            #expect(try unsafe staged.write(two.span.bytes, at: nil) == .done(offset: end))
+            try staged.record(modified: .now)
+            store.close(staged)
             try await world.settle()
             #expect(cloud.tree["f"] == "theirs")
-            #expect(cloud.tree.values.sorted() == ["onetwo", "theirs"])
+            #expect(
+                cloud.tree.values.sorted() == (empties ? ["theirs", "two"] : ["onetwo", "theirs"])
+            )
         }
     }
 
