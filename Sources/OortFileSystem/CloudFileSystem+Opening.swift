@@ -138,9 +138,9 @@ extension CloudFileSystem {
             // seen in the catalog or sees this handle.
             let handle = try locked(file) { state throws(FileSystemError) in
                 // Not `self.node`, which takes the file's lock for one that is forgotten.
-                let fresh = (try? self.catalog.node(node.inode)) ?? node
+                var fresh = (try? self.catalog.node(node.inode)) ?? node
                 let content: OpenHandle.Content
-                do throws(FileSystemError) { content = try self.content(of: fresh) } catch {
+                do throws(FileSystemError) { content = try self.content(of: &fresh) } catch {
                     // Who empties a file needs nothing of what it held: so a damaged one is
                     // written anew.
                     guard mode.writes, mode.truncates, case .contentDamaged = error else {
@@ -194,7 +194,20 @@ extension CloudFileSystem {
         if handle.mode.writes { store.writers.closed(file.inode) }
     }
 
-    /// The bytes that a file has now; to be closed by the caller.
+    /// The bytes that a file has now, and the file as it is then; to be closed by the caller.
+    private func content(of node: inout Node) throws(FileSystemError) -> OpenHandle.Content {
+        while true {
+            do throws(FileSystemError) { return try content(of: node) } catch {
+                // Uploaded since the file was looked up: what was staged is gone.
+                guard case .contentDamaged = error, let now = try? catalog.node(node.inode),
+                    now.content != node.content
+                else { throw error }
+                node = now
+            }
+        }
+    }
+
+    /// The bytes that a file has; to be closed by the caller.
     func content(of node: Node) throws(FileSystemError) -> OpenHandle.Content {
         try FileSystemError.translatingContent { () throws(ContentError) in
             switch node.content {
