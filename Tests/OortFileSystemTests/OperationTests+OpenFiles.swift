@@ -270,22 +270,22 @@ extension OperationTests {
             }
             system.release(file.handle)
         }
-        let uploads = Task {
+        let isWritten = Mutex(false)
+        async let uploads: Void = {
             var count = 0
-            while !Task.isCancelled {
+            while count == 0 || !isWritten.withLock({ $0 }) {
                 await Task.yield()
                 guard let staged = try catalog.node(node.inode).staged else { continue }
                 guard let frozen = try? await store.freeze(staged) else { continue }
                 store.release(frozen)
                 count += 1
             }
-            return count
-        }
+        }()
         async let even: Void = writer(0)
         async let odd: Void = writer(1)
         _ = try await (even, odd)
-        uploads.cancel()
-        #expect(try await uploads.value > 0)
+        isWritten.withLock { $0 = true }
+        try await uploads
         var expected = base + [UInt8](repeating: 0, count: (pages - pages / 2 - 1) * 4096 + 1)
         for page in 0..<pages { expected[page * 4096] = UInt8(page) }
         let size = try await system.attributes(of: node.inode, handle: nil).value().attributes.size
