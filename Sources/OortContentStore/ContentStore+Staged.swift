@@ -265,6 +265,7 @@ extension ContentStore {
                 store: self
             )
             register(content)
+            completeIfSmall(content)
             return (content, node)
         } catch {
             if let held { close(held) }

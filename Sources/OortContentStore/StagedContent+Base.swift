@@ -44,6 +44,8 @@ extension StagedContent {
         try locked { state throws(ContentError) in
             guard state.cached == nil else { return }
             try claim(whole, &state)
+            // Else the next record counts bytes that a machine that dies forgets again.
+            try state.journal?.synchronise()
         }
     }
 

@@ -190,6 +190,34 @@ struct StagedContentTests {
         fixture.store.release(frozen)
     }
 
+    @Test("a clone that was made before the rest of a small base came needs nothing else either")
+    func smallBaseOfAClone() async throws {
+        let fixture = try StoreFixture()
+        let (store, service) = (fixture.store, fixture.service)
+        let base = try fixture.remote("base", [UInt8](repeating: 7, count: 1000))
+        let node = try fixture.file("f")
+        service.hold()
+        let content = try fixture.stage(over: base, of: node)
+        _ = try content.write([1], at: 0)
+        let freezing = Task { try await store.freeze(content.id) }
+        try await until { service.waiting > 0 && !content.state.withLock { $0.isWritable } }
+        let clone = try store.stage(
+            try await store.thaw(content),
+            of: node.inode,
+            account: fixture.account.id,
+            modified: .now
+        ).content
+        _ = try clone.write([2], at: 1)
+        service.letGo()
+        store.release(try await freezing.value)
+        try await until { try clone.readIfPresent(0..<1000) != nil }
+        #expect(try clone.pieces(0..<1000) == [StagedContent.Piece(range: 0..<1000, isOwn: true)])
+        #expect(try await clone.bytes(0..<4) == [1, 2, 7, 7])
+        #expect(service.requests == [0..<1000])
+        for used in [content, clone] { store.close(used) }
+        store.close(base)
+    }
+
     @Test("the rest of a small base never covers what a program wrote before it came")
     func lateBase() async throws {
         let fixture = try StoreFixture()
