@@ -423,12 +423,25 @@ extension Catalog {
         }
     }
 
-    /// Takes contents out of the catalog.
-    public func removeContents(_ ids: [ContentID]) async throws(CatalogError) {
+    /// Takes contents out of the catalog: those that are staged, or cached, by now; all where
+    /// `areStaged` is nil.
+    ///
+    /// - Returns: which were there.
+    @discardableResult
+    public func removeContents(
+        _ ids: [ContentID],
+        areStaged: Bool? = nil
+    ) async throws(CatalogError) -> Set<ContentID> {
         try await mutateAsync { transaction in
+            var removed: Set<ContentID> = []
             for id in ids {
-                try transaction.database.run("DELETE FROM content WHERE id = ?", [id.rawValue])
+                try transaction.database.run(
+                    "DELETE FROM content WHERE id = ? AND is_staged IS coalesce(?, is_staged)",
+                    [id.rawValue, areStaged]
+                )
+                if transaction.database.changesCount > 0 { removed.insert(id) }
             }
+            return removed
         }
     }
 

@@ -35,7 +35,7 @@ extension ContentStore {
         }
         guard !garbage.isEmpty else { return }
         do throws(CatalogError) {
-            try await catalog.removeContents(Array(garbage.keys))
+            try await catalog.removeContents(Array(garbage.keys), areStaged: true)
             try catalog.persist()
         } catch {
             logger.warning("contents were not taken away", metadata: ["cause": "\(error)"])

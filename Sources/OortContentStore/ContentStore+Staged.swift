@@ -174,28 +174,25 @@ extension ContentStore {
     public func thaw(_ frozen: StagedContent) async throws(ContentError) -> ThawedContent {
         // Held until all of the file's handles write to the clone, which is for ever: what another
         // one wrote to it meanwhile would not be in the clone.
-        frozen.state.withLock { $0.freezes += 1 }
+        // Before the copy: what comes of the base meanwhile need not be in it.
+        let state = frozen.state.withLock { state in
+            state.freezes += 1
+            return state
+        }
+        let thawed = ThawedContent(of: frozen, state, path: temporaryPath())
+        guard state.cached == nil else { return thawed }
         do throws(ContentError) {
-            // Before the copy: what comes of the base meanwhile need not be in it.
-            let (size, baseEnd, own, isTaken) = frozen.state.withLock {
-                ($0.size, $0.baseEnd, $0.own, $0.cached != nil)
-            }
-            let thawed = ThawedContent(
-                of: frozen,
-                size: size,
-                baseEnd: baseEnd,
-                own: own,
-                path: temporaryPath()
-            )
-            guard !isTaken else { return thawed }
             let source = try frozen.file()
             DiskFile.remove(thawed.path)
-            try await DiskFile.open(thawed.path, creates: true).becomeCopy(of: source)
-            return thawed
+            let copy = try DiskFile.open(thawed.path, creates: true)
+            try await copy.becomeCopy(of: source)
+            // What was synchronised stays so.
+            if state.isNamed { try copy.synchronise() }
         } catch {
-            frozen.state.withLock { $0.freezes -= 1 }
-            throw error
+            // Nothing is needed of what the service has taken meanwhile.
+            guard frozen.successor != nil else { throw error }
         }
+        return thawed
     }
 
     /// Gives a file a clone of the content that it has.
@@ -211,12 +208,13 @@ extension ContentStore {
         if let successor = thawed.frozen.successor {
             return try stage(over: successor, of: inode, account: account, modified: modified)
         }
-        let (own, baseEnd, base) = (thawed.own, thawed.baseEnd, thawed.frozen.base)
+        let base = thawed.frozen.base
+        let (own, baseEnd) = (thawed.state.own, thawed.state.baseEnd)
         let new = NewStagedContent(
             baseItem: base?.key.item,
             baseRevision: base?.key.revision,
             baseSize: base?.size ?? 0,
-            size: thawed.size,
+            size: thawed.state.size,
             original: thawed.frozen.id
         )
         let held = try base.map { base throws(ContentError) in
@@ -247,6 +245,10 @@ extension ContentStore {
                     }
                     journal = records
                 }
+                if thawed.state.isNamed {
+                    try journal?.synchronise()
+                    try DiskFile.synchroniseFolder(self.paths.folder(ofStaged: id))
+                }
             }
             room.addStaged(own.byteCount)
             let content = StagedContent(
@@ -254,10 +256,12 @@ extension ContentStore {
                 account: account,
                 base: held,
                 state: StagedContent.State(
-                    size: thawed.size,
+                    size: thawed.state.size,
                     baseEnd: baseEnd,
                     own: own,
+                    filled: thawed.state.filled,
                     journal: journal,
+                    isNamed: thawed.state.isNamed,
                     isReopened: true,
                     isNobodys: node == nil,
                     charged: own.byteCount
@@ -265,6 +269,7 @@ extension ContentStore {
                 store: self
             )
             register(content)
+            thawed.isGiven = true
             completeIfSmall(content)
             return (content, node)
         } catch {
@@ -369,27 +374,27 @@ extension ContentStore {
 /// A copy of a staged content that nobody writes to any more, for its file to be given.
 public final class ThawedContent: Sendable {
     let frozen: StagedContent
-    let size: Int64
-    let baseEnd: Int64
-    let own: RangeSet<Int64>
+    /// What the original was when the copy was begun.
+    let state: StagedContent.State
     /// Where the copy is until it is given.
     let path: String
+    private let given = Atomic<Bool>(false)
+    /// Whether a file has it: nobody writes to the original any more.
+    var isGiven: Bool {
+        get { given.load(ordering: .acquiring) }
+        set { given.store(newValue, ordering: .releasing) }
+    }
 
-    init(
-        of frozen: StagedContent,
-        size: Int64,
-        baseEnd: Int64,
-        own: RangeSet<Int64>,
-        path: String
-    ) {
+    init(of frozen: StagedContent, _ state: StagedContent.State, path: String) {
         self.frozen = frozen
-        self.size = size
-        self.baseEnd = baseEnd
-        self.own = own
+        self.state = state
         self.path = path
     }
 
-    deinit { DiskFile.remove(path) }
+    deinit {
+        DiskFile.remove(path)
+        if !isGiven { frozen.state.withLock { $0.freezes -= 1 } }
+    }
 }
 
 extension CatalogError {

@@ -105,19 +105,37 @@ extension ContentStore {
         DiskFile.remove(paths.journal(id))
         room.addCached(frozen.size)
         room.giveStaged(charged)
-        let replaced = try? await catalog.makeCached(
-            id,
-            item: key.item,
-            revision: key.revision,
-            present: present.record,
-            size: frozen.size
-        )
-        if let replaced {
+        await record(cached, as: id, present)
+        await evict()
+    }
+
+    /// Has the catalog know a content that was moved to the cache.
+    private func record(
+        _ content: CachedContent,
+        as id: ContentID,
+        _ present: RangeSet<Int64>
+    ) async {
+        // Ends by itself, also where nobody waits for it any longer: the file is moved.
+        let result = await Task {
+            try await self.catalog.makeCached(
+                id,
+                item: content.key.item,
+                revision: content.key.revision,
+                present: present.record,
+                size: content.size
+            )
+        }.result
+        switch result {
+        case .success(let replaced?):
             pool.forget(paths.cached(replaced.id))
             DiskFile.remove(paths.cached(replaced.id))
             room.addCached(-replaced.bytesOnDisk)
+        case .success(nil): break
+        case .failure(let cause):
+            logger.warning("an upload is not in the cache", metadata: ["cause": "\(cause)"])
+            // Not before the catalog is safe that knows of the upload. Then it is fetched again.
+            if (try? catalog.persist()) != nil { content.discard() }
         }
-        await evict()
     }
 
     /// Moves the file of a staged content to the cache's folder.
@@ -151,9 +169,14 @@ extension ContentStore {
             state.cached = successor
             state.isDiscarded = true
         }
-        if wasMoved {
-            DiskFile.remove(paths.cached(content.id))
-            pool.forget(paths.cached(content.id))
+        guard wasMoved else { return }
+        // It goes as all garbage: once the catalog is safe that knows of the upload.
+        pool.forget(paths.cached(content.id))
+        if !DiskFile.move(paths.cached(content.id), to: paths.staged(content.id)) {
+            logger.warning(
+                "the file of an uploaded content could not be moved back",
+                metadata: ["content": "\(content.id.rawValue)"]
+            )
         }
     }
 

@@ -417,10 +417,12 @@ public final class ContentStore: Sendable {
             gone.append((row, key))
             excess -= row.bytesOnDisk
         }
+        let removed: Set<ContentID>
         do throws(CatalogError) {
-            try await catalog.removeContents(gone.map(\.row.id))
+            removed = try await catalog.removeContents(gone.map(\.row.id), areStaged: false)
         } catch { return }
-        for (row, key) in gone {
+        // What an upload replaced meanwhile is counted there.
+        for (row, key) in gone where removed.contains(row.id) {
             // Opened since: who waits for bytes looks again, and has them fetched.
             if let content = state.withLock({ $0.cached[key]?.content }), content.id == row.id {
                 content.discard()

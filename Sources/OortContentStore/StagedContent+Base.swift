@@ -15,8 +15,7 @@ extension StagedContent {
             let bytes = try await base.verifiedBytes(part)
             try locked { state throws(ContentError) in
                 // The upload that this is for makes room: it is not refused by the limit.
-                try fill(part, with: bytes, &state)
-                try claim(part, &state)
+                try takeOver(part, bytes, &state)
             }
         }
     }
@@ -29,30 +28,19 @@ extension StagedContent {
         guard let base else { return }
         let whole = 0..<base.size
         let bytes = try await base.verifiedBytes(whole)
-        let isFilled = try locked { state throws(ContentError) in
+        try locked { state throws(ContentError) in
             let missing = state.missing(in: whole)
             let count = missing.reduce(Int64(0)) { $0 + ($1.upperBound - $1.lowerBound) }
-            guard state.cached == nil, count > 0, store.room.hasRoom(for: count) else {
-                return false
-            }
-            try fill(whole, with: bytes, &state)
-            return true
-        }
-        guard isFilled else { return }
-        // What the sidecar says is here outlives the machine: the base may be gone by then.
-        try file().synchronise()
-        try locked { state throws(ContentError) in
-            guard state.cached == nil else { return }
-            try claim(whole, &state)
-            // Else the next record counts bytes that a machine that dies forgets again.
-            try state.journal?.synchronise()
+            guard state.cached == nil, count > 0, store.room.hasRoom(for: count) else { return }
+            try takeOver(whole, bytes, &state)
         }
     }
 
-    /// Writes the base's bytes of a range where the program wrote none.
-    private func fill(
+    /// Writes the base's bytes of a range where the program wrote none; they are the content's own from
+    /// then on.
+    private func takeOver(
         _ range: Range<Int64>,
-        with bytes: [UInt8],
+        _ bytes: [UInt8],
         _ state: inout State
     ) throws(ContentError) {
         guard bytes.count == range.upperBound - range.lowerBound else {
@@ -60,17 +48,11 @@ extension StagedContent {
         }
         for gap in state.missing(in: range) {
             let first = Int(gap.lowerBound - range.lowerBound)
-            let count = Int(gap.upperBound - gap.lowerBound)
-            try file().write(bytes[first..<first + count], at: gap.lowerBound)
-        }
-    }
-
-    /// Counts what was filled of a range as the content's own.
-    private func claim(_ range: Range<Int64>, _ state: inout State) throws(ContentError) {
-        for gap in state.missing(in: range) {
+            let growth = gap.upperBound - gap.lowerBound
+            try file().write(bytes[first..<first + Int(growth)], at: gap.lowerBound)
             try state.journal?.append(.written(gap))
             state.own.insert(contentsOf: gap)
-            let growth = gap.upperBound - gap.lowerBound
+            state.filled.insert(contentsOf: gap)
             store.room.addStaged(growth)
             state.charged += growth
         }

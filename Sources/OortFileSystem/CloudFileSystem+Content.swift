@@ -363,10 +363,19 @@ extension CloudFileSystem {
         try await task?.value(orWhenCancelled: .failure(.interrupted)).get()
     }
 
+    private func isForgotten(_ inode: Inode) -> Bool {
+        do throws(CatalogError) {
+            _ = try catalog.node(inode)
+            return false
+        } catch { return error == .notFound }
+    }
+
     private func giveClone(
         of frozen: StagedContent,
         to file: OpenFile
     ) async throws(FileSystemError) {
+        // Unlinked and forgotten: nobody else ever gets what is written to it.
+        if isForgotten(file.inode), frozen.becomesNobodys() { return }
         let thawed: ThawedContent
         do throws(ContentError) { thawed = try await store.thaw(frozen) } catch {
             throw FileSystemError(error)

@@ -288,7 +288,7 @@ extension CloudFileSystem {
                 state.node.size = written.size
                 state.node.modified = modified ?? state.node.modified
             }
-            if state.writeCount == count { state.written = nil }
+            if state.writeCount == count, state.written === written { state.written = nil }
         }
     }
 

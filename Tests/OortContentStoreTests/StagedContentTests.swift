@@ -190,6 +190,54 @@ struct StagedContentTests {
         fixture.store.release(frozen)
     }
 
+    @Test("what is not given in place of a content leaves that as writable as it was")
+    func ungivenClone() async throws {
+        let fixture = try StoreFixture()
+        let content = try fixture.stage(of: try fixture.file("f"))
+        _ = try content.write([1, 2], at: 0)
+        let frozen = try await fixture.store.freeze(content.id)
+        var thawed: ThawedContent? = try await fixture.store.thaw(content)
+        let path = try #require(thawed?.path)
+        #expect(DiskFile.exists(path))
+        fixture.store.release(frozen)
+        #expect(try content.write([3], at: 0) == .frozen)
+        thawed = nil
+        #expect(!DiskFile.exists(path))
+        #expect(try content.write([3], at: 0) == .done(offset: 0))
+        fixture.store.close(content)
+    }
+
+    @Test("an upload that somebody reads already leaves its file until the catalog is safe")
+    func readWhileUploaded() async throws {
+        let fixture = try StoreFixture()
+        let node = try fixture.file("f")
+        let content = try fixture.stage(of: node)
+        _ = try content.write([1, 2, 3], at: 0)
+        try content.record(modified: .now)
+        let frozen = try await fixture.store.freeze(content.id)
+        let key = fixture.key("new", "9")
+        let reader = try fixture.store.open(key, size: 3, hash: frozen.hash)
+        // As the engine says before.
+        _ = try fixture.catalog.setCopiedContent(
+            item: key.item,
+            revision: key.revision,
+            hash: frozen.hash,
+            size: 3,
+            modified: .now,
+            of: node.inode
+        )
+        await fixture.store.uploaded(frozen, as: key)
+        #expect(DiskFile.exists(fixture.store.paths.staged(content.id)))
+        #expect(try await reader.bytes(0..<3) == [1, 2, 3])
+        #expect(try await content.bytes(0..<3) == [1, 2, 3])
+        #expect(fixture.service.requests == [])
+        fixture.store.close(content)
+        fixture.store.close(reader)
+        await fixture.store.collectGarbage()
+        #expect(!DiskFile.exists(fixture.store.paths.staged(content.id)))
+        #expect(fixture.store.usage == (0, 3))
+    }
+
     @Test("a clone that was made before the rest of a small base came needs nothing else either")
     func smallBaseOfAClone() async throws {
         let fixture = try StoreFixture()

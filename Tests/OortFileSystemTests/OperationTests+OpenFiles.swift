@@ -252,6 +252,15 @@ extension OperationTests {
         #expect(attributes.size == 5)
         #expect(attributes.inode == inode && attributes.linkCount == 0)
         #expect(try await system.bytes(first.handle, 0, 9) == [1, 2, 3, 4, 5])
+        // It is nobody else's, and no clone is made for what was recorded.
+        let staged = fixture.store.usage.staged
+        for byte in 6..<9 {
+            _ = try await system.put(first.handle, [UInt8(byte)], at: 0)
+            try await system.flush(first.handle).value()
+        }
+        #expect(try await system.bytes(first.handle, 0, 9) == [8, 2, 3, 4, 5])
+        #expect(fixture.store.usage.staged == staged)
+        #expect(try await fixture.catalog.orphanedContents().count == 1)
         system.release(first.handle)
         await fails(.notFound, system.attributes(of: inode, handle: nil))
     }
