@@ -73,6 +73,9 @@ public final class CachedContent: Sendable {
     /// Whether all bytes are here.
     public var isComplete: Bool { state.withLock { $0.present.covers(0..<size) } }
 
+    /// Whether all bytes are here and were compared with the service's hash, where it has one.
+    var isVerified: Bool { state.withLock { $0.isVerified } }
+
     /// The row, once there is one.
     var id: ContentID? { state.withLock { $0.id } }
 

@@ -141,7 +141,7 @@ extension ContentStore {
         state.withLock { state in
             // Owned by the store; ends with the transfer, whether it brought the bytes or not.
             state.completions[content.id] = Task {
-                do throws(ContentError) { try await held.standAlone() } catch {
+                do throws(ContentError) { try await held.standAlone(in: completing) } catch {
                     logger.info(
                         "the rest of a file is fetched when it is sent",
                         metadata: ["content": "\(held.id.rawValue)", "cause": "\(error)"]
@@ -195,6 +195,22 @@ extension ContentStore {
         return thawed
     }
 
+    /// Has a content that its file has left belong to nobody, where the catalog has forgotten the file:
+    /// what is written to it is for those who have it open.
+    ///
+    /// - Parameters:
+    ///   - content: the content, which nobody else gets from now on.
+    ///   - users: of how many uses the caller knows; where there are others, another file shows it, too.
+    /// - Returns: whether it can be written to now.
+    public func leaveToNobody(_ content: StagedContent, users: Int) -> Bool {
+        guard state.withLock({ $0.staged[content.id]?.users }) == users else { return false }
+        return content.state.withLock { state in
+            guard state.isLeft else { return false }
+            (state.isNobodys, state.isLeft) = (true, false)
+            return true
+        }
+    }
+
     /// Gives a file a clone of the content that it has.
     ///
     /// The file has it from now on; the caller is its user.
@@ -220,6 +236,9 @@ extension ContentStore {
         let held = try base.map { base throws(ContentError) in
             try open(base.key, size: base.size, hash: base.hash)
         }
+        let isNamed = thawed.frozen.state.withLock { $0.isNamed }
+        // Synchronised by a program while it was copied.
+        if isNamed, !thawed.state.isNamed { try DiskFile.open(thawed.path).synchronise() }
         beginMaking()
         defer { endMaking() }
         do throws(CatalogError) {
@@ -245,7 +264,7 @@ extension ContentStore {
                     }
                     journal = records
                 }
-                if thawed.state.isNamed {
+                if isNamed {
                     try journal?.synchronise()
                     try DiskFile.synchroniseFolder(self.paths.folder(ofStaged: id))
                 }
@@ -259,9 +278,8 @@ extension ContentStore {
                     size: thawed.state.size,
                     baseEnd: baseEnd,
                     own: own,
-                    filled: thawed.state.filled,
                     journal: journal,
-                    isNamed: thawed.state.isNamed,
+                    isNamed: isNamed,
                     isReopened: true,
                     isNobodys: node == nil,
                     charged: own.byteCount

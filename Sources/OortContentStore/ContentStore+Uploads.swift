@@ -171,8 +171,9 @@ extension ContentStore {
         }
         guard wasMoved else { return }
         // It goes as all garbage: once the catalog is safe that knows of the upload.
+        let isBack = DiskFile.move(paths.cached(content.id), to: paths.staged(content.id))
         pool.forget(paths.cached(content.id))
-        if !DiskFile.move(paths.cached(content.id), to: paths.staged(content.id)) {
+        if !isBack {
             logger.warning(
                 "the file of an uploaded content could not be moved back",
                 metadata: ["content": "\(content.id.rawValue)"]

@@ -73,6 +73,7 @@ public final class ContentStore: Sendable {
     let clock: any Clock<Duration>
     let logger: Logger
     let state = Mutex(State())
+    let completing = CompletionTurn()
 
     /// Opens the store in its two folders, making them if need be.
     ///

@@ -13,10 +13,8 @@ extension StagedContent {
                 missing.lowerBound..<min(missing.upperBound, missing.lowerBound + (4 << 20))
             // What goes up with a program's bytes is of exactly the revision that they lie over.
             let bytes = try await base.verifiedBytes(part)
-            try locked { state throws(ContentError) in
-                // The upload that this is for makes room: it is not refused by the limit.
-                try takeOver(part, bytes, &state)
-            }
+            // The upload that this is for makes room: it is not refused by the limit.
+            try takeOver(part, bytes, limit: .max)
         }
     }
 
@@ -24,38 +22,63 @@ extension StagedContent {
     /// write: from then on the content needs neither the cache nor the service.
     ///
     /// Where there is no room for it, the base is needed until the upload.
-    func standAlone() async throws(ContentError) {
+    func standAlone(in turn: CompletionTurn) async throws(ContentError) {
         guard let base else { return }
-        let whole = 0..<base.size
-        let bytes = try await base.verifiedBytes(whole)
-        try locked { state throws(ContentError) in
-            let missing = state.missing(in: whole)
-            let count = missing.reduce(Int64(0)) { $0 + ($1.upperBound - $1.lowerBound) }
-            guard state.cached == nil, count > 0, store.room.hasRoom(for: count) else { return }
-            try takeOver(whole, bytes, &state)
+        _ = try await base.verifiedBytes(0..<base.size)
+        try await turn.take { () throws(ContentError) in
+            // Read once more, so that none is held while others are written.
+            guard base.isVerified, let file = base.readIfPresent(0..<base.size) else { return }
+            let bytes = try file.read(at: 0, count: Int(base.size))
+            try takeOver(0..<base.size, bytes, limit: store.room.free)
         }
     }
 
-    /// Writes the base's bytes of a range where the program wrote none; they are the content's own from
-    /// then on.
+    /// Writes the base's bytes of a range where the program wrote none, if they are no more than
+    /// `limit`; they are the content's own from then on.
+    ///
+    /// Three steps: what the sidecar says is here is on the disk by then. Else a machine that dies would
+    /// leave holes where it says that the base is not to be asked.
     private func takeOver(
         _ range: Range<Int64>,
         _ bytes: [UInt8],
-        _ state: inout State
+        limit: Int64
     ) throws(ContentError) {
         guard bytes.count == range.upperBound - range.lowerBound else {
             throw .damaged(detail: "\(bytes.count) bytes of the base in place of \(range)")
         }
-        for gap in state.missing(in: range) {
-            let first = Int(gap.lowerBound - range.lowerBound)
-            let growth = gap.upperBound - gap.lowerBound
-            try file().write(bytes[first..<first + Int(growth)], at: gap.lowerBound)
-            try state.journal?.append(.written(gap))
-            state.own.insert(contentsOf: gap)
-            state.filled.insert(contentsOf: gap)
-            store.room.addStaged(growth)
-            state.charged += growth
+        let isFilled = try locked { state throws(ContentError) in
+            let missing = state.missing(in: range)
+            let count = missing.reduce(Int64(0)) { $0 + ($1.upperBound - $1.lowerBound) }
+            guard state.cached == nil, count > 0, count <= limit else { return false }
+            for gap in missing {
+                let first = Int(gap.lowerBound - range.lowerBound)
+                let end = Int(gap.upperBound - range.lowerBound)
+                try file().write(bytes[first..<end], at: gap.lowerBound)
+            }
+            return true
         }
+        guard isFilled else { return }
+        try file().synchronise()
+        try locked { state throws(ContentError) in
+            guard state.cached == nil else { return }
+            let gaps = state.missing(in: range)
+            for gap in gaps {
+                try state.journal?.append(.written(gap))
+                state.own.insert(contentsOf: gap)
+                let growth = gap.upperBound - gap.lowerBound
+                store.room.addStaged(growth)
+                state.charged += growth
+            }
+            // The next record counts them.
+            if !gaps.isEmpty { try state.journal?.synchronise() }
+        }
+    }
+}
+
+/// Small bases are taken over one after the other: each is synchronised, which holds a thread up.
+actor CompletionTurn {
+    func take(_ body: @Sendable () throws(ContentError) -> Void) throws(ContentError) {
+        try body()
     }
 }
 

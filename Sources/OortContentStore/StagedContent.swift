@@ -17,9 +17,6 @@ public final class StagedContent: Sendable {
         var baseEnd: Int64
         /// Written ranges; those from `baseEnd` on are known for `seek` and the room only.
         var own: RangeSet<Int64>
-        /// Which of these are the base's bytes, taken over: the base has them still, should the machine
-        /// die before they are on the disk.
-        var filled = RangeSet<Int64>()
         var journal: OverlayJournal?
         /// How many uploads hold it still.
         var freezes = 0
@@ -86,18 +83,6 @@ public final class StagedContent: Sendable {
     /// What it became when the service took it; to be read instead from then on.
     public var successor: CachedContent? { state.withLock { $0.cached } }
 
-    /// Has a content that its file has left belong to nobody, where the catalog has forgotten the file:
-    /// what is written to it is for those who have it open.
-    ///
-    /// - Returns: whether it can be written to now.
-    public func becomesNobodys() -> Bool {
-        state.withLock { state in
-            guard state.isLeft else { return false }
-            (state.isNobodys, state.isLeft) = (true, false)
-            return true
-        }
-    }
-
     // MARK: Writing
 
     /// Writes all bytes at `offset`; nil means the end.
@@ -163,7 +148,6 @@ public final class StagedContent: Sendable {
                 state.baseEnd = size
             }
             state.own.remove(contentsOf: size..<Int64.max)
-            state.filled.remove(contentsOf: size..<Int64.max)
             let now = state.own.byteCount
             store.room.giveStaged(max(state.charged - now, 0))
             state.charged = min(state.charged, now)
@@ -229,7 +213,7 @@ public final class StagedContent: Sendable {
     public func record(modified: Timestamp) throws(ContentError) -> Node? {
         // Under the lock: a write between would be one that the record does not know of.
         try locked { state throws(ContentError) in
-            let (size, bytes) = (state.size, state.own.byteCount - state.filled.byteCount)
+            let (size, bytes) = (state.size, state.own.byteCount)
             let node = try Self.translating { () throws(CatalogError) in
                 try store.catalog.recordStaged(
                     id,
@@ -279,7 +263,6 @@ public final class StagedContent: Sendable {
             try state.journal?.append(.written(below))
         }
         state.own.insert(contentsOf: range)
-        state.filled.remove(contentsOf: range)
     }
 
     // MARK: Reading

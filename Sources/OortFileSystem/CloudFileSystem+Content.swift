@@ -375,17 +375,19 @@ extension CloudFileSystem {
         to file: OpenFile
     ) async throws(FileSystemError) {
         // Unlinked and forgotten: nobody else ever gets what is written to it.
-        if isForgotten(file.inode), frozen.becomesNobodys() { return }
+        if isForgotten(file.inode) {
+            let isNobodys = file.state.withLock { state in
+                store.leaveToNobody(frozen, users: state.count(showing: frozen))
+            }
+            if isNobodys { return }
+        }
         let thawed: ThawedContent
         do throws(ContentError) { thawed = try await store.thaw(frozen) } catch {
             throw FileSystemError(error)
         }
         try locked(file) { state throws(FileSystemError) in
             // Who emptied the file meanwhile gave it another content, which may be written already.
-            let isShown = state.handles.contains { handle in
-                if case .staged(let shown) = handle.content { shown === frozen } else { false }
-            }
-            guard isShown else { return }
+            guard state.count(showing: frozen) > 0 else { return }
             let node = state.node
             let (content, changed) = try FileSystemError.translatingContent {
                 () throws(ContentError) in

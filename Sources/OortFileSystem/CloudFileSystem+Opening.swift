@@ -245,10 +245,15 @@ extension CloudFileSystem {
         .now { () throws(FileSystemError) in
             guard let open = table[handle] else { throw .badHandle }
             guard open.mode.writes else { return }
-            if case .staged(let content) = open.content {
+            while case .staged(let content) = open.content {
                 try FileSystemError.translatingContent { () throws(ContentError) in
                     try content.synchronise()
                 }
+                // A clone that was begun before does not know of it.
+                let isShown = open.file.state.withLock { _ in
+                    if case .staged(let shown) = open.content { shown === content } else { true }
+                }
+                if isShown { break }
             }
             try record(open.file)
             try FileSystemError.translating { () throws(CatalogError) in

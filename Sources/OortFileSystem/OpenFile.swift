@@ -21,6 +21,13 @@ final class OpenFile: Sendable {
         var isInKernel = false
         /// A clone that is being made for writers that found the content frozen.
         var thawing: Task<Result<Void, FileSystemError>, Never>?
+
+        /// How many handles show a staged content.
+        func count(showing content: StagedContent) -> Int {
+            handles.count { handle in
+                if case .staged(let shown) = handle.content { shown === content } else { false }
+            }
+        }
     }
 
     let inode: Inode
