@@ -224,6 +224,9 @@ extension ContentStore {
         if let successor = thawed.frozen.successor {
             return try stage(over: successor, of: inode, account: account, modified: modified)
         }
+        let isNamed = thawed.frozen.state.withLock { $0.isNamed }
+        // Synchronised by a program while it was copied.
+        if isNamed, !thawed.state.isNamed { try DiskFile.open(thawed.path).synchronise() }
         let base = thawed.frozen.base
         let (own, baseEnd) = (thawed.state.own, thawed.state.baseEnd)
         let new = NewStagedContent(
@@ -236,9 +239,6 @@ extension ContentStore {
         let held = try base.map { base throws(ContentError) in
             try open(base.key, size: base.size, hash: base.hash)
         }
-        let isNamed = thawed.frozen.state.withLock { $0.isNamed }
-        // Synchronised by a program while it was copied.
-        if isNamed, !thawed.state.isNamed { try DiskFile.open(thawed.path).synchronise() }
         beginMaking()
         defer { endMaking() }
         do throws(CatalogError) {

@@ -3,18 +3,32 @@ import Synchronization
 
 /// What a staged content takes over from the revision that it lies over.
 extension StagedContent {
+    /// Bytes of the base that are taken over before they are synchronised, once for all of them.
+    private static let mostUnsynchronised: Int64 = 64 << 20
+
     /// Takes over what is missing from the base: afterwards the staged file has all bytes.
     ///
     /// Only while frozen.
     func materialise() async throws(ContentError) {
         guard let base else { return }
-        while let missing = try pieces(0..<size).first(where: { !$0.isOwn })?.range {
-            let part =
-                missing.lowerBound..<min(missing.upperBound, missing.lowerBound + (4 << 20))
-            // What goes up with a program's bytes is of exactly the revision that they lie over.
-            let bytes = try await base.verifiedBytes(part)
+        while true {
+            let missing = try pieces(0..<size).filter { !$0.isOwn }.map(\.range)
+            guard !missing.isEmpty, successor == nil else { return }
+            var filled = RangeSet<Int64>()
+            var count: Int64 = 0
+            for gap in missing {
+                var position = gap.lowerBound
+                while position < gap.upperBound, count < Self.mostUnsynchronised {
+                    let part = position..<min(gap.upperBound, position + (4 << 20))
+                    // What goes up with a program's bytes is of exactly the revision that they lie over.
+                    try fill(part, with: try await base.verifiedBytes(part))
+                    filled.insert(contentsOf: part)
+                    count += part.upperBound - part.lowerBound
+                    position = part.upperBound
+                }
+            }
             // The upload that this is for makes room: it is not refused by the limit.
-            try takeOver(part, bytes, limit: .max)
+            try claim(filled)
         }
     }
 
@@ -24,44 +38,45 @@ extension StagedContent {
     /// Where there is no room for it, the base is needed until the upload.
     func standAlone(in turn: CompletionTurn) async throws(ContentError) {
         guard let base else { return }
-        _ = try await base.verifiedBytes(0..<base.size)
+        let whole = 0..<base.size
+        _ = try await base.verifiedBytes(whole)
         try await turn.take { () throws(ContentError) in
+            let missing = state.withLock { $0.missing(in: whole) }
+            let count = missing.reduce(Int64(0)) { $0 + ($1.upperBound - $1.lowerBound) }
             // Read once more, so that none is held while others are written.
-            guard base.isVerified, let file = base.readIfPresent(0..<base.size) else { return }
-            let bytes = try file.read(at: 0, count: Int(base.size))
-            try takeOver(0..<base.size, bytes, limit: store.room.free)
+            guard !Task.isCancelled, count > 0, store.room.hasRoom(for: count), base.isVerified,
+                let file = base.readIfPresent(whole)
+            else { return }
+            try fill(whole, with: try file.read(at: 0, count: Int(base.size)))
+            try claim(RangeSet(whole))
         }
     }
 
-    /// Writes the base's bytes of a range where the program wrote none, if they are no more than
-    /// `limit`; they are the content's own from then on.
-    ///
-    /// Three steps: what the sidecar says is here is on the disk by then. Else a machine that dies would
-    /// leave holes where it says that the base is not to be asked.
-    private func takeOver(
-        _ range: Range<Int64>,
-        _ bytes: [UInt8],
-        limit: Int64
-    ) throws(ContentError) {
+    /// Writes the base's bytes of a range where the program wrote none; they count only once they are
+    /// claimed.
+    private func fill(_ range: Range<Int64>, with bytes: [UInt8]) throws(ContentError) {
         guard bytes.count == range.upperBound - range.lowerBound else {
             throw .damaged(detail: "\(bytes.count) bytes of the base in place of \(range)")
         }
-        let isFilled = try locked { state throws(ContentError) in
-            let missing = state.missing(in: range)
-            let count = missing.reduce(Int64(0)) { $0 + ($1.upperBound - $1.lowerBound) }
-            guard state.cached == nil, count > 0, count <= limit else { return false }
-            for gap in missing {
+        try locked { state throws(ContentError) in
+            guard state.cached == nil else { return }
+            for gap in state.missing(in: range) {
                 let first = Int(gap.lowerBound - range.lowerBound)
                 let end = Int(gap.upperBound - range.lowerBound)
                 try file().write(bytes[first..<end], at: gap.lowerBound)
             }
-            return true
         }
-        guard isFilled else { return }
+    }
+
+    /// Counts what was filled as the content's own, where the program wrote nothing since.
+    ///
+    /// What the sidecar says is here is on the disk by then. Else a machine that dies would leave holes
+    /// where it says that the base is not to be asked.
+    private func claim(_ filled: RangeSet<Int64>) throws(ContentError) {
         try file().synchronise()
         try locked { state throws(ContentError) in
             guard state.cached == nil else { return }
-            let gaps = state.missing(in: range)
+            let gaps = filled.ranges.flatMap { state.missing(in: $0) }
             for gap in gaps {
                 try state.journal?.append(.written(gap))
                 state.own.insert(contentsOf: gap)
