@@ -324,7 +324,7 @@ class Crowd(History):
         station.revive()
         self.note(f"{station.name}: is back")
         # What was written through handles that no program closed.
-        self.ledger.known |= self.digests(station)
+        self.ledger.survived(self.digests(station))
 
     def remount(self, station, without_cache):
         self.let_go(station)
@@ -396,7 +396,7 @@ class Crowd(History):
     def finish(self):
         for station, author, _ in self.crew:
             if station.spare():
-                self.ledger.known |= self.digests(station)
+                self.ledger.survived(self.digests(station))
             self.let_go(station)
         self.agree()
         for station, _, _ in self.crew:

@@ -45,6 +45,13 @@ class Ledger:
         self.allowed[content] += 1
         self.bytes += len(data)
 
+    def survived(self, contents):
+        """What files hold after a death: what was written and not closed was made once, too."""
+        for content in contents:
+            self.known.add(content)
+            if content not in self.allowed:
+                self.allowed[content] = 1
+
     def ended(self, author, inode, content):
         """The author destroys what a file holds."""
         if self.claims[author, content] > 0:
