@@ -14,7 +14,9 @@ struct Merger {
         self.rules = rules
     }
 
-    mutating func apply(_ steps: [LocalStep]) throws {
+    mutating func apply(_ plan: [LocalStep]) throws {
+        var returning = ReturningFiles()
+        let steps = try returning.renumber(plan, in: &transaction)
         try clearTheWay(steps)
         for step in steps {
             switch step {

@@ -64,4 +64,62 @@ extension OperationTests {
         system.release(first.handle)
         await fails(.notFound, system.attributes(of: inode, handle: nil))
     }
+
+    @Test("who has a removed file open changes nothing of what comes back under its name")
+    func comesBack() async throws {
+        try await fixture.know()
+        var item = Item(
+            id: ItemID("id-f"),
+            kind: .file,
+            fileName: "f",
+            parentID: try fixture.setRoot()
+        )
+        item.size = 3
+        item.rev = Revision("1")
+        fixture.service.contents.withLock { $0["id-f"] = [1, 2, 3] }
+        try await fixture.observe(item)
+        let removed = try await system.lookup("f", in: root).value().attributes.inode
+        let written = try await system.open(removed, mode: CloudFileSystem.readWrite).value().handle
+        _ = try await system.put(written, [9], at: 0)
+        let clean = try await system.open(removed, mode: CloudFileSystem.readWrite).value().handle
+        let name = Array("user.colour".utf8)
+        try await system.setExtendedAttribute(
+            "user.colour",
+            to: name,
+            of: removed,
+            mustExist: nil
+        ).value()
+        try await system.unlink("f", in: root).value()
+
+        // Somebody else changed it: their change wins over the removal.
+        item.size = 2
+        item.rev = Revision("2")
+        fixture.service.contents.withLock { $0["id-f"] = [4, 5] }
+        try await fixture.observe(item)
+        try await fixture.plan()
+        let inode = try await system.lookup("f", in: root).value().attributes.inode
+        #expect(inode != removed)
+        #expect(try await system.extendedAttribute("user.colour", of: inode).value() == name)
+        let file = try await system.open(inode, mode: CloudFileSystem.readWrite).value().handle
+        #expect(try await system.bytes(file, 0, 9) == [4, 5])
+        _ = try await system.put(file, [6], at: 2)
+
+        var cut = AttributeSetting()
+        cut.size = 1
+        _ = try await system.setAttributes(cut, of: removed, handle: written).value()
+        _ = try await system.put(clean, [8], at: 1)
+        for handle in [written, clean] {
+            #expect(try await system.bytes(handle, 0, 9) == [9, 8])
+            let attributes = try await system.attributes(of: removed, handle: handle).value()
+                .attributes
+            #expect(attributes.linkCount == 0 && attributes.size == 2)
+            try await system.synchronise(handle).value()
+            system.release(handle)
+        }
+        #expect(try await system.bytes(file, 0, 9) == [4, 5, 6])
+        system.release(file)
+        let node = try fixture.catalog.node(inode)
+        #expect(node.remoteID == item.id && node.revision == item.rev && node.size == 3)
+        #expect(throws: CatalogError.notFound) { try fixture.catalog.node(removed) }
+    }
 }
