@@ -117,6 +117,9 @@ extension Catalog {
                 intent.source = [item.rawValue, node.revision?.rawValue ?? ""]
             }
             if intent.kind == .upload { try intent.keepTraces(of: node, database) }
+            if intent.kind == .duplicate {
+                (intent.hash, intent.size) = (node.hash?.description, node.size)
+            }
             if intent.expected != nil {
                 start.reservedID = kept?.1 ?? reservedID
                 intent.reservedID = start.reservedID?.rawValue

@@ -337,6 +337,7 @@ extension SyncEngine {
             if intent.kind == .createFolder { return item.kind == .folder }
             if intent.reservedID != nil { return item.kind == .file }
             guard item.kind == .file else { return false }
+            guard intent.size == nil || item.size == intent.size else { return false }
             return intent.hash == nil || item.contentHash?.description == intent.hash
         }
     }

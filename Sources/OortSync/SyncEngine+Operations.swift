@@ -32,8 +32,9 @@ struct OperationRequest: Sendable {
     /// Whether a program wrote to the content after the intent was stored: without an answer what
     /// arrived would not be known as ours.
     var sendsOtherThanStored: Bool {
-        guard case .upload(let upload) = call, let stored = start.intent.hash else { return false }
-        return upload.hash.description != stored
+        guard case .upload(let upload) = call else { return false }
+        if let size = start.intent.size, size != upload.size { return true }
+        return start.intent.hash.map { $0 != upload.hash.description } ?? false
     }
 }
 
@@ -314,6 +315,10 @@ extension SyncEngine {
             try await check(source)
             hash = try await self.hash(of: source, known: node.hash)
         case .none:
+            // Never for a file that is shown with bytes: what it holds would be overwritten with nothing.
+            guard node.kind == .symlink || node.size == 0 else {
+                throw ProviderError(.localContent, detail: "no bytes are known of this file")
+            }
             source = BytesSource([UInt8]((node.target ?? "").utf8))
             hash = try await self.hash(of: source, known: nil)
         }

@@ -356,6 +356,24 @@ struct PlanningRaceTests {
         }
     }
 
+    @Test("a backup whose copy got no answer is nobody else's file of that name")
+    func lostBackup() async throws {
+        let cloud = MemoryCloud { $0.copiesFiles = true }
+        try await World.run(cloud) { world in
+            try world.write("f", "old")
+            try await world.settle()
+            let id = cloud.id("f")
+            try world.rename("f", to: "f~")
+            try world.write("f", "new")
+            cloud.refuse("copy", with: .outcomeUnknown(retryAfter: nil))
+            cloud.atNextLook { cloud.put("f~", "theirs") }
+            try await world.settle()
+            #expect(cloud.tree["f~"] == "theirs")
+            #expect(cloud.tree["f"] == "new" && cloud.id("f") == id)
+            #expect(cloud.tree.values.sorted() == ["new", "old", "theirs"])
+        }
+    }
+
     @Test("a copy whose original is gone before the service has copied it says so")
     func copyOfNothing() async throws {
         let cloud = MemoryCloud()
