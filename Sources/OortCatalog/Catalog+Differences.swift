@@ -130,6 +130,13 @@ extension CatalogTransaction {
     }
 }
 
+/// What the planner needs to know of a node's staged content; nothing where it has none.
+private struct StagedTraits {
+    var hash: ContentHash?
+    /// Whose revision it lies over.
+    var baseItem: String?
+}
+
 /// Reads the planner's input: all items in motion, and what they touch.
 struct TreesReader {
     private let database: Database
@@ -165,22 +172,25 @@ struct TreesReader {
         let motions = try database.all(
             """
             SELECT \(Node.columns.split(separator: ",").map { "node." + $0.drop { $0 == " " } }
-                    .joined(separator: ", ")), \(MotionRow.columns), content.hash, content.is_open
+                    .joined(separator: ", ")), \(MotionRow.columns), content.hash, content.base_item
             FROM motion JOIN node ON node.inode = motion.inode
                 LEFT JOIN content ON content.id = node.staged
             WHERE motion.account = ?
             """,
             [account.rawValue]
         ) { row in
-            let hash = (row[start + 17] as String?).flatMap { ContentHash(description: $0) }
-            return (Node(columns: row), try MotionRow(columns: row, from: start), hash)
+            let staged = StagedTraits(
+                hash: (row[start + 17] as String?).flatMap { ContentHash(description: $0) },
+                baseItem: row[start + 18]
+            )
+            return (Node(columns: row), try MotionRow(columns: row, from: start), staged)
         }
         for (node, _, _) in motions { nodes[node.inode] = node }
         let lastDeletion =
             motions.filter { $0.0.parent == nil && $0.1.changed > 0 }
             .map(\.1.changed).max() ?? 0
-        for (node, motion, hash) in motions {
-            if let state = try state(node, motion, hash, lastDeletion) {
+        for (node, motion, staged) in motions {
+            if let state = try state(node, motion, staged, lastDeletion) {
                 states[node.inode] = state
                 if state.local != state.remote || state.isOpen { work.pending += 1 }
             }
@@ -200,7 +210,7 @@ struct TreesReader {
     private mutating func state(
         _ node: Node,
         _ motion: MotionRow,
-        _ hash: ContentHash?,
+        _ staged: StagedTraits,
         _ lastDeletion: Int64
     ) throws -> ItemState? {
         let synced = motion.syncedParent.map { parent in
@@ -237,7 +247,7 @@ struct TreesReader {
         var state = ItemState(
             inode: node.inode,
             isFolder: node.kind == .folder,
-            local: node.parent.map { local(node, in: $0, stagedHash: hash) },
+            local: node.parent.map { local(node, in: $0, stagedHash: staged.hash) },
             synced: synced,
             remote: remote
         )
@@ -254,12 +264,14 @@ struct TreesReader {
             state.isSettled = false
             note(moment: changed + conditions.settle)
         }
-        if let staged = node.staged, node.parent != nil, hash == nil {
+        if let content = node.staged, node.parent != nil, staged.hash == nil {
             if state.isSettled && !state.isOpen && motion.nextTry <= conditions.now {
-                work.unhashed.append(UnhashedContent(content: staged, size: node.size))
+                work.unhashed.append(UnhashedContent(content: content, size: node.size))
             }
             state.isSettled = false
         }
+        let source = node.staged == nil ? node.contentItem?.rawValue : staged.baseItem
+        if source != node.remoteID?.rawValue { state.source = try inode(ofID: source) }
         if motion.errorKind == "nameTaken", let folder = node.parent {
             refusedNames.append((node.inode, folder))
         }

@@ -127,6 +127,9 @@ public struct ItemState: Sendable {
     /// Whether another item has its name here, so that it is shown with a number, on a service where
     /// a folder holds a name once: the other one cannot go there.
     public var isDisplaced = false
+    /// The item of whose bytes at the service its own are made, wholly or in part, where that is another
+    /// one: as long as its own are not sent, that one keeps what it has.
+    public var source: Inode?
     /// Whether we created it at the service a short while ago and its content is all here: then it
     /// may be a program's temporary file, and its identity can be given away.
     public var isRecent = false

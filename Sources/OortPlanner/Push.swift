@@ -21,6 +21,8 @@ struct Push {
     /// Items whose name a file has that is to take over their identity, but is still being written
     /// or read: deleted or moved now, they could hand nothing over.
     private var awaitsHeir: [Bool]
+    /// Whose content is still to be sent and made of an item's bytes, by that item.
+    private let borrowers: [Int: [Int]]
 
     init(_ trees: Trees, traits: PlannerTraits, postponed: [Bool]) {
         self.trees = trees
@@ -33,6 +35,7 @@ struct Push {
         pinned = none
         isHeir = none
         awaitsHeir = none
+        borrowers = trees.borrowers()
     }
 
     mutating func operations() -> [RemoteOperation] {
@@ -168,6 +171,7 @@ struct Push {
         if pinned[position] || awaitsHeir[position] || hasBusyFolder(above: item.remote?.place) {
             return false
         }
+        guard areBorrowersSent(position) else { return false }
         guard item.isFolder else { return !waitsForFolder(position, children) }
         return (children[position] ?? []).allSatisfy { frees($0) }
             && !waitsForFolder(position, children)
@@ -187,6 +191,23 @@ struct Push {
 
     private func hasBusyFolder(above place: Place?) -> Bool {
         chain(above: place).contains { trees.items[$0].isBusy }
+    }
+
+    /// Whether this plan sends the contents that are made of an item's bytes.
+    private func areBorrowersSent(_ position: Int) -> Bool {
+        (borrowers[position] ?? []).allSatisfy { borrower in
+            trees.items[borrower].remote == nil
+                ? placing[borrower] : contentAction(borrower)?.sendsContent == true
+        }
+    }
+
+    /// What of its content or attributes this plan sends by an operation of its own.
+    private func contentAction(_ position: Int) -> RemoteOperation.Action? {
+        let item = trees.items[position]
+        guard isReady(position), !isHeir[position], !awaitsIdentity(position),
+            !hasBusyFolder(above: item.remote?.place)
+        else { return nil }
+        return traits.contentAction(item)
     }
 
     /// Whether it leaves its place at the service by this plan.
@@ -234,13 +255,23 @@ struct Push {
                 deleted[position] = order.add(item.inode, .delete, at: position)
             }
         }
-        for (position, item) in trees.items.enumerated() where isReady(position) {
-            guard !isHeir[position], !awaitsIdentity(position),
-                let action = traits.contentAction(item),
-                !hasBusyFolder(above: item.remote?.place)
+        var changed: [Int: Int] = [:]
+        for (position, item) in trees.items.enumerated() {
+            guard let action = contentAction(position),
+                !action.sendsContent || areBorrowersSent(position)
             else { continue }
             let operation = order.add(item.inode, action, at: position)
+            if action.sendsContent { changed[position] = operation }
             if let first = placed[position] { order.require(first, before: operation) }
+        }
+        for (source, borrowers) in borrowers {
+            for last in [changed[source], deletion(of: source, deleted)].compactMap({ $0 }) {
+                for borrower in borrowers {
+                    let operation =
+                        trees.items[borrower].remote == nil ? placed[borrower] : changed[borrower]
+                    if let operation { order.require(operation, before: last) }
+                }
+            }
         }
         for (position, operation) in placed {
             guard let place = trees.items[position].local?.place else { continue }
@@ -275,6 +306,19 @@ struct Push {
                 return above.compactMap { trees.items[$0].remote == nil ? nil : placed[$0] }
             }
         )
+    }
+
+    /// The operation that deletes an item, by itself or with a folder that it lies in.
+    private func deletion(of position: Int, _ deleted: [Int: Int]) -> Int? {
+        var next = position
+        while deleting[next] {
+            if let operation = deleted[next] { return operation }
+            guard let place = trees.items[next].remote?.place,
+                let folder = trees.index[place.parent]
+            else { return nil }
+            next = folder
+        }
+        return nil
     }
 
     /// A temporary place in a folder that nobody else has.
@@ -332,5 +376,37 @@ extension PlannerTraits {
         }
         guard modified != nil || description != nil else { return nil }
         return .setAttributes(modified: modified, description: description)
+    }
+}
+
+extension RemoteOperation.Action {
+    /// Whether a new revision takes the place of what the item has.
+    fileprivate var sendsContent: Bool { if case .replace = self { true } else { false } }
+}
+
+extension Trees {
+    /// By an item, those whose content is made of its bytes and not sent yet.
+    fileprivate func borrowers() -> [Int: [Int]] {
+        var borrowers: [Int: [Int]] = [:]
+        for (position, item) in items.enumerated() where item.local != nil {
+            guard let source = item.source.flatMap({ index[$0] }),
+                !borrows(source, from: position)
+            else { continue }
+            borrowers[source, default: []].append(position)
+        }
+        return borrowers
+    }
+
+    /// Whether an item's content is made of another one's, over however many between.
+    ///
+    /// Of a circle none can come first.
+    private func borrows(_ position: Int, from other: Int) -> Bool {
+        var next: Int? = position
+        for _ in items.indices {
+            guard let now = next else { return false }
+            if now == other { return true }
+            next = items[now].source.flatMap { index[$0] }
+        }
+        return true
     }
 }

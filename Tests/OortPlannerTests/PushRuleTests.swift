@@ -306,6 +306,28 @@ struct PushRuleTests {
         #expect(plan.remote[1].after == [0])
     }
 
+    @Test("what is made of another file's bytes is sent before that one goes or is changed")
+    func borrower() {
+        let gone = item(10, local: nil, remote: ("a", 2), content: 1)
+        let changed = item(10, local: ("a", 2), remote: ("a", 2), content: 2, remoteContent: 1)
+        let folder = item(9, local: nil, remote: ("d", 2))
+        let below = item(10, local: nil, remote: ("a", 9), content: 1)
+        for (source, last) in [([gone], 10), ([changed], 10), ([folder, below], 9)] {
+            var copy = item(11, local: ("b", 2), remote: nil, content: 3)
+            copy.source = Inode(10)
+            let operations = planner().plan(source + [copy]).remote
+            #expect(operations.map(\.inode) == [Inode(11), Inode(UInt64(last))])
+            #expect(operations.last?.after == [0])
+            copy.isSettled = false
+            #expect(planner().plan(source + [copy]).remote.isEmpty)
+        }
+        // Of two that are made of each other's, neither can be first.
+        var one = changed
+        var other = item(11, local: ("b", 2), remote: ("b", 2), content: 3, remoteContent: 4)
+        (one.source, other.source) = (Inode(11), Inode(10))
+        #expect(planner().plan([one, other]).remote.count == 2)
+    }
+
     @Test("only attributes that the service keeps are sent")
     func attributes() {
         var state = item(10, local: ("a", 2), remote: ("a", 2), content: 1)

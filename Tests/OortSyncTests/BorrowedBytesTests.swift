@@ -1,0 +1,71 @@
+import OortCatalog
+import OortModel
+import OortSync
+import Testing
+
+/// A file whose bytes only another item has, here or at the service, until its own are sent.
+@Suite("bytes that are another item's still", .timeLimit(.minutes(2)))
+struct BorrowedBytesTests {
+    /// A file that is to become a copy of another one, of which no byte was ever read here.
+    private func copy(_ path: String, to name: String, in world: World) throws {
+        let original = try world.node(path)
+        let copy = try world.catalog.create(
+            NewNode(kind: .file, mode: 0o644, owner: 0, group: 0),
+            named: name,
+            in: world.account.root
+        )
+        _ = try world.catalog.setCopiedContent(
+            item: try #require(original.remoteID),
+            revision: try #require(original.revision),
+            hash: original.hash,
+            size: original.size,
+            modified: .now,
+            of: copy.inode
+        )
+    }
+
+    /// What becomes of the original before its copy is made.
+    enum Fate: CaseIterable { case removed, removedWithItsFolder, changed }
+
+    @Test("a copy is made before its original goes or is changed", arguments: Fate.allCases)
+    func copiedBefore(fate: Fate) async throws {
+        let cloud = MemoryCloud()
+        cloud.put("d", nil)
+        // So many that some would be too late.
+        let names = (0..<20).map { "f\($0)" }
+        for name in names { cloud.put("d/\(name)", "the bytes of \(name)") }
+        try await World.run(cloud) { world in
+            try await until { try world.catalog.node(atPath: ["work", "d", "f19"]) != nil }
+            for name in names {
+                try copy("d/\(name)", to: "copy of \(name)", in: world)
+                switch fate {
+                case .removed: try world.remove("d/\(name)")
+                case .changed: try world.write("d/\(name)", "new")
+                case .removedWithItsFolder: break
+                }
+            }
+            if fate == .removedWithItsFolder { try world.remove("d") }
+            try await world.settle()
+            for name in names {
+                #expect(cloud.tree["copy of \(name)"] == "the bytes of \(name)")
+                #expect(cloud.tree["d/\(name)"] == (fate == .changed ? "new" : nil))
+            }
+        }
+    }
+
+    @Test("the original stays for as long as its copy is refused")
+    func refused() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("f", "bytes")
+        try await World.run(cloud) { world in
+            try await until { try world.catalog.node(atPath: ["work", "f"]) != nil }
+            try copy("f", to: "g", in: world)
+            try world.remove("f")
+            cloud.refuse("upload", with: .quotaExceeded)
+            _ = try await world.pushUntilRefused()
+            #expect(cloud.tree == ["f": "bytes"])
+            try await world.settle()
+            #expect(cloud.tree == ["g": "bytes"])
+        }
+    }
+}
