@@ -17,7 +17,8 @@ extension ContentStore {
             guard !state.isCollecting else { return nil }
             state.isCollecting = true
             defer { state.doomed = [:] }
-            return state.doomed
+            // One that somebody opened again, by what was read of its file before, is found by the next.
+            return state.doomed.filter { state.staged[$0.key] == nil }
         }
         guard let doomed else { return }
         defer { state.withLock { $0.isCollecting = false } }

@@ -58,6 +58,8 @@ public final class ContentStore: Sendable {
         var isCollecting = false
         /// Staged contents that are being made.
         var making = 0
+        /// How often a staged content was let go by its last user.
+        var closings: UInt64 = 0
         /// What brings the rest of small bases to the staged contents over them.
         var completions: [ContentID: Task<Void, Never>] = [:]
     }
@@ -246,23 +248,22 @@ public final class ContentStore: Sendable {
     ///
     /// - Throws: `.damaged` when its file is missing or torn.
     public func open(staged id: ContentID) throws(ContentError) -> StagedContent {
-        let known = state.withLock { state -> StagedContent? in
-            guard let known = state.staged[id] else { return nil }
-            state.staged[id] = (known.content, known.users + 1)
-            return known.content
-        }
-        if let known { return known }
-        let content = try load(staged: id)
-        let (winner, isMine) = state.withLock { state -> (StagedContent, Bool) in
-            if let other = state.staged[id] {
-                state.staged[id] = (other.content, other.users + 1)
-                return (other.content, false)
+        while true {
+            let (known, closings) = state.withLock { state in
+                (state.use(staged: id), state.closings)
             }
-            state.staged[id] = (content, 1)
-            return (content, true)
+            if let known { return known }
+            let content = try load(staged: id)
+            let opened = state.withLock { state -> StagedContent? in
+                if let other = state.use(staged: id) { return other }
+                // Somebody may have had it meanwhile, and have changed what was just read of it.
+                guard state.closings == closings else { return nil }
+                state.staged[id] = (content, 1)
+                return content
+            }
+            if opened !== content, let base = content.base { close(base) }
+            if let opened { return opened }
         }
-        if !isMine, let base = content.base { close(base) }
-        return winner
     }
 
     /// Takes note of a staged content that was just made; its maker is its user.
@@ -278,6 +279,7 @@ public final class ContentStore: Sendable {
             }
             let users = known.users - 1
             state.staged[content.id] = users <= 0 ? nil : (content, users)
+            if users <= 0 { state.closings += 1 }
             return users <= 0
         }
         guard isLast else { return }
@@ -433,5 +435,14 @@ public final class ContentStore: Sendable {
             DiskFile.remove(paths.cached(row.id))
             room.addCached(-row.bytesOnDisk)
         }
+    }
+}
+
+extension ContentStore.State {
+    /// The staged content of this number, used once more; nil when nobody has it open.
+    fileprivate mutating func use(staged id: ContentID) -> StagedContent? {
+        guard let known = staged[id] else { return nil }
+        staged[id] = (known.content, known.users + 1)
+        return known.content
     }
 }
