@@ -377,8 +377,8 @@ extension CatalogTransaction {
             intent.expected != nil
         {
             let known = try Catalog.motion(twin.inode, database)
-            // A program has changed that one: both stay.
-            guard known?.isOnlyObserved ?? true else { return true }
+            // A program has changed that one, or is about to: both stay.
+            guard known?.isOnlyObserved ?? true, !writers.isOpen(twin.inode) else { return true }
             isOpen =
                 known?.remoteItem?.revision != item.revision
                 || known?.remoteItem?.fileName.isSameText(as: item.fileName) != true

@@ -44,7 +44,8 @@ extension Catalog {
                     CREATE INDEX node_by_plain_key ON node(account) WHERE plain_key IS NOT NULL;
                     """
             )
-            try CatalogTransaction(database: database).findNumberedNames()
+            try CatalogTransaction(database: database, writers: WriterRegistry())
+                .findNumberedNames()
         }
         migrator.registerMigration("upload sessions of what was sent") { database in
             // Those of before begin anew: of which bytes they are is not known.

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 public import Logging
-import OortModel
+public import OortModel
 import Synchronization
 
 /// The SQLite database of all accounts: inode ↔ (account, id, parent inode, name), the three trees,
@@ -21,6 +21,9 @@ public final class Catalog: Sendable {
     private let listeners = Mutex(CatalogListeners())
     let rules = Mutex<[AccountID: AccountNameRules]>([:])
     let exports = Mutex<[AccountID: ExportPreference]>([:])
+    /// Who has which file open for writing.
+    public let writers = WriterRegistry()
+    private let isInTransaction = Atomic<Bool>(false)
 
     /// Opens the catalog at `path`, making or upgrading it.
     ///
@@ -140,7 +143,9 @@ public final class Catalog: Sendable {
         _ database: Database,
         _ body: (inout CatalogTransaction) throws -> T
     ) throws -> (T, CatalogTransaction.Effects) {
-        var transaction = CatalogTransaction(database: database)
+        isInTransaction.store(true, ordering: .sequentiallyConsistent)
+        defer { isInTransaction.store(false, ordering: .sequentiallyConsistent) }
+        var transaction = CatalogTransaction(database: database, writers: writers)
         var result: T?
         var fresh: [Node] = []
         try database.inTransaction {
@@ -155,6 +160,17 @@ public final class Catalog: Sendable {
         )
         guard let result else { throw CatalogError.storage(detail: "a transaction without end") }
         return (result, effects)
+    }
+
+    /// Notes one more writer of a file that was there already (`writers`), to be called before the file
+    /// is looked up.
+    ///
+    /// What is read after this returns no transaction changes any more that takes the file for unused:
+    /// one that is under way is waited for, on the calling thread.
+    public func opened(forWriting inode: Inode) {
+        writers.opened(inode)
+        guard isInTransaction.load(ordering: .sequentiallyConsistent) else { return }
+        pool.writeWithoutTransaction { _ in }
     }
 
     /// Runs a consistent read from a task, of as many statements as it likes.
@@ -206,6 +222,8 @@ struct CatalogTransaction {
 
     /// The database, inside the transaction.
     let database: Database
+    /// Who has which file open for writing.
+    let writers: WriterRegistry
     /// What has to be told when the transaction is over.
     var effects = Effects()
 

@@ -186,6 +186,8 @@ extension CatalogTransaction {
     ) throws -> Bool {
         for (item, motion) in subtree {
             if let motion, !(item.inode == top.inode && motion.isOnlyRemovedByPath) { return false }
+            // What is written to it is to be found in it.
+            if item.kind == .file, writers.isOpen(item.inode) { return false }
             // A pipe, or what was made here, may lie in a folder.
             if item.kind == .folder, try hasLocalOnlyChildren(item.inode) { return false }
         }

@@ -22,7 +22,7 @@ public final class WriterRegistry: Sendable {
         state.withLock { $0.listener = listener }
     }
 
-    /// Notes one more writer.
+    /// Notes one more writer; of a file that is there already, `Catalog.opened(forWriting:)` does.
     public func opened(_ inode: Inode) { state.withLock { $0.counts[inode, default: 0] += 1 } }
 
     /// Notes one writer less.

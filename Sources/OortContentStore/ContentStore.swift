@@ -65,7 +65,7 @@ public final class ContentStore: Sendable {
     }
 
     /// Who has which file open for writing.
-    public let writers = WriterRegistry()
+    public var writers: WriterRegistry { catalog.writers }
 
     let catalog: Catalog
     let paths: ContentPaths

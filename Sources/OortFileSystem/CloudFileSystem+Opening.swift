@@ -133,6 +133,8 @@ extension CloudFileSystem {
     /// A handle on a file as it is now, not yet in the table.
     func join(_ node: Node, mode: OpenMode) throws(FileSystemError) -> OpenHandle {
         let file = table.file(node)
+        // First, so that nobody takes the file for unused once it was looked up.
+        if mode.writes { catalog.opened(forWriting: file.inode) }
         do throws(FileSystemError) {
             // Under the file's lock, so that a writer that stages content meanwhile either is
             // seen in the catalog or sees this handle.
@@ -167,10 +169,9 @@ extension CloudFileSystem {
                 state.handles.append(handle)
                 return handle
             }
-            if mode.writes { store.writers.opened(file.inode) }
-            return handle
         } catch {
             table.leave(file)
+            if mode.writes { store.writers.closed(file.inode) }
             throw error
         }
     }

@@ -3,6 +3,7 @@ import GRDB
 import Logging
 import OortCatalog
 import OortModel
+import Synchronization
 import Testing
 
 @Suite("Local operations on the catalog")
@@ -22,6 +23,34 @@ struct LocalOperationTests {
 
     func names(in folder: Inode) throws -> [String] {
         try catalog.children(of: folder, after: nil, limit: 1000).map(\.name).sorted()
+    }
+
+    @Test("who opens a file for writing waits for a transaction that took it for unused")
+    func openedDuringATransaction() async throws {
+        let (catalog, account) = (catalog, account)
+        let file = try catalog.create(
+            NewNode(kind: .file, mode: 0o644, owner: 0, group: 0),
+            named: "f",
+            in: account.root
+        )
+        let isBegun = Mutex(false)
+        let isOver = Mutex(false)
+        async let staged = catalog.stage(
+            NewStagedContent(size: 3),
+            account: account.id,
+            modified: .now,
+            of: file.inode,
+            prepare: { _ in
+                isBegun.withLock { $0 = true }
+                while !catalog.writers.isOpen(file.inode) { sched_yield() }
+                isOver.withLock { $0 = true }
+            }
+        )
+        while !isBegun.withLock({ $0 }) { await Task.yield() }
+        catalog.opened(forWriting: file.inode)
+        #expect(isOver.withLock { $0 })
+        #expect(try catalog.node(file.inode).size == 3)
+        _ = try await staged
     }
 
     @Test("an account is a folder of the mount's root, and registering it again changes nothing")

@@ -319,6 +319,48 @@ struct PlanningRaceTests {
         }
     }
 
+    @Test("what is open for writing and not written yet stays when somebody removes it")
+    func removedBeforeItIsWritten() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("f", "bytes")
+        try await World.run(cloud) { world in
+            try await world.agree()
+            let inode = try world.node("f").inode
+            world.catalog.opened(forWriting: inode)
+            cloud.remove("f")
+            try await until { try world.catalog.node(inode).remoteID == nil }
+            try world.write("f", "mine")
+            world.store.writers.closed(inode)
+            try await world.settle()
+            #expect(cloud.tree == ["f": "mine"])
+        }
+    }
+
+    @Test("what somebody moved before our upload was answered stays who has it open")
+    func openBeforeItsAnswer() async throws {
+        let cloud = MemoryCloud()
+        try await World.run(cloud) { world in
+            try await world.agree()
+            try world.write("f", "bytes")
+            cloud.stall(MemoryCloud.Stall(call: 0, isDone: true))
+            let engine = world.engine
+            let push = Task { await engine.sync(timeout: .seconds(60)) }
+            try await until { cloud.isStalled }
+            cloud.rename("f", to: "g")
+            try await until { try world.catalog.node(atPath: ["work", "g"]) != nil }
+            let inode = try world.node("g").inode
+            world.catalog.opened(forWriting: inode)
+            cloud.stall(nil)
+            try await until { await engine.status().transfers.isEmpty }
+            try world.write("g", "mine")
+            #expect(try world.node("g").inode == inode)
+            world.store.writers.closed(inode)
+            #expect(await push.value.isComplete)
+            try await world.agree()
+            #expect(cloud.tree == ["f": "bytes", "g": "mine"])
+        }
+    }
+
     @Test(
         "a copy of what somebody has just changed becomes what was meant, and nothing else",
         arguments: [false, true]
