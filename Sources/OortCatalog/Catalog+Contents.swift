@@ -349,17 +349,36 @@ extension Catalog {
     /// Keeps the hash of a staged content that is held still, for the planner; the next
     /// `recordStaged` or `reopenStaged` forgets it.
     ///
+    /// - Parameters:
+    ///   - hash: the hash by the service's algorithm.
+    ///   - size: how many bytes have it: the file's size, also where that could not be recorded.
+    ///   - id: the content.
     /// - Returns: false when no such content is staged.
+    /// - Throws: `.diskFull`, `.storage`.
     public func setHash(
         _ hash: ContentHash,
+        size: Int64,
         ofStaged id: ContentID
     ) async throws(CatalogError) -> Bool {
         try await mutateAsync { transaction in
-            try transaction.database.run(
-                "UPDATE content SET hash = ? WHERE id = ? AND is_staged = 1",
-                [hash.description, id.rawValue]
+            let database = transaction.database
+            try database.run(
+                "UPDATE content SET hash = ?, size = ? WHERE id = ? AND is_staged = 1",
+                [hash.description, size, id.rawValue]
             )
-            return transaction.database.changesCount > 0
+            guard database.changesCount > 0 else { return false }
+            let inodes = try database.all(
+                "SELECT inode FROM node WHERE staged = ? AND size <> ?",
+                [id.rawValue, size]
+            ) { Inode(column: $0[0]) }
+            for inode in inodes {
+                transaction.touch(inode)
+                try database.run(
+                    "UPDATE node SET size = ? WHERE inode = ?",
+                    [size, inode.column]
+                )
+            }
+            return true
         }
     }
 

@@ -55,7 +55,11 @@ extension ContentStore {
     ///
     /// - Returns: false when no such content is staged any longer.
     public func recordHash(of frozen: FrozenContent) async throws(CatalogError) -> Bool {
-        let isStored = try await catalog.setHash(frozen.hash, ofStaged: frozen.staged.id)
+        let isStored = try await catalog.setHash(
+            frozen.hash,
+            size: frozen.size,
+            ofStaged: frozen.staged.id
+        )
         // A program may have it open and have written already.
         if isStored { frozen.staged.state.withLock { $0.isReopened = false } }
         return isStored

@@ -152,7 +152,7 @@ struct RunEndTests {
         ).id
         try catalog.recordStaged(staged, size: 3, modified: .now, isOpen: false)
         let hash = ContentHash(algorithm: .md5, value: "new")
-        #expect(try await catalog.setHash(hash, ofStaged: staged))
+        #expect(try await catalog.setHash(hash, size: 3, ofStaged: staged))
         let planned = try #require(try await fixture.plan().first)
         #expect(sends(planned, of: file.inode) == "new content")
         return (file.inode, planned)

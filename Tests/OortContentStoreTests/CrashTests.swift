@@ -25,7 +25,7 @@ struct CrashTests {
         let fixture = try StoreFixture()
         let content = try staged(fixture, "f", [1, 2, 3])
         let hash = SumHasher.hash(of: [1, 2, 3])
-        #expect(try await fixture.catalog.setHash(hash, ofStaged: content.id))
+        #expect(try await fixture.catalog.setHash(hash, size: 3, ofStaged: content.id))
         #expect(try fixture.catalog.content(content.id)?.isOpen == false)
         _ = try content.write([9], at: 0)
         #expect(try fixture.catalog.content(content.id)?.isOpen == true)
@@ -77,11 +77,24 @@ struct CrashTests {
         #expect(try await fixture.restart().damaged.isEmpty)
     }
 
+    @Test("a size that could not be recorded is known once the content is hashed")
+    func unrecordedSize() async throws {
+        let fixture = try StoreFixture()
+        let content = try staged(fixture, "f", [1, 2, 3])
+        _ = try content.write([4, 5], at: nil)
+        let frozen = try await fixture.store.freeze(content.id)
+        #expect(try await fixture.store.recordHash(of: frozen))
+        fixture.store.release(frozen)
+        #expect(try fixture.catalog.node(staged: content.id)?.size == 5)
+        #expect(try fixture.catalog.content(content.id)?.size == 5)
+    }
+
     @Test("bytes that are not those of the recorded hash are not sent")
     func other() async throws {
         let fixture = try StoreFixture()
         let id = try staged(fixture, "f", [1, 2, 3]).id
-        #expect(try await fixture.catalog.setHash(SumHasher.hash(of: [1, 2, 3]), ofStaged: id))
+        let hash = SumHasher.hash(of: [1, 2, 3])
+        #expect(try await fixture.catalog.setHash(hash, size: 3, ofStaged: id))
         try DiskFile.open(fixture.store.paths.staged(id)).write([0][...], at: 2)
         _ = try await fixture.restart()
         await #expect(throws: ProviderError.self) { try await fixture.store.freeze(id) }
