@@ -78,13 +78,16 @@ extension ContentStore {
         account: AccountID,
         modified: Timestamp
     ) throws(ContentError) -> (content: StagedContent, node: Node?) {
+        let known = origin ?? original?.successor ?? base
+        // Of a revision without bytes only that the writer knew it matters.
+        let base = base.flatMap { $0.size > 0 ? $0 : nil }
         let size = base?.size ?? 0
         let new = NewStagedContent(
             baseItem: base?.key.item,
             baseRevision: base?.key.revision,
             baseSize: size,
             size: size,
-            origin: (origin ?? original?.successor ?? base).map {
+            origin: known.map {
                 ContentOrigin(item: $0.key.item, revision: $0.key.revision, size: $0.size)
             },
             original: original.flatMap { $0.successor == nil ? $0.id : nil }

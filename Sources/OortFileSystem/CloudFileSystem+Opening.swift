@@ -138,7 +138,7 @@ extension CloudFileSystem {
         do throws(FileSystemError) {
             // Under the file's lock, so that a writer that stages content meanwhile either is
             // seen in the catalog or sees this handle.
-            let handle = try locked(file) { state throws(FileSystemError) in
+            return try locked(file) { state throws(FileSystemError) in
                 // Not `self.node`, which takes the file's lock for one that is forgotten.
                 var fresh = (try? self.catalog.node(node.inode)) ?? node
                 let content: OpenHandle.Content
@@ -215,7 +215,6 @@ extension CloudFileSystem {
             case .none: return .empty
             case .staged(let id, _): return .staged(try store.open(staged: id))
             case .revision(let item, let revision):
-                guard node.size > 0 else { return .empty }
                 return .cached(
                     try store.open(
                         ContentKey(account: node.account, item: item, revision: revision),

@@ -58,7 +58,7 @@ extension CloudFileSystem {
         _ to: OpenHandle,
         count: Int64
     ) throws(FileSystemError) -> Int64? {
-        guard case .cached(let content) = from.content, to.size == 0,
+        guard case .cached(let content) = from.content, content.size > 0, to.size == 0,
             !from.isReadOnlyDocument, count >= content.size, from.file !== to.file,
             traits(of: content.key.account)?.copiesFiles == true
         else { return nil }

@@ -59,7 +59,7 @@ final class OpenFile: Sendable {
     }
 }
 
-/// Which bytes a handle shows or a file has, to be compared; none for an empty file.
+/// Which bytes a handle shows or a file has, to be compared; none for a file that was never written.
 struct ShownContent: Hashable, Sendable {
     var staged: ContentID?
     /// The revision; of staged content that the service took, what it became.
@@ -70,8 +70,7 @@ struct ShownContent: Hashable, Sendable {
         switch node.content {
         case .none: break
         case .staged(let id, _): staged = id
-        case .revision(let item, let revision):
-            if node.size > 0 { (self.item, self.revision) = (item, revision) }
+        case .revision(let item, let revision): (self.item, self.revision) = (item, revision)
         }
     }
 
@@ -84,9 +83,7 @@ struct ShownContent: Hashable, Sendable {
                 staged = content.id
                 return
             }
-            if successor.size > 0 {
-                (item, revision) = (successor.key.item, successor.key.revision)
-            }
+            (item, revision) = (successor.key.item, successor.key.revision)
         }
     }
 }
@@ -95,7 +92,7 @@ struct ShownContent: Hashable, Sendable {
 final class OpenHandle: Sendable {
     /// The bytes that a handle shows.
     enum Content: Sendable {
-        /// None: the file is empty.
+        /// None: the file was never written, or what it held is lost.
         case empty
         /// A revision; kept until the handle closes, whatever comes from the service.
         case cached(CachedContent)

@@ -87,6 +87,35 @@ extension OperationTests {
         #expect(try await system.bytes(old.handle, 0, 10) == [7, 2, 3, 0, 9])
     }
 
+    @Test("who opened a file while it was empty replaces nobody's newer revision")
+    func writingAnEmptyRevision() async throws {
+        try await fixture.know()
+        var item = Item(
+            id: ItemID("f"),
+            kind: .file,
+            fileName: "f",
+            parentID: try fixture.setRoot()
+        )
+        item.size = 0
+        item.rev = Revision("1")
+        try await fixture.observe(item)
+        let inode = try await system.lookup("f", in: root).value().attributes.inode
+        let handle = try await system.open(inode, mode: CloudFileSystem.readWrite).value().handle
+        #expect(try await system.bytes(handle, 0, 9) == [])
+        item.size = 2
+        item.rev = Revision("2")
+        fixture.service.contents.withLock { $0["f"] = [1, 2] }
+        try await fixture.observe(item)
+        _ = try await system.put(handle, [9], at: 0)
+        #expect(try await system.bytes(handle, 0, 9) == [9])
+        system.release(handle)
+        try await fixture.plan()
+        let names = try await system.names(root)
+        #expect(names.count == 2 && names.contains { $0.hasPrefix("f (conflicted copy ") })
+        let theirs = try await system.open(inode, mode: OpenMode()).value().handle
+        #expect(try await system.bytes(theirs, 0, 9) == [1, 2])
+    }
+
     @Test("a handle of which nothing was read goes on with the revision that replaced its own")
     func renewed() async throws {
         let node = try await remote("f", [1, 2, 3])
