@@ -1,0 +1,133 @@
+import GRDB
+public import OortModel
+
+/// One staged or cached content as the catalog knows it.
+public struct ContentRow: Hashable, Sendable {
+    /// Its number, which is also its file's name.
+    public var id: ContentID
+    /// The account.
+    public var account: AccountID
+    /// Cached content: whose; nil for staged content.
+    public var item: ItemID?
+    /// Cached content: which revision.
+    public var revision: Revision?
+    /// Staged content: the item whose revision it lies over; nil when it stands alone.
+    public var baseItem: ItemID?
+    /// Staged content: the revision that it lies over.
+    public var baseRevision: Revision?
+    /// Bytes of the base.
+    public var baseSize: Int64
+    /// Bytes in all; for staged content that is open, the file on the disk knows better.
+    public var size: Int64
+    /// The hash by the service's algorithm, where it is known.
+    public var hash: ContentHash?
+    /// Whether it is staged.
+    public var isStaged: Bool
+    /// Whether a program had it open for writing when this was last stored.
+    public var isOpen: Bool
+    /// Whether all bytes are here and verified.
+    public var isComplete: Bool
+    /// Whether it is never to be evicted.
+    public var isPinned: Bool
+    /// Which ranges are here, as the content store writes it.
+    public var present: [UInt8]?
+    /// Bytes that it takes on the disk.
+    public var bytesOnDisk: Int64
+    /// Staged content: what of it was lost, in words; nil when nothing was.
+    public var damage: String?
+
+    static let columns = """
+        id, account, item, revision, base_item, base_revision, base_size, size, hash, is_staged, \
+        is_open, is_complete, is_pinned, present, bytes_on_disk, damage
+        """
+
+    init(columns row: Columns) {
+        id = ContentID(row[0])
+        account = AccountID(row[1])
+        item = (row[2] as String?).map { ItemID($0) }
+        revision = (row[3] as String?).map { Revision($0) }
+        baseItem = (row[4] as String?).map { ItemID($0) }
+        baseRevision = (row[5] as String?).map { Revision($0) }
+        baseSize = row[6]
+        size = row[7]
+        hash = (row[8] as String?).flatMap { ContentHash(description: $0) }
+        isStaged = row[9] as Int64 != 0
+        isOpen = row[10] as Int64 != 0
+        isComplete = row[11] as Int64 != 0
+        isPinned = row[12] as Int64 != 0
+        present = row[13]
+        bytesOnDisk = row[14]
+        damage = row[15]
+    }
+}
+
+/// The revision that somebody had before it was changed.
+public struct ContentOrigin: Hashable, Sendable {
+    /// Whose revision.
+    public var item: ItemID
+    /// Which revision.
+    public var revision: Revision
+    /// Bytes of it.
+    public var size: Int64
+
+    /// A revision with its size.
+    public init(item: ItemID, revision: Revision, size: Int64) {
+        self.item = item
+        self.revision = revision
+        self.size = size
+    }
+}
+
+/// Staged content that is about to be made.
+public struct NewStagedContent: Hashable, Sendable {
+    /// The item whose revision it lies over; nil when it stands alone.
+    public var baseItem: ItemID?
+    /// The revision that it lies over.
+    public var baseRevision: Revision?
+    /// Bytes of the base.
+    public var baseSize: Int64
+    /// Bytes in all.
+    public var size: Int64
+    /// What the writer had before it: another revision that the file has by now is news against it.
+    public var origin: ContentOrigin?
+    /// The staged content that it is a clone of: where its file has other bytes by now, those are news
+    /// against it.
+    public var original: ContentID?
+
+    /// A content of `size` bytes, over a base where one is given.
+    public init(
+        baseItem: ItemID? = nil,
+        baseRevision: Revision? = nil,
+        baseSize: Int64 = 0,
+        size: Int64,
+        origin: ContentOrigin? = nil,
+        original: ContentID? = nil
+    ) {
+        self.origin = origin
+        self.original = original
+        self.baseItem = baseItem
+        self.baseRevision = baseRevision
+        self.baseSize = baseSize
+        self.size = size
+    }
+}
+
+/// What the cache knows anew of one of its contents.
+public struct CacheRecord: Hashable, Sendable {
+    /// The content.
+    public var id: ContentID
+    /// Which ranges are here.
+    public var present: [UInt8]
+    /// Whether all bytes are here and verified.
+    public var isComplete: Bool
+    /// Bytes that it takes on the disk.
+    public var bytesOnDisk: Int64
+
+    /// A record with all of its parts.
+    public init(id: ContentID, present: [UInt8], isComplete: Bool, bytesOnDisk: Int64) {
+        self.id = id
+        self.present = present
+        self.isComplete = isComplete
+        self.bytesOnDisk = bytesOnDisk
+    }
+}

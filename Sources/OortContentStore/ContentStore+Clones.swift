@@ -1,0 +1,163 @@
+public import OortCatalog
+public import OortModel
+import Synchronization
+
+/// Clones of staged contents that an upload holds still, for their files to be written meanwhile.
+extension ContentStore {
+    /// Copies a staged content that an upload holds still, so that its file can have another to
+    /// write; nothing is copied of what the service has taken by now.
+    ///
+    /// From now on nobody writes to it any more.
+    ///
+    /// - Returns: what `stage` gives to the file; goes with the value where nobody does.
+    public func thaw(_ frozen: StagedContent) async throws(ContentError) -> ThawedContent {
+        // Held until all of the file's handles write to the clone, which is for ever: what another
+        // one wrote to it meanwhile would not be in the clone.
+        // Before the copy: what comes of the base meanwhile need not be in it.
+        let state = frozen.state.withLock { state in
+            state.freezes += 1
+            return state
+        }
+        let thawed = ThawedContent(of: frozen, state, path: temporaryPath())
+        guard state.cached == nil else { return thawed }
+        do throws(ContentError) {
+            let source = try frozen.file()
+            DiskFile.remove(thawed.path)
+            let copy = try DiskFile.open(thawed.path, creates: true)
+            try await copy.becomeCopy(of: source)
+            // What was synchronised stays so.
+            if state.isNamed { try copy.synchronise() }
+        } catch {
+            // Nothing is needed of what the service has taken meanwhile.
+            guard frozen.successor != nil else { throw error }
+        }
+        return thawed
+    }
+
+    /// Has a content that its file has left belong to nobody, where the catalog has forgotten the file:
+    /// what is written to it is for those who have it open.
+    ///
+    /// - Parameters:
+    ///   - content: the content, which nobody else gets from now on.
+    ///   - users: of how many uses the caller knows; where there are others, another file shows it, too.
+    /// - Returns: whether it can be written to now.
+    public func leaveToNobody(_ content: StagedContent, users: Int) -> Bool {
+        guard state.withLock({ $0.staged[content.id]?.users }) == users else { return false }
+        return content.state.withLock { state in
+            guard state.isLeft else { return false }
+            (state.isNobodys, state.isLeft) = (true, false)
+            return true
+        }
+    }
+
+    /// Gives a file a clone of the content that it has.
+    ///
+    /// The file has it from now on; the caller is its user.
+    public func stage(
+        _ thawed: ThawedContent,
+        of inode: Inode,
+        account: AccountID,
+        modified: Timestamp
+    ) throws(ContentError) -> (content: StagedContent, node: Node?) {
+        // The service may have taken it meanwhile; then its base and sidecar are gone.
+        if let successor = thawed.frozen.successor {
+            return try stage(over: successor, of: inode, account: account, modified: modified)
+        }
+        let isNamed = thawed.frozen.state.withLock { $0.isNamed }
+        // Synchronised by a program while it was copied.
+        if isNamed, !thawed.state.isNamed { try DiskFile.open(thawed.path).synchronise() }
+        let base = thawed.frozen.base
+        let (own, baseEnd) = (thawed.state.own, thawed.state.baseEnd)
+        let new = NewStagedContent(
+            baseItem: base?.key.item,
+            baseRevision: base?.key.revision,
+            baseSize: base?.size ?? 0,
+            size: thawed.state.size,
+            original: thawed.frozen.id
+        )
+        let held = try base.map { base throws(ContentError) in
+            try open(base.key, size: base.size, hash: base.hash)
+        }
+        beginMaking()
+        defer { endMaking() }
+        do throws(CatalogError) {
+            var journal: OverlayJournal?
+            let (id, node) = try catalog.stage(
+                new,
+                account: account,
+                modified: modified,
+                of: inode
+            ) { id in
+                self.pool.forget(self.paths.staged(id))
+                guard DiskFile.move(thawed.path, to: self.paths.staged(id)) else {
+                    throw CatalogError.storage(detail: "the clone could not be moved")
+                }
+                if base != nil {
+                    var records = OverlayJournal(
+                        file: try self.pool.create(self.paths.journal(id))
+                    )
+                    try records.append(.cut(baseEnd))
+                    for range in own.ranges {
+                        let below = range.clamped(to: 0..<baseEnd)
+                        if !below.isEmpty { try records.append(.written(below)) }
+                    }
+                    journal = records
+                }
+                if isNamed {
+                    try journal?.synchronise()
+                    try DiskFile.synchroniseFolder(self.paths.folder(ofStaged: id))
+                }
+            }
+            room.addStaged(own.byteCount)
+            let content = StagedContent(
+                id: id,
+                account: account,
+                base: held,
+                state: StagedContent.State(
+                    size: thawed.state.size,
+                    baseEnd: baseEnd,
+                    own: own,
+                    journal: journal,
+                    isNamed: isNamed,
+                    isReopened: true,
+                    isNobodys: node == nil,
+                    charged: own.byteCount
+                ),
+                store: self
+            )
+            register(content)
+            thawed.isGiven = true
+            completeIfSmall(content)
+            return (content, node)
+        } catch {
+            if let held { close(held) }
+            throw ContentError(error)
+        }
+    }
+}
+
+/// A copy of a staged content that nobody writes to any more, for its file to be given.
+public final class ThawedContent: Sendable {
+    let frozen: StagedContent
+    /// What the original was when the copy was begun.
+    let state: StagedContent.State
+    /// Where the copy is until it is given.
+    let path: String
+    private let given = Atomic<Bool>(false)
+    /// Whether a file has it: nobody writes to the original any more.
+    var isGiven: Bool {
+        get { given.load(ordering: .acquiring) }
+        set { given.store(newValue, ordering: .releasing) }
+    }
+
+    init(of frozen: StagedContent, _ state: StagedContent.State, path: String) {
+        self.frozen = frozen
+        self.state = state
+        self.path = path
+    }
+
+    deinit {
+        DiskFile.remove(path)
+        if !isGiven { frozen.state.withLock { $0.freezes -= 1 } }
+    }
+}
