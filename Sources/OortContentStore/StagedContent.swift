@@ -18,6 +18,9 @@ public final class StagedContent: Sendable {
         /// Written ranges; those from `baseEnd` on are known for `seek` and the room only.
         var own: RangeSet<Int64>
         var journal: OverlayJournal?
+        /// Where the base was cut, until the sidecar says so: as long as the file is no longer than that,
+        /// its length does.
+        var owedCut: Int64?
         /// How many uploads hold it still.
         var freezes = 0
         /// What it became when the service took it.
@@ -141,16 +144,13 @@ public final class StagedContent: Sendable {
             guard try reopen(&state) else { return .frozen }
             try file().resize(to: size)
             state.size = size
-            if size < state.baseEnd {
-                // The file's length alone says it until now: whoever recovers between the two finds
-                // the same.
-                try state.journal?.append(.cut(size))
-                state.baseEnd = size
-            }
+            if size < state.baseEnd { (state.baseEnd, state.owedCut) = (size, size) }
             state.own.remove(contentsOf: size..<Int64.max)
             let now = state.own.byteCount
             store.room.giveStaged(max(state.charged - now, 0))
             state.charged = min(state.charged, now)
+            // Done it is: a full disk has the next change wait, and not this one fail.
+            try? noteCut(&state)
             return .done(offset: size)
         }
     }
@@ -175,6 +175,7 @@ public final class StagedContent: Sendable {
     ///
     /// - Returns: false when its file has something else by now, and what is written would be lost.
     private func reopen(_ state: inout State) throws(ContentError) -> Bool {
+        try noteCut(&state)
         state.hash = nil
         state.recordedHash = nil
         guard !state.isReopened else { return true }
@@ -187,6 +188,12 @@ public final class StagedContent: Sendable {
         }
         state.isReopened = true
         return true
+    }
+
+    private func noteCut(_ state: inout State) throws(ContentError) {
+        guard let size = state.owedCut else { return }
+        try state.journal?.append(.cut(size))
+        state.owedCut = nil
     }
 
     /// Ends all writing to it while it is empty, since its file is about to have something else.

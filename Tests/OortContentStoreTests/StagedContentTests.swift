@@ -11,6 +11,32 @@ import Testing
 struct StagedContentTests {
     /// Random writes, cuts and reads on an overlay agree with an array of bytes, also after the
     /// process dies between any two of them.
+    @Test("what is cut on a full disk is cut, and the base's bytes never come back")
+    func cutOnAFullDisk() async throws {
+        let fixture = try StoreFixture()
+        let base = try fixture.remote("base", Array(1...10))
+        // The base does not come before all is done.
+        fixture.service.hold()
+        let file = try fixture.file("f")
+        let content = try fixture.stage(over: base, of: file)
+        let full = OverlayJournal(file: try DiskFile.open("/dev/full"))
+        let journal = content.state.withLock { state in
+            defer { state.journal = full }
+            return state.journal
+        }
+        #expect(try content.truncate(to: 5) == .done(offset: 5))
+        // The disk that has no room for a note has room otherwise.
+        #expect(throws: ContentError.noSpace) { try content.truncate(to: 8) }
+        #expect(content.size == 5)
+        content.state.withLock { $0.journal = journal }
+        #expect(try content.truncate(to: 8) == .done(offset: 8))
+        try content.record(modified: .now)
+        fixture.service.letGo()
+        _ = try await fixture.restart()
+        let again = try fixture.store.open(staged: content.id)
+        #expect(try await again.bytes(0..<100) == Array(1...5) + [0, 0, 0])
+    }
+
     @Test(
         "an overlay agrees with a byte array, over restarts",
         arguments: [11, 12, 13, 14] as [UInt64]
