@@ -5,12 +5,12 @@ import random
 
 import pytest
 
-from torture.history import history
+from torture.modes import history
 
 SEED = os.environ.get("OORT_SEED") or str(random.SystemRandom().randrange(1 << 32))
 
 
-@pytest.mark.parametrize("mode", ["faults", "kills", "machines"])
+@pytest.mark.parametrize("mode", ["faults", "kills", "cold", "machines"])
 def test_random_history(folder, cloud, mode):
     operations = int(os.environ.get("OORT_OPERATIONS", "100"))
     try:

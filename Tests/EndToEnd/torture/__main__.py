@@ -16,7 +16,7 @@ import traceback
 from machine import CLOUDS
 from torture.check import Discrepancy
 from torture.figures import Figures
-from torture.history import MODES, history
+from torture.modes import MODES, history
 
 
 def arguments():

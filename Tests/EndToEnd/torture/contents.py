@@ -25,6 +25,12 @@ def made(seed, number, size):
     return (head + body)[:size]
 
 
+def spelled(seed, number, size):
+    """A text of so many bytes that no program writes, since services are told texts only."""
+    head = f"<{seed}/stock {number}> "
+    return (head + random.Random(head).randbytes(size // 2 + 1).hex())[:size]
+
+
 def digest(data):
     return hashlib.sha256(data).hexdigest()
 

@@ -112,6 +112,9 @@ class History:
 class Alone(History):
     """One machine, nobody else: the mount equals a folder on a disk at every moment."""
 
+    # Calls that may have to ask the service for bytes.
+    READING = READING
+
     def begin(self):
         self.one = self.station("one")
         (self.folder / "reference").mkdir()
@@ -132,7 +135,7 @@ class Alone(History):
 
     def perform(self, step):
         """Does a step on both sides; false when the mount died and the program with it."""
-        result = self.patiently(lambda: self.one.side.perform(step), step.call in READING)
+        result = self.patiently(lambda: self.one.side.perform(step), step.call in self.READING)
         is_short = step.call == "write" and isinstance(result, int) and result < step.arguments[3]
         if (isinstance(result, Refused) or is_short) and self.one.is_dead:
             self.recover(step)
@@ -176,6 +179,10 @@ class Alone(History):
             if step is None:
                 raise
             self.resume(step, without)
+        self.close_on_reference()
+
+    def close_on_reference(self):
+        """The mount's handles are gone; so are the reference's, and the programs that had them."""
         for number in list(self.reference.handles):
             self.on_reference(Step("close", (number,)))
         self.author.forget_handles()
@@ -205,9 +212,7 @@ class Alone(History):
             for path in Listing.of(self.reference.root).files}
 
     def remount(self, station, without_cache):
-        for number in list(station.side.handles):
-            self.on_reference(Step("close", (number,)))
-        self.author.forget_handles()
+        self.close_on_reference()
         station.remount(without_cache)
 
     def compare(self, words):
@@ -229,10 +234,22 @@ class Alone(History):
     def finish(self):
         if self.one.spare():
             self.recover_quietly()
+        wanted = self.agree()
+        fresh = self.station("fresh")
+        # Dropbox takes a file's time with its content only.
+        shown = check.listing(fresh.root)
+        check.same_trees(shown, wanted, "a fresh mount", times=self.cloud != "dropbox")
+
+    def agree(self, look_first=True):
+        """Lets the service have everything, and compares all three; what the reference has."""
         for number in list(self.one.side.handles):
             self.perform(Step("close", (number,)))
-        self.compare("the mount before the last sync")
+        self.author.forget_handles()
+        if look_first:
+            self.compare("the mount before the last sync")
         self.one.settle()
+        if self.one.stranded:
+            raise Discrepancy("lost", "nobody else is there, and a change could not be completed")
         self.compare("the mount at the end")
         wanted = check.listing(self.reference.root)
         items = check.service_listing(self.clouds, self.cloud)
@@ -242,15 +259,11 @@ class Alone(History):
         check.nothing_lost(contents, self.ledger)
         check.nothing_doubled(contents, self.ledger)
         check.conflicts_told(wanted, self.one.conflicts)
-        fresh = self.station("fresh")
-        # Dropbox takes a file's time with its content only.
-        shown = check.listing(fresh.root)
-        check.same_trees(shown, wanted, "a fresh mount", times=self.cloud != "dropbox")
+        return wanted
 
     def recover_quietly(self):
         self.compare("the mount after kill -9")
-        for number in list(self.reference.handles):
-            self.on_reference(Step("close", (number,)))
+        self.close_on_reference()
 
 
 class Crowd(History):
@@ -454,17 +467,3 @@ def common(one, other):
         else:
             high = middle - 1
     return low
-
-
-MODES = {
-    "faults": (Alone, {"faults": True, "kills": False}),
-    "kills": (Alone, {"faults": False, "kills": True}),
-    "machines": (Crowd, {"faults": True, "kills": False}),
-    "everything": (Crowd, {"faults": True, "kills": True}),
-}
-
-
-def history(mode, folder, cloud, seed, operations, **more):
-    """A history of a mode; its `figures` hold after `run`, too, when that failed."""
-    kind, settings = MODES[mode]
-    return kind(folder, cloud, seed, operations, **{**settings, **more})

@@ -1,0 +1,18 @@
+"""The modes of random histories, by name."""
+
+from torture.cold import Cold
+from torture.history import Alone, Crowd
+
+MODES = {
+    "faults": (Alone, {"faults": True, "kills": False}),
+    "kills": (Alone, {"faults": False, "kills": True}),
+    "cold": (Cold, {"faults": True, "kills": True}),
+    "machines": (Crowd, {"faults": True, "kills": False}),
+    "everything": (Crowd, {"faults": True, "kills": True}),
+}
+
+
+def history(mode, folder, cloud, seed, operations, **more):
+    """A history of a mode; its `figures` hold after `run`, too, when that failed."""
+    kind, settings = MODES[mode]
+    return kind(folder, cloud, seed, operations, **{**settings, **more})
