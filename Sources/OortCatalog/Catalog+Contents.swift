@@ -333,13 +333,19 @@ extension Catalog {
         }
     }
 
-    /// The cached contents that may be evicted, the least recently used first.
+    /// The cached contents that may be evicted, the least recently used first: none of which something is
+    /// made that is still to be sent.
     public func evictableContents(limit: Int) async throws(CatalogError) -> [ContentRow] {
         try await readAsync { database in
             try database.all(
                 """
                 SELECT \(ContentRow.columns) FROM content
-                WHERE is_staged = 0 AND is_pinned = 0 ORDER BY used_ms LIMIT ?
+                WHERE is_staged = 0 AND is_pinned = 0 AND (account, item, revision) NOT IN
+                    (SELECT node.account, content_item, revision FROM motion JOIN node USING (inode)
+                        WHERE content_item IS NOT NULL AND revision IS NOT NULL
+                    UNION SELECT account, base_item, base_revision FROM content
+                        WHERE is_staged = 1 AND base_item IS NOT NULL)
+                ORDER BY used_ms LIMIT ?
                 """,
                 [limit],
                 ContentRow.init(columns:)

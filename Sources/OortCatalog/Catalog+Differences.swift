@@ -133,8 +133,9 @@ extension CatalogTransaction {
 /// What the planner needs to know of a node's staged content; nothing where it has none.
 private struct StagedTraits {
     var hash: ContentHash?
-    /// Whose revision it lies over.
+    /// Whose revision it lies over, and which.
     var baseItem: String?
+    var baseRevision: String?
 }
 
 /// Reads the planner's input: all items in motion, and what they touch.
@@ -172,7 +173,8 @@ struct TreesReader {
         let motions = try database.all(
             """
             SELECT \(Node.columns.split(separator: ",").map { "node." + $0.drop { $0 == " " } }
-                    .joined(separator: ", ")), \(MotionRow.columns), content.hash, content.base_item
+                    .joined(separator: ", ")), \(MotionRow.columns), content.hash, content.base_item,
+                content.base_revision
             FROM motion JOIN node ON node.inode = motion.inode
                 LEFT JOIN content ON content.id = node.staged
             WHERE motion.account = ?
@@ -181,7 +183,8 @@ struct TreesReader {
         ) { row in
             let staged = StagedTraits(
                 hash: (row[start + 17] as String?).flatMap { ContentHash(description: $0) },
-                baseItem: row[start + 18]
+                baseItem: row[start + 18],
+                baseRevision: row[start + 19]
             )
             return (Node(columns: row), try MotionRow(columns: row, from: start), staged)
         }
@@ -270,13 +273,24 @@ struct TreesReader {
             }
             state.isSettled = false
         }
-        let source = node.staged == nil ? node.contentItem?.rawValue : staged.baseItem
-        if source != node.remoteID?.rawValue { state.source = try inode(ofID: source) }
+        state.borrowed = try borrowed(node, staged)
         if motion.errorKind == "nameTaken", let folder = node.parent {
             refusedNames.append((node.inode, folder))
         }
         state.isRecent = try isRecent(node)
         return state
+    }
+
+    private mutating func borrowed(
+        _ node: Node,
+        _ staged: StagedTraits
+    ) throws -> BorrowedContent? {
+        let isStaged = node.staged != nil
+        let item = isStaged ? staged.baseItem : node.contentItem?.rawValue
+        let revision = isStaged ? staged.baseRevision.map { Revision($0) } : node.revision
+        guard let revision, item != node.remoteID?.rawValue, let owner = try inode(ofID: item)
+        else { return nil }
+        return BorrowedContent(owner: owner, revision: revision)
     }
 
     private mutating func note(moment: Int64) {

@@ -23,7 +23,6 @@ public final class Catalog: Sendable {
     let exports = Mutex<[AccountID: ExportPreference]>([:])
     /// Who has which file open for writing.
     public let writers = WriterRegistry()
-    private let isInTransaction = Atomic<Bool>(false)
 
     /// Opens the catalog at `path`, making or upgrading it.
     ///
@@ -143,8 +142,8 @@ public final class Catalog: Sendable {
         _ database: Database,
         _ body: (inout CatalogTransaction) throws -> T
     ) throws -> (T, CatalogTransaction.Effects) {
-        isInTransaction.store(true, ordering: .sequentiallyConsistent)
-        defer { isInTransaction.store(false, ordering: .sequentiallyConsistent) }
+        writers.transactionBegan()
+        defer { writers.transactionEnded() }
         var transaction = CatalogTransaction(database: database, writers: writers)
         var result: T?
         var fresh: [Node] = []
@@ -166,11 +165,9 @@ public final class Catalog: Sendable {
     /// is looked up.
     ///
     /// What is read after this returns no transaction changes any more that takes the file for unused:
-    /// one that is under way is waited for, on the calling thread.
+    /// one that is under way and did is waited for, on the calling thread.
     public func opened(forWriting inode: Inode) {
-        writers.opened(inode)
-        guard isInTransaction.load(ordering: .sequentiallyConsistent) else { return }
-        pool.writeWithoutTransaction { _ in }
+        if writers.opened(inode) { pool.writeWithoutTransaction { _ in } }
     }
 
     /// Runs a consistent read from a task, of as many statements as it likes.

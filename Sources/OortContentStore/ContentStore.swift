@@ -58,8 +58,9 @@ public final class ContentStore: Sendable {
         var isCollecting = false
         /// Staged contents that are being made.
         var making = 0
-        /// How often a staged content was let go by its last user.
-        var closings: UInt64 = 0
+        /// Staged contents that are being read from the disk: by how many, and how often one that was
+        /// read by then was let go by its last user.
+        var loads: [ContentID: (count: Int, closings: Int)] = [:]
         /// What brings the rest of small bases to the staged contents over them.
         var completions: [ContentID: Task<Void, Never>] = [:]
     }
@@ -250,14 +251,20 @@ public final class ContentStore: Sendable {
     public func open(staged id: ContentID) throws(ContentError) -> StagedContent {
         while true {
             let (known, closings) = state.withLock { state in
-                (state.use(staged: id), state.closings)
+                let known = state.use(staged: id)
+                return (known, known == nil ? state.beginLoading(id) : 0)
             }
             if let known { return known }
-            let content = try load(staged: id)
+            let content: StagedContent
+            do throws(ContentError) { content = try load(staged: id) } catch {
+                state.withLock { _ = $0.endLoading(id) }
+                throw error
+            }
             let opened = state.withLock { state -> StagedContent? in
+                let now = state.endLoading(id)
                 if let other = state.use(staged: id) { return other }
-                // Somebody may have had it meanwhile, and have changed what was just read of it.
-                guard state.closings == closings else { return nil }
+                // Somebody had it meanwhile, and may have changed what was just read of it.
+                guard now == closings else { return nil }
                 state.staged[id] = (content, 1)
                 return content
             }
@@ -279,7 +286,7 @@ public final class ContentStore: Sendable {
             }
             let users = known.users - 1
             state.staged[content.id] = users <= 0 ? nil : (content, users)
-            if users <= 0 { state.closings += 1 }
+            if users <= 0 { state.loads[content.id]?.closings += 1 }
             return users <= 0
         }
         guard isLast else { return }
@@ -444,5 +451,17 @@ extension ContentStore.State {
         guard let known = staged[id] else { return nil }
         staged[id] = (known.content, known.users + 1)
         return known.content
+    }
+
+    /// - Returns: what `endLoading` gives where nobody let the content go meanwhile.
+    fileprivate mutating func beginLoading(_ id: ContentID) -> Int {
+        loads[id, default: (0, 0)].count += 1
+        return loads[id]?.closings ?? 0
+    }
+
+    fileprivate mutating func endLoading(_ id: ContentID) -> Int {
+        guard let load = loads[id] else { return 0 }
+        loads[id] = load.count > 1 ? (load.count - 1, load.closings) : nil
+        return load.closings
     }
 }

@@ -140,7 +140,11 @@ extension CloudFileSystem {
             // seen in the catalog or sees this handle.
             return try locked(file) { state throws(FileSystemError) in
                 // Not `self.node`, which takes the file's lock for one that is forgotten.
-                var fresh = (try? self.catalog.node(node.inode)) ?? node
+                let now = try? self.catalog.node(node.inode)
+                // Gone since it was looked up: what is written would be in no file. The kernel looks
+                // the name up again.
+                if mode.writes, now == nil, node.parent != nil { throw .revisionGone }
+                var fresh = now ?? node
                 let content: OpenHandle.Content
                 do throws(FileSystemError) { content = try self.content(of: &fresh) } catch {
                     // Who empties a file needs nothing of what it held: so a damaged one is

@@ -95,6 +95,20 @@ public struct Entry: Hashable, Sendable {
     }
 }
 
+/// The revision of another item that a content is made of.
+public struct BorrowedContent: Hashable, Sendable {
+    /// The other item.
+    public var owner: Inode
+    /// Its revision; what it has after that is not needed.
+    public var revision: Revision
+
+    /// What is borrowed of an item.
+    public init(owner: Inode, revision: Revision) {
+        self.owner = owner
+        self.revision = revision
+    }
+}
+
 /// What the planner knows of one item: its state in the three trees, and what holds it back.
 public struct ItemState: Sendable {
     /// The item.
@@ -127,9 +141,9 @@ public struct ItemState: Sendable {
     /// Whether another item has its name here, so that it is shown with a number, on a service where
     /// a folder holds a name once: the other one cannot go there.
     public var isDisplaced = false
-    /// The item of whose bytes at the service its own are made, wholly or in part, where that is another
-    /// one: as long as its own are not sent, that one keeps what it has.
-    public var source: Inode?
+    /// Whose bytes at the service its own are made of, wholly or in part: as long as its own are not
+    /// sent, that other item keeps them.
+    public var borrowed: BorrowedContent?
     /// Whether we created it at the service a short while ago and its content is all here: then it
     /// may be a program's temporary file, and its identity can be given away.
     public var isRecent = false
@@ -144,10 +158,10 @@ public struct ItemState: Sendable {
     }
 
     /// What the service has, as it enters the local tree: a name that only breaks a circle of moves
-    /// is nobody's wish.
+    /// is nobody's wish, of whatever number the item was then.
     var arrival: Entry? {
         guard var entry = remote else { return nil }
-        if let formerName, Planner.isDetour(entry.place.name, of: inode) {
+        if let formerName, Planner.isDetour(entry.place.name) {
             entry.place.name = formerName
         }
         return entry

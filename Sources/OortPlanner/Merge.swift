@@ -23,6 +23,9 @@ struct Merge {
     private var keepsBoth: [Bool]
     private var renumbered: [Bool]
     private var waitsWithContent: [Bool]
+    /// Gone at the service, and open for writing here: only when it is closed it is known whether it is
+    /// needed, and with it the folders in which it lies.
+    private var waitsToGo: [Bool]
     private var adoptions: [LocalStep] = []
     private var adopters: Set<Inode> = []
 
@@ -39,6 +42,7 @@ struct Merge {
         keepsBoth = none
         renumbered = none
         waitsWithContent = none
+        waitsToGo = none
     }
 
     /// The steps that merge all news that can be merged now; empty when there are none.
@@ -93,11 +97,14 @@ struct Merge {
             fate[position] = .goes
             return
         }
-        if item.isFolder || local.hasSameContent(as: synced) && !item.isOpen {
+        if !item.isFolder, !local.hasSameContent(as: synced) {
+            fate[position] = .detached
+        } else if item.isOpen {
+            waitsToGo[position] = true
+            postpone(position)
+        } else {
             fate[position] = .goes
             want[position] = nil
-        } else {
-            fate[position] = .detached
         }
     }
 
@@ -188,6 +195,13 @@ struct Merge {
                         changed = true
                     }
                     break
+                }
+                if waitsToGo[position], item.local != nil {
+                    waitsToGo[folder] = true
+                    postpone(folder)
+                    parent = saved.place.parent
+                    changed = true
+                    continue
                 }
                 if item.local != nil { fate[folder] = .detached }
                 want[folder] = saved

@@ -91,7 +91,9 @@ struct OperationOrder {
                 nodes[member].action = .move(to: detour(position, place.parent), isDetour: true)
             case .createFolder(let place):
                 nodes[member].action = .createFolder(at: detour(position, place.parent))
-            case .upload, .replace, .delete, .setAttributes, .duplicate: continue
+            case .upload(let place, let content):
+                nodes[member].action = .upload(at: detour(position, place.parent), content)
+            case .replace, .delete, .setAttributes, .duplicate: continue
             }
             nodes[member].nameFreedBy = nil
             return true

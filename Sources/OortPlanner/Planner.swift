@@ -47,12 +47,12 @@ public struct Planner: Sendable {
         number == 0 ? ".oort-\(inode.rawValue).tmp" : ".oort-\(inode.rawValue)-\(number).tmp"
     }
 
-    /// Whether an item has a name of its detours.
-    static func isDetour(_ name: String, of inode: Inode) -> Bool {
-        if name.isSameText(as: detourName(of: inode)) { return true }
-        let parts = name.dropLast(".tmp".count).split(separator: "-")
-        guard parts.count == 3, let number = Int(parts[2]), number > 0 else { return false }
-        return name.isSameText(as: detourName(of: inode, number: number))
+    /// Whether this is the name of some item's detour.
+    static func isDetour(_ name: String) -> Bool {
+        guard name.hasPrefix(".oort-"), name.hasSuffix(".tmp") else { return false }
+        let numbers = name.dropFirst(".oort-".count).dropLast(".tmp".count)
+            .split(separator: "-", omittingEmptySubsequences: false)
+        return (1...2).contains(numbers.count) && numbers.allSatisfy { UInt64($0) != nil }
     }
 }
 

@@ -92,7 +92,9 @@ struct Push {
             if places == nil { places = trees.localPlaces() }
             guard let heir = places?[trees.key(remote.place)], heir != position else { continue }
             let file = trees.items[heir]
-            guard original.local == nil || original.isBackup, file.canInherit else { continue }
+            guard original.local == nil || original.isBackup, file.canInherit,
+                !makesWay(for: position, toSend: heir)
+            else { continue }
             if original.isBackup, file.isReadyToInherit, file.isBornHere {
                 heirs[position] = heir
                 isHeir[heir] = true
@@ -101,6 +103,15 @@ struct Push {
                 awaitsHeir[position] = true
             }
         }
+    }
+
+    /// Whether what has a backup's place at the service stays until its heir was sent: a file restored from
+    /// its backup, while the damaged one takes the backup's name.
+    private func makesWay(for backup: Int, toSend heir: Int) -> Bool {
+        guard let place = trees.items[backup].local?.place,
+            let occupant = occupant(of: place, for: backup)
+        else { return false }
+        return borrowers[occupant]?.contains(heir) == true
     }
 
     private func childrenOfDeleted() -> [Int: [Int]] {
@@ -196,8 +207,10 @@ struct Push {
     /// Whether this plan sends the contents that are made of an item's bytes.
     private func areBorrowersSent(_ position: Int) -> Bool {
         (borrowers[position] ?? []).allSatisfy { borrower in
-            trees.items[borrower].remote == nil
+            let isSent =
+                trees.items[borrower].remote == nil
                 ? placing[borrower] : contentAction(borrower)?.sendsContent == true
+            return isSent && areBorrowersSent(borrower)
         }
     }
 
@@ -385,16 +398,27 @@ extension RemoteOperation.Action {
 }
 
 extension Trees {
-    /// By an item, those whose content is made of its bytes and not sent yet.
+    /// By an item, those whose content is still to be sent and made of what it has at the service.
     fileprivate func borrowers() -> [Int: [Int]] {
         var borrowers: [Int: [Int]] = [:]
-        for (position, item) in items.enumerated() where item.local != nil {
-            guard let source = item.source.flatMap({ index[$0] }),
-                !borrows(source, from: position)
-            else { continue }
-            borrowers[source, default: []].append(position)
+        for position in items.indices {
+            guard let owner = owner(ofContentAt: position), !borrows(owner, from: position) else {
+                continue
+            }
+            borrowers[owner, default: []].append(position)
         }
         return borrowers
+    }
+
+    /// Who has at the service what an item's content is made of, where that is still to be sent.
+    private func owner(ofContentAt position: Int) -> Int? {
+        let item = items[position]
+        guard let local = item.local, let borrowed = item.borrowed,
+            let owner = index[borrowed.owner],
+            items[owner].remote?.content?.revision == borrowed.revision
+        else { return nil }
+        if let remote = item.remote, local.hasSameContent(as: remote) { return nil }
+        return owner
     }
 
     /// Whether an item's content is made of another one's, over however many between.
@@ -405,7 +429,7 @@ extension Trees {
         for _ in items.indices {
             guard let now = next else { return false }
             if now == other { return true }
-            next = items[now].source.flatMap { index[$0] }
+            next = owner(ofContentAt: now)
         }
         return true
     }

@@ -192,7 +192,8 @@ COSTS = {
     microsoft: AFTER_A_SENT_TEMPORARY,
     exchange: AFTER_A_SENT_TEMPORARY,
     other_folder: ([REPLACE], [CREATE_FOLDER, CREATE], [REPLACE, DELETE_FOLDER]),
-    office: ([REPLACE], [sends(2, 0)], [REPLACE, deletes(2)]),
+    # The temporary file goes by itself: not before the document has its bytes at the service.
+    office: ([REPLACE], [sends(2, 0)], [REPLACE, DELETE_FILE, DELETE_FILE]),
     office_in_place: ([REPLACE], [sends(2, 1)], [deletes(2)]),
     rename_away: ([REPLACE], [COPY, REPLACE], [DELETE_FILE]),
     copy_away: ([REPLACE], [sends(1, 1)], [DELETE_FILE]),

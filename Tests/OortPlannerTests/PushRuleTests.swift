@@ -314,18 +314,71 @@ struct PushRuleTests {
         let below = item(10, local: nil, remote: ("a", 9), content: 1)
         for (source, last) in [([gone], 10), ([changed], 10), ([folder, below], 9)] {
             var copy = item(11, local: ("b", 2), remote: nil, content: 3)
-            copy.source = Inode(10)
+            copy.borrowed = BorrowedContent(owner: Inode(10), revision: Revision("r1"))
             let operations = planner().plan(source + [copy]).remote
             #expect(operations.map(\.inode) == [Inode(11), Inode(UInt64(last))])
             #expect(operations.last?.after == [0])
             copy.isSettled = false
             #expect(planner().plan(source + [copy]).remote.isEmpty)
+            // What the other one has by now is another revision: nothing is to be kept of it.
+            copy.borrowed?.revision = Revision("r0")
+            #expect(planner().plan(source + [copy]).remote.count == 1)
         }
-        // Of two that are made of each other's, neither can be first.
-        var one = changed
+    }
+
+    private func borrows(_ number: Int, of owner: UInt64) -> BorrowedContent {
+        BorrowedContent(owner: Inode(owner), revision: Revision("r\(number)"))
+    }
+
+    @Test("of two that are made of each other's bytes neither is first")
+    func borrowersOfEachOther() {
+        var one = item(10, local: ("a", 2), remote: ("a", 2), content: 2, remoteContent: 1)
         var other = item(11, local: ("b", 2), remote: ("b", 2), content: 3, remoteContent: 4)
-        (one.source, other.source) = (Inode(11), Inode(10))
+        (one.borrowed, other.borrowed) = (borrows(4, of: 11), borrows(1, of: 10))
         #expect(planner().plan([one, other]).remote.count == 2)
+    }
+
+    @Test("what is sent already, or waits for a borrower of its own, holds nobody up by mistake")
+    func borrowersOfBorrowers() {
+        // A document that was saved without a change through a temporary file, whose item is deleted.
+        var saved = item(10, local: ("f", 2), remote: ("f", 2), content: 1)
+        saved.borrowed = borrows(2, of: 11)
+        let temporary = item(11, local: nil, remote: ("t", 2), content: 2)
+        #expect(planner().plan([saved, temporary]).remote.map(\.action) == [.delete])
+        // Changed by that, and its old content is copied: the copy, then the file, then the deletion.
+        var changed = item(10, local: ("f", 2), remote: ("f", 2), content: 3, remoteContent: 1)
+        changed.borrowed = borrows(2, of: 11)
+        var copy = item(12, local: ("g", 2), remote: nil, content: 4)
+        copy.borrowed = borrows(1, of: 10)
+        let all = planner().plan([changed, temporary, copy]).remote
+        #expect(all.map(\.inode) == [Inode(12), Inode(10), Inode(11)])
+        copy.isSettled = false
+        #expect(planner().plan([changed, temporary, copy]).remote.isEmpty)
+    }
+
+    @Test("a copy that takes the place of its original's folder goes by a temporary name")
+    func borrowerInPlaceOfTheFolder() {
+        var copy = item(11, local: ("d", 2), remote: nil, content: 2)
+        copy.borrowed = borrows(1, of: 10)
+        let operations = planner().plan([
+            item(9, local: nil, remote: ("d", 2)),
+            item(10, local: nil, remote: ("s", 9), content: 1),
+            copy,
+        ]).remote
+        let detour = Place(parent: root, name: Planner.detourName(of: Inode(11)))
+        #expect(operations.map(\.action) == [.upload(at: detour, content(2)), .delete])
+    }
+
+    @Test("a file is restored from its backup, while the damaged one takes the backup's name")
+    func restoredFromBackup() {
+        let backup = item(10, local: nil, remote: ("f~", 2), content: 1)
+        let damaged = item(11, local: ("f~", 2), remote: ("f", 2), content: 2)
+        var restored = item(12, local: ("f", 2), remote: nil, content: 3)
+        restored.borrowed = borrows(1, of: 10)
+        let operations = planner().plan([backup, damaged, restored]).remote
+        #expect(operations.map(\.inode) == [Inode(12), Inode(10), Inode(11)])
+        let detour = Place(parent: root, name: Planner.detourName(of: Inode(12)))
+        #expect(operations.first?.action == .upload(at: detour, content(3)))
     }
 
     @Test("only attributes that the service keeps are sent")

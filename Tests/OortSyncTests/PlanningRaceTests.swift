@@ -299,40 +299,33 @@ struct PlanningRaceTests {
         }
     }
 
-    @Test("what was moved and is open for writing when somebody removes it keeps its bytes")
-    func removedWhileOpen() async throws {
+    @Test(
+        "what is open for writing when somebody removes it stays until it is closed, or written",
+        arguments: [false, true],
+        [false, true]
+    )
+    func removedWhileOpen(isMoved: Bool, isWritten: Bool) async throws {
         let cloud = MemoryCloud()
-        try await World.run(cloud) { world in
-            try world.write("f", "bytes")
-            try await world.settle()
-            try world.rename("f", to: "g")
-            let inode = try world.node("g").inode
-            world.store.writers.opened(inode)
-            cloud.remove("f")
-            for _ in 0..<3000 where try world.node("g").remoteID != nil {
-                try await Task.sleep(for: .milliseconds(10))
-            }
-            #expect(try await world.tree() == ["g": "bytes"])
-            world.store.writers.closed(inode)
-            try await world.settle()
-            #expect(cloud.tree == ["g": "bytes"])
-        }
-    }
-
-    @Test("what is open for writing and not written yet stays when somebody removes it")
-    func removedBeforeItIsWritten() async throws {
-        let cloud = MemoryCloud()
-        cloud.put("f", "bytes")
+        cloud.put("d", nil)
+        cloud.put("d/f", "bytes")
         try await World.run(cloud) { world in
             try await world.agree()
-            let inode = try world.node("f").inode
+            if isMoved { try world.rename("d/f", to: "d/g") }
+            let path = isMoved ? "d/g" : "d/f"
+            let inode = try world.node(path).inode
             world.catalog.opened(forWriting: inode)
-            cloud.remove("f")
-            try await until { try world.catalog.node(inode).remoteID == nil }
-            try world.write("f", "mine")
+            cloud.remove("d")
+            cloud.put("news", "theirs")
+            try await until { try world.catalog.node(atPath: ["work", "news"]) != nil }
+            #expect(try await world.tree() == ["d/": "", path: "bytes", "news": "theirs"])
+            if isWritten { try world.write(path, "mine") }
             world.store.writers.closed(inode)
             try await world.settle()
-            #expect(cloud.tree == ["f": "mine"])
+            #expect(
+                cloud.tree
+                    == (isWritten
+                        ? ["d/": "", path: "mine", "news": "theirs"] : ["news": "theirs"])
+            )
         }
     }
 
@@ -355,8 +348,8 @@ struct PlanningRaceTests {
             try world.write("g", "mine")
             #expect(try world.node("g").inode == inode)
             world.store.writers.closed(inode)
-            #expect(await push.value.isComplete)
-            try await world.agree()
+            _ = await push.value
+            try await world.settle()
             #expect(cloud.tree == ["f": "bytes", "g": "mine"])
         }
     }
