@@ -13,8 +13,6 @@ public struct PlanningConditions: Sendable {
     /// Items that an operation is under way for, up to the moment at which its content is kept: no
     /// plan concerns them.
     public var busy: Set<Inode> = []
-    /// Whether a program has a file open for writing.
-    public var isOpen: @Sendable (Inode) -> Bool
     /// The hash of a small content, as of a link's target.
     public var hash: @Sendable ([UInt8]) -> ContentHash
 
@@ -22,12 +20,10 @@ public struct PlanningConditions: Sendable {
     public init(
         now: Int64,
         settle: Int64,
-        isOpen: @escaping @Sendable (Inode) -> Bool,
         hash: @escaping @Sendable ([UInt8]) -> ContentHash
     ) {
         self.now = now
         self.settle = settle
-        self.isOpen = isOpen
         self.hash = hash
     }
 }
@@ -65,7 +61,7 @@ extension Catalog {
     ) async throws(CatalogError) -> PlannedWork {
         let rules = nameRules(of: account)
         let draft = try await readAsync { database -> PlannedWork? in
-            var reader = TreesReader(database, account, conditions)
+            var reader = TreesReader(database, account, conditions, self.writers)
             let items = try reader.read()
             let plan = planner.plan(items)
             guard plan.local.isEmpty, !items.contains(where: { planner.mayRest($0) }),
@@ -80,7 +76,7 @@ extension Catalog {
             var work = PlannedWork()
             // Each round merges what the one before made possible; a tree's depth bounds them.
             for _ in 0..<1000 {
-                var reader = TreesReader(transaction.database, account, conditions)
+                var reader = TreesReader(transaction.database, account, conditions, self.writers)
                 let items = try reader.read()
                 work = reader.work
                 let plan = planner.plan(items)
@@ -143,6 +139,7 @@ struct TreesReader {
     private let database: Database
     private let account: AccountID
     private let conditions: PlanningConditions
+    private let writers: WriterRegistry
     private(set) var work = PlannedWork()
     private var states: [Inode: ItemState] = [:]
     private var nodes: [Inode: Node] = [:]
@@ -152,7 +149,13 @@ struct TreesReader {
     private let comparison: NameRules.Comparison
     private let allowsDuplicates: Bool
 
-    init(_ database: Database, _ account: AccountID, _ conditions: PlanningConditions) {
+    init(
+        _ database: Database,
+        _ account: AccountID,
+        _ conditions: PlanningConditions,
+        _ writers: WriterRegistry
+    ) {
+        self.writers = writers
         self.database = database
         self.account = account
         self.conditions = conditions
@@ -195,7 +198,7 @@ struct TreesReader {
         for (node, motion, staged) in motions {
             if let state = try state(node, motion, staged, lastDeletion) {
                 states[node.inode] = state
-                if state.local != state.remote || state.isOpen { work.pending += 1 }
+                if state.local != state.remote || state.isBeingWritten { work.pending += 1 }
             }
         }
         let heirs = motions.compactMap { $0.1.intent?.heir.map { Inode($0) } }
@@ -255,7 +258,8 @@ struct TreesReader {
             remote: remote
         )
         if node.parent == nil { state.formerName = node.serviceName }
-        state.isOpen = node.kind == .file && conditions.isOpen(node.inode)
+        state.isOpen = node.kind == .file && writers.isOpen(node.inode)
+        state.isBeingWritten = state.isOpen && writers.isBeingWritten(node.inode)
         state.isBusy = motion.intent != nil || isHeld || conditions.busy.contains(node.inode)
         state.mayBeGone = motion.remoteState == .mayBeGone
         state.expected = motion.intent?.expected
@@ -268,7 +272,7 @@ struct TreesReader {
             note(moment: changed + conditions.settle)
         }
         if let content = node.staged, node.parent != nil, staged.hash == nil {
-            if state.isSettled && !state.isOpen && motion.nextTry <= conditions.now {
+            if state.isSettled && !state.isBeingWritten && motion.nextTry <= conditions.now {
                 work.unhashed.append(UnhashedContent(content: content, size: node.size))
             }
             state.isSettled = false

@@ -48,7 +48,7 @@ extension ContentStore {
             register(content)
             return (node, content)
         } catch {
-            if let made { writers.closed(made.inode) }
+            if let made { writers.closed(made.inode, hasWritten: false) }
             throw error
         }
     }

@@ -215,6 +215,7 @@ extension CloudFileSystem {
 
     /// Empties a file: what it held is not needed for that, wherever it lies.
     func empty(_ open: OpenHandle) throws(FileSystemError) {
+        beginWriting(open)
         let node = open.file.state.withLock { $0.node }
         if case .staged(let staged) = open.content {
             let outcome = try FileSystemError.translatingContent { () throws(ContentError) in
@@ -245,6 +246,8 @@ extension CloudFileSystem {
 
     /// The staged content to which a handle writes, made with its first write.
     func writable(_ open: OpenHandle) throws(FileSystemError) -> StagedContent {
+        // Before the first byte: what is half written is not sent.
+        beginWriting(open)
         if case .staged(let content) = open.content { return content }
         return try locked(open.file) { state throws(FileSystemError) in
             let base: CachedContent?
@@ -260,6 +263,10 @@ extension CloudFileSystem {
             if isOld, open.mode.appends { self.catalog.announce([.content(open.file.inode)]) }
             return staged
         }
+    }
+
+    func beginWriting(_ open: OpenHandle) {
+        if open.beginWriting() { store.writers.beganWriting(open.file.inode) }
     }
 
     /// Makes staged content for a file and shows it to all of its handles.

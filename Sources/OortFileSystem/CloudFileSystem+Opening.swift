@@ -63,6 +63,7 @@ extension CloudFileSystem {
     private func openNew(_ node: Node, _ content: StagedContent, mode: OpenMode) -> Opened {
         let file = table.file(node)
         let handle = OpenHandle(file: file, mode: mode, content: .staged(content))
+        beginWriting(handle)
         file.state.withLock { state in
             state.node = node
             state.handles.append(handle)
@@ -175,7 +176,7 @@ extension CloudFileSystem {
             }
         } catch {
             table.leave(file)
-            if mode.writes { store.writers.closed(file.inode) }
+            if mode.writes { store.writers.closed(file.inode, hasWritten: false) }
             throw error
         }
     }
@@ -196,7 +197,9 @@ extension CloudFileSystem {
         let last = handle.show(.empty)
         close(last)
         table.leave(file)
-        if handle.mode.writes { store.writers.closed(file.inode) }
+        if handle.mode.writes {
+            store.writers.closed(file.inode, hasWritten: handle.hasWritten)
+        }
     }
 
     /// The bytes that a file has now, and the file as it is then; to be closed by the caller.

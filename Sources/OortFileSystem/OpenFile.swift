@@ -112,6 +112,8 @@ final class OpenHandle: Sendable {
     let readAhead = ReadAhead()
     /// Whether a program may have got bytes of what it shows.
     private let isOut = Atomic<Bool>(false)
+    /// Whether something was written by it.
+    private let isWriter = Atomic<Bool>(false)
     /// Guarded by the file's lock where it changes for several handles.
     private let current: Mutex<Content>
 
@@ -139,6 +141,11 @@ final class OpenHandle: Sendable {
         get { isOut.load(ordering: .acquiring) }
         set { isOut.store(newValue, ordering: .releasing) }
     }
+
+    var hasWritten: Bool { isWriter.load(ordering: .acquiring) }
+
+    /// Notes that something is about to be written by it; true the first time.
+    func beginWriting() -> Bool { !isWriter.exchange(true, ordering: .acquiringAndReleasing) }
 
     /// Shows other bytes from now on; the answer is what it showed before.
     func show(_ content: Content) -> Content {

@@ -46,7 +46,7 @@ extension ItemState {
     }
 
     /// Whether nothing holds back that its place at the service changes.
-    var isReadyToMove: Bool { isSettled && isPushable && !isBusy && !isOpen && !hasNews }
+    var isReadyToMove: Bool { isSettled && isPushable && !isBusy && !isBeingWritten && !hasNews }
 
     /// Whether it may take over another item's identity now.
     var isReadyToInherit: Bool {

@@ -125,8 +125,10 @@ public struct ItemState: Sendable {
     public var formerName: String?
     /// Whether the last local change is old enough to be pushed, its content's hash known.
     public var isSettled = true
-    /// Whether a program has it open for writing: its content is nobody's to replace.
+    /// Whether a program has it open for writing: its content is nobody's to replace or to take away.
     public var isOpen = false
+    /// Whether that program has written to it: it is not sent before it is closed.
+    public var isBeingWritten = false
     /// Whether an operation on it is under way at the service: it is left alone altogether.
     public var isBusy = false
     /// Whether the service was heard not to have it, of which the feed has yet to tell: it is busy, and

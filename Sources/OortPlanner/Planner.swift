@@ -32,7 +32,7 @@ public struct Planner: Sendable {
     /// Whether nothing of an item differs that could be sent, now or later, so that it need not stay
     /// in motion: that the service does not keep all attributes is no reason to.
     public func mayRest(_ item: ItemState) -> Bool {
-        guard item.isSettled, item.isPushable, !item.isBusy, !item.isOpen, !item.hasNews,
+        guard item.isSettled, item.isPushable, !item.isBusy, !item.isBeingWritten, !item.hasNews,
             let local = item.local, let remote = item.remote, local.place == remote.place
         else { return false }
         guard local.content == nil || local.hasSameContent(as: remote) else { return false }

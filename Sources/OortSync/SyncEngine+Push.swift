@@ -54,11 +54,9 @@ extension SyncEngine {
         isPlanning = true
         defer { isPlanning = false }
         let provider = provider
-        let store = store
         var conditions = PlanningConditions(
             now: now,
             settle: urgentCallers > 0 ? 0 : settings.settle.inMilliseconds,
-            isOpen: { store.writers.isOpen($0) },
             hash: { bytes in
                 var hasher = provider.makeHasher()
                 hasher.update(bytes[...])

@@ -129,11 +129,31 @@ def test_an_open_file_is_not_done(machine, clouds, cloud, drive):
     with open(path, "r+b", buffering=0) as file:
         file.write(b"CLOSED")
         said = machine.oort("sync", "--timeout", "3s", status=1)
-        assert str(path) in said and "has it open" in said, said
-        assert "has it open" in pending(machine, cloud, path)["next"]
+        assert str(path) in said and "writes to it" in said, said
+        assert "writes to it" in pending(machine, cloud, path)["next"]
         assert clouds.content(cloud, "/open.txt") == b"closed before"
     machine.sync()
     assert clouds.content(cloud, "/open.txt") == b"CLOSED before"
+
+
+def test_a_document_that_stays_open_is_sent(machine, clouds, cloud, drive):
+    """As LibreOffice has it: saved through a temporary file, and open for writing from then on."""
+    path, temporary = drive / "report.odt", drive / "lu1.tmp"
+    path.write_text("first")
+    machine.sync()
+    item = clouds.tree(cloud)["/report.odt"]["id"]
+    for text in (b"second", b"third"):
+        temporary.write_bytes(text)
+        os.replace(temporary, path)
+        with open(path, "r+b", buffering=0) as document:
+            machine.sync()
+            assert clouds.content(cloud, "/report.odt") == text
+            document.write(text.upper())
+            assert "writes to it" in machine.oort("sync", "--timeout", "3s", status=1)
+            assert clouds.content(cloud, "/report.odt") == text
+        machine.sync()
+        assert clouds.content(cloud, "/report.odt") == text.upper()
+    assert clouds.tree(cloud)["/report.odt"]["id"] == item
 
 
 def test_the_progress_of_an_upload(machine, clouds, cloud, drive):

@@ -51,7 +51,6 @@ struct TemporaryAccount {
             under: PlanningConditions(
                 now: Timestamp.now.seconds * 1000,
                 settle: 0,
-                isOpen: { _ in false },
                 hash: { ContentHash(algorithm: .md5, value: String($0.count)) }
             )
         ).operations

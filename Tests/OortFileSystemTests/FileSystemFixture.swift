@@ -103,7 +103,6 @@ final class FileSystemFixture {
             under: PlanningConditions(
                 now: Timestamp.now.seconds * 1000,
                 settle: 0,
-                isOpen: { _ in false },
                 hash: { ContentHash(algorithm: .sha256, value: String($0.count)) }
             )
         )

@@ -202,15 +202,20 @@ extension OperationTests {
         let node = try await remote("f", [UInt8](repeating: 7, count: 50_000))
         let reader = try await system.open(node.inode, mode: OpenMode()).value()
         let writer = try await system.open(node.inode, mode: CloudFileSystem.readWrite).value()
+        let writers = fixture.store.writers
+        #expect(writers.isOpen(node.inode) && !writers.isBeingWritten(node.inode))
         fixture.service.isOffline.withLock { $0 = true }
         #expect(try await system.put(writer.handle, [1, 2], at: 10) == 2)
         #expect(try await system.bytes(reader.handle, 10, 2) == [1, 2])
         await fails(.offline, system.read(reader.handle, at: 9, count: 3))
         fixture.service.isOffline.withLock { $0 = false }
         #expect(try await system.bytes(reader.handle, 9, 4) == [7, 1, 2, 7])
-        #expect(fixture.store.writers.isOpen(node.inode))
+        let idle = try await system.open(node.inode, mode: CloudFileSystem.readWrite).value()
+        #expect(writers.isBeingWritten(node.inode))
         system.release(writer.handle)
-        #expect(!fixture.store.writers.isOpen(node.inode))
+        #expect(writers.isOpen(node.inode) && !writers.isBeingWritten(node.inode))
+        system.release(idle.handle)
+        #expect(!writers.isOpen(node.inode))
         guard case .staged = try fixture.catalog.node(node.inode).content else {
             Issue.record("nothing is staged")
             return

@@ -234,7 +234,7 @@ struct PushRuleTests {
         func apply(to item: inout ItemState) {
             switch self {
             case .unsettled: item.isSettled = false
-            case .open: item.isOpen = true
+            case .open: item.isBeingWritten = true
             case .busy: item.isBusy = true
             case .waitsForNextTry: item.isPushable = false
             }

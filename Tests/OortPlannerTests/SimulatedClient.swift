@@ -194,11 +194,16 @@ struct SimulatedClient {
 
     /// A program opens a file for writing.
     mutating func open(_ inode: Inode) {
-        if rows[inode]?.state.isFolder == false { rows[inode]?.state.isOpen = true }
+        guard rows[inode]?.state.isFolder == false else { return }
+        rows[inode]?.state.isOpen = true
+        rows[inode]?.state.isBeingWritten = true
     }
 
     mutating func closeAll() {
-        for inode in Array(rows.keys) { rows[inode]?.state.isOpen = false }
+        for inode in Array(rows.keys) {
+            rows[inode]?.state.isOpen = false
+            rows[inode]?.state.isBeingWritten = false
+        }
     }
 
     mutating func settle() { for inode in Array(rows.keys) { rows[inode]?.state.isSettled = true } }

@@ -144,13 +144,13 @@ struct EngineTests {
             try await world.agree()
             // They keep their names at the service for as long as they are open.
             let opened = try left.map { try world.node($0).inode }
-            for inode in opened { world.store.writers.opened(inode) }
+            for inode in opened { world.beginWriting(inode) }
             for name in left { try world.rename(name, to: name + ".later") }
             try world.exchange("a", "b")
             let engine = world.engine
             let push = Task { await engine.sync(timeout: .seconds(60)) }
             try await until { cloud.tree["a/f"] == "b" && cloud.tree["b/f"] == "a" }
-            for inode in opened { world.store.writers.closed(inode) }
+            for inode in opened { world.store.writers.closed(inode, hasWritten: true) }
             #expect(await push.value.isComplete)
             try await world.agree()
             #expect(cloud.tree.count == 8)
@@ -171,14 +171,14 @@ struct EngineTests {
             try await world.agree()
             // The folder's new name is free at the service when what has it is closed.
             let opened = try world.node("e").inode
-            world.store.writers.opened(opened)
+            world.beginWriting(opened)
             try world.rename("e", to: "later")
             try world.rename("d", to: "e")
             try world.exchange("e/a", "e/b")
             let engine = world.engine
             let push = Task { await engine.sync(timeout: .seconds(60)) }
             try await until { cloud.tree["d/a"] == "d/b" && cloud.tree["d/b"] == "d/a" }
-            world.store.writers.closed(opened)
+            world.store.writers.closed(opened, hasWritten: true)
             #expect(await push.value.isComplete)
             try await world.agree()
             #expect(cloud.tree.count == 6)

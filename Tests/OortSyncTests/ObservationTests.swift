@@ -72,7 +72,6 @@ struct ObservationTests {
             under: PlanningConditions(
                 now: Timestamp.now.seconds * 1000,
                 settle: 0,
-                isOpen: { _ in false },
                 hash: { bytes in
                     var hasher = MemoryHasher()
                     hasher.update(bytes[...])

@@ -90,7 +90,7 @@ struct PlanningRaceTests {
             try await until { await engine.status().transfers.isEmpty }
             cloud.release(.hashes)
             try await until { cloud.tree == ["g": "bytes"] }
-            world.store.writers.closed(opened)
+            world.store.writers.closed(opened, hasWritten: true)
             #expect(await push.value.isComplete)
         }
     }
@@ -108,7 +108,7 @@ struct PlanningRaceTests {
             try await until { cloud.isStalled }
             // It stays in motion: only a plan brings its news, and there is nothing to send.
             let opened = [try world.node("g").inode, try world.create("open")]
-            world.store.writers.opened(opened[0])
+            world.beginWriting(opened[0])
             try world.setModified("g", Timestamp(seconds: 5))
             // Told while the operation on it is under way, it is asked for again after that.
             let isAsked = Atomic(false)
@@ -130,7 +130,7 @@ struct PlanningRaceTests {
             cloud.release(.hashes)
             try await until { try world.catalog.node(atPath: ["work", "h"]) != nil }
             cloud.release(.feed)
-            for inode in opened { world.store.writers.closed(inode) }
+            for inode in opened { world.store.writers.closed(inode, hasWritten: true) }
             #expect(await push.value.isComplete)
             try await world.agree()
         }
@@ -318,8 +318,11 @@ struct PlanningRaceTests {
             cloud.put("news", "theirs")
             try await until { try world.catalog.node(atPath: ["work", "news"]) != nil }
             #expect(try await world.tree() == ["d/": "", path: "bytes", "news": "theirs"])
-            if isWritten { try world.write(path, "mine") }
-            world.store.writers.closed(inode)
+            if isWritten {
+                world.store.writers.beganWriting(inode)
+                try world.write(path, "mine")
+            }
+            world.store.writers.closed(inode, hasWritten: isWritten)
             try await world.settle()
             #expect(
                 cloud.tree
@@ -345,9 +348,10 @@ struct PlanningRaceTests {
             world.catalog.opened(forWriting: inode)
             cloud.stall(nil)
             try await until { await engine.status().transfers.isEmpty }
+            world.store.writers.beganWriting(inode)
             try world.write("g", "mine")
             #expect(try world.node("g").inode == inode)
-            world.store.writers.closed(inode)
+            world.store.writers.closed(inode, hasWritten: true)
             _ = await push.value
             try await world.settle()
             #expect(cloud.tree == ["f": "bytes", "g": "mine"])

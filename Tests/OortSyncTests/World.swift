@@ -178,8 +178,14 @@ final class World {
             named: name,
             in: account.root
         )
-        store.writers.opened(file.inode)
+        beginWriting(file.inode)
         return file.inode
+    }
+
+    /// A program opens a file and begins to write.
+    func beginWriting(_ inode: Inode) {
+        catalog.opened(forWriting: inode)
+        store.writers.beganWriting(inode)
     }
 
     /// The content of the revision that a file has now, as a program that opens it gets it.

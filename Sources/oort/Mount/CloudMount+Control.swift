@@ -96,7 +96,7 @@ extension CloudMount {
             SyncWords.change(
                 item,
                 below: folder,
-                isOpen: store.writers.isOpen(item.inode),
+                isBeingWritten: store.writers.isBeingWritten(item.inode),
                 obstacle: obstacles[item.inode],
                 now: now
             )
@@ -160,7 +160,7 @@ extension CloudMount {
             var change = SyncWords.change(
                 item,
                 below: "\(mountPoint)/\(account.kept.name)",
-                isOpen: store.writers.isOpen(item.inode),
+                isBeingWritten: store.writers.isBeingWritten(item.inode),
                 now: now
             )
             change.error = account.obstacle
@@ -237,11 +237,11 @@ extension CloudMount {
             let isIdle = await account.engine.isIdle
             let isHeldUp = isIdle && all.contains { SyncWords.isRefused($0, now: now) }
             for item in items {
-                let isOpen = store.writers.isOpen(item.inode)
+                let isBeingWritten = store.writers.isBeingWritten(item.inode)
                 var change = SyncWords.change(
                     item,
                     below: folder,
-                    isOpen: isOpen,
+                    isBeingWritten: isBeingWritten,
                     obstacle: obstacles[item.inode],
                     now: now
                 )
@@ -256,7 +256,7 @@ extension CloudMount {
                 } else {
                     let isBlocked =
                         obstacles[item.inode] != nil
-                        || isHeldUp && !isOpen && item.errorKind == nil
+                        || isHeldUp && !isBeingWritten && item.errorKind == nil
                     if item.isUnderWay || !isBlocked { isStuck = false }
                 }
                 changes.append(change)
