@@ -306,6 +306,29 @@ extension Catalog {
         }
     }
 
+    /// The item of whose revision a node's content is to become a copy, where it has that at the service
+    /// still, as far as is known; in motion or removed here it may be.
+    public func original(of node: Node) async throws(CatalogError) -> ItemReference? {
+        guard node.staged == nil, let item = node.contentItem, item != node.remoteID else {
+            return nil
+        }
+        return try await readAsync { database in
+            guard let owner = try Self.node(item.rawValue, in: node.account, database) else {
+                return nil
+            }
+            let motion = try Self.motion(owner.inode, database)
+            let revision: Revision? =
+                switch motion?.remoteState {
+                case nil: owner.revision
+                case .asSynced: motion?.syncedRevision
+                case .present: motion?.remoteItem?.revision.map { Revision($0) }
+                case .gone, .mayBeGone: nil
+                }
+            guard let revision, revision == node.revision else { return nil }
+            return try Self.reference(owner.inode, database)
+        }
+    }
+
     /// A file at the service that has just this content and is itself at rest.
     public func twin(
         of hash: ContentHash,

@@ -23,6 +23,8 @@ struct Push {
     private var awaitsHeir: [Bool]
     /// Whose content is still to be sent and made of an item's bytes, by that item.
     private let borrowers: [Int: [Int]]
+    /// All of these.
+    private let borrows: Set<Int>
 
     init(_ trees: Trees, traits: PlannerTraits, postponed: [Bool]) {
         self.trees = trees
@@ -36,6 +38,7 @@ struct Push {
         isHeir = none
         awaitsHeir = none
         borrowers = trees.borrowers()
+        borrows = Set(borrowers.values.joined())
     }
 
     mutating func operations() -> [RemoteOperation] {
@@ -105,13 +108,25 @@ struct Push {
         }
     }
 
-    /// Whether what has a backup's place at the service stays until its heir was sent: a file restored from
-    /// its backup, while the damaged one takes the backup's name.
+    /// Whether a backup's place is free only after its heir was sent: a file that is restored from its
+    /// backup, while the damaged one takes the backup's name, or that of one which takes it.
     private func makesWay(for backup: Int, toSend heir: Int) -> Bool {
-        guard let place = trees.items[backup].local?.place,
-            let occupant = occupant(of: place, for: backup)
-        else { return false }
-        return borrowers[occupant]?.contains(heir) == true
+        guard borrows.contains(heir) else { return false }
+        var lenders: Set<Int> = []
+        var owner = trees.owner(ofContentAt: heir)
+        while let position = owner, lenders.insert(position).inserted {
+            lenders.formUnion(chain(above: trees.items[position].remote?.place))
+            owner = trees.owner(ofContentAt: position)
+        }
+        var position = backup
+        for _ in trees.items.indices {
+            guard let place = trees.items[position].local?.place,
+                let occupant = occupant(of: place, for: position)
+            else { return false }
+            if trees.items[occupant].local == nil { return lenders.contains(occupant) }
+            position = occupant
+        }
+        return false
     }
 
     private func childrenOfDeleted() -> [Int: [Int]] {
@@ -411,7 +426,7 @@ extension Trees {
     }
 
     /// Who has at the service what an item's content is made of, where that is still to be sent.
-    private func owner(ofContentAt position: Int) -> Int? {
+    fileprivate func owner(ofContentAt position: Int) -> Int? {
         let item = items[position]
         guard let local = item.local, let borrowed = item.borrowed,
             let owner = index[borrowed.owner],

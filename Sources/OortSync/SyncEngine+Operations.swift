@@ -263,16 +263,18 @@ extension SyncEngine {
         _ parent: ItemReference,
         _ name: String
     ) async throws(ProviderError) -> OperationRequest.Call? {
+        // Without a hash nobody can tell whether the copy is of what was meant.
         guard provider.traits.copiesFiles, content.size > 0, let hash = content.hash else {
             return nil
         }
-        let found = try await storedAsync { () throws(CatalogError) in
-            try await self.catalog.twin(of: hash, size: content.size, in: self.account)
+        let found = try await storedAsync { () throws(CatalogError) -> ItemReference? in
+            if let original = try await self.catalog.original(of: start.node) { return original }
+            return try await self.catalog.twin(of: hash, size: content.size, in: self.account)?.0
         }
-        guard let (item, _) = found else { return nil }
+        guard let found else { return nil }
         return .copy(
             Copy(
-                item: item,
+                item: found,
                 parent: parent,
                 name: name,
                 reservedID: start.reservedID,

@@ -381,6 +381,21 @@ struct PushRuleTests {
         #expect(operations.first?.action == .upload(at: detour, content(3)))
     }
 
+    @Test("the same over others that take each other's names, and where the backup lay in a folder")
+    func restoredOverOthers() {
+        var restored = item(12, local: ("b", 2), remote: nil, content: 3)
+        restored.borrowed = borrows(1, of: 10)
+        let damaged = item(11, local: ("c", 2), remote: ("b", 2), content: 2)
+        let between = item(13, local: ("a", 2), remote: ("c", 2), content: 4)
+        let gone = item(10, local: nil, remote: ("a", 2), content: 1)
+        let all = planner().plan([gone, damaged, restored, between]).remote
+        #expect(Set(all.map(\.inode)) == Set([10, 11, 12, 13].map { Inode($0) }))
+        let folder = item(9, local: nil, remote: ("a", 2))
+        let below = item(10, local: nil, remote: ("x", 9), content: 1)
+        let more = planner().plan([folder, below, damaged, restored, between]).remote
+        #expect(Set(more.map(\.inode)) == Set([9, 11, 12, 13].map { Inode($0) }))
+    }
+
     @Test("only attributes that the service keeps are sent")
     func attributes() {
         var state = item(10, local: ("a", 2), remote: ("a", 2), content: 1)

@@ -27,9 +27,13 @@ struct BorrowedBytesTests {
     /// What becomes of the original before its copy is made.
     enum Fate: CaseIterable { case removed, removedWithItsFolder, changed }
 
-    @Test("a copy is made before its original goes or is changed", arguments: Fate.allCases)
-    func copiedBefore(fate: Fate) async throws {
-        let cloud = MemoryCloud()
+    @Test(
+        "a copy is made before its original goes or is changed, by the service where it can",
+        arguments: Fate.allCases,
+        [false, true]
+    )
+    func copiedBefore(fate: Fate, copiesFiles: Bool) async throws {
+        let cloud = MemoryCloud { $0.copiesFiles = copiesFiles }
         cloud.put("d", nil)
         // So many that some would be too late.
         let names = (0..<20).map { "f\($0)" }
@@ -46,6 +50,7 @@ struct BorrowedBytesTests {
             }
             if fate == .removedWithItsFolder { try world.remove("d") }
             try await world.settle()
+            #expect(cloud.takeCalls()["copy"] == (copiesFiles ? names.count : nil))
             for name in names {
                 #expect(cloud.tree["copy of \(name)"] == "the bytes of \(name)")
                 #expect(cloud.tree["d/\(name)"] == (fate == .changed ? "new" : nil))
