@@ -22,9 +22,7 @@ struct Push {
     /// or read: deleted or moved now, they could hand nothing over.
     private var awaitsHeir: [Bool]
     /// Whose content is still to be sent and made of an item's bytes, by that item.
-    private let borrowers: [Int: [Int]]
-    /// All of these.
-    private let borrows: Set<Int>
+    let borrowers: [Int: [Int]]
 
     init(_ trees: Trees, traits: PlannerTraits, postponed: [Bool]) {
         self.trees = trees
@@ -38,7 +36,6 @@ struct Push {
         isHeir = none
         awaitsHeir = none
         borrowers = trees.borrowers()
-        borrows = Set(borrowers.values.joined())
     }
 
     mutating func operations() -> [RemoteOperation] {
@@ -96,7 +93,7 @@ struct Push {
             guard let heir = places?[trees.key(remote.place)], heir != position else { continue }
             let file = trees.items[heir]
             guard original.local == nil || original.isBackup, file.canInherit,
-                !makesWay(for: position, toSend: heir)
+                !mustSend(heir, beforeMoving: position)
             else { continue }
             if original.isBackup, file.isReadyToInherit, file.isBornHere {
                 heirs[position] = heir
@@ -106,27 +103,6 @@ struct Push {
                 awaitsHeir[position] = true
             }
         }
-    }
-
-    /// Whether a backup's place is free only after its heir was sent: a file that is restored from its
-    /// backup, while the damaged one takes the backup's name, or that of one which takes it.
-    private func makesWay(for backup: Int, toSend heir: Int) -> Bool {
-        guard borrows.contains(heir) else { return false }
-        var lenders: Set<Int> = []
-        var owner = trees.owner(ofContentAt: heir)
-        while let position = owner, lenders.insert(position).inserted {
-            lenders.formUnion(chain(above: trees.items[position].remote?.place))
-            owner = trees.owner(ofContentAt: position)
-        }
-        var position = backup
-        for _ in trees.items.indices {
-            guard let place = trees.items[position].local?.place,
-                let occupant = occupant(of: place, for: position)
-            else { return false }
-            if trees.items[occupant].local == nil { return lenders.contains(occupant) }
-            position = occupant
-        }
-        return false
     }
 
     private func childrenOfDeleted() -> [Int: [Int]] {
@@ -219,18 +195,8 @@ struct Push {
         chain(above: place).contains { trees.items[$0].isBusy }
     }
 
-    /// Whether this plan sends the contents that are made of an item's bytes.
-    private func areBorrowersSent(_ position: Int) -> Bool {
-        (borrowers[position] ?? []).allSatisfy { borrower in
-            let isSent =
-                trees.items[borrower].remote == nil
-                ? placing[borrower] : contentAction(borrower)?.sendsContent == true
-            return isSent && areBorrowersSent(borrower)
-        }
-    }
-
     /// What of its content or attributes this plan sends by an operation of its own.
-    private func contentAction(_ position: Int) -> RemoteOperation.Action? {
+    func contentAction(_ position: Int) -> RemoteOperation.Action? {
         let item = trees.items[position]
         guard isReady(position), !isHeir[position], !awaitsIdentity(position),
             !hasBusyFolder(above: item.remote?.place)
@@ -245,7 +211,7 @@ struct Push {
     }
 
     /// Who has the place at the service, where it can be had by one only.
-    private func occupant(of place: Place, for position: Int) -> Int? {
+    func occupant(of place: Place, for position: Int) -> Int? {
         guard !traits.allowsDuplicates else { return nil }
         let occupant = remotePlaces[trees.key(place)]
         return occupant == position ? nil : occupant
@@ -292,15 +258,7 @@ struct Push {
             if action.sendsContent { changed[position] = operation }
             if let first = placed[position] { order.require(first, before: operation) }
         }
-        for (source, borrowers) in borrowers {
-            for last in [changed[source], deletion(of: source, deleted)].compactMap({ $0 }) {
-                for borrower in borrowers {
-                    let operation =
-                        trees.items[borrower].remote == nil ? placed[borrower] : changed[borrower]
-                    if let operation { order.require(operation, before: last) }
-                }
-            }
-        }
+        requireBorrowers(before: changed, deleted, placed: placed, in: &order)
         for (position, operation) in placed {
             guard let place = trees.items[position].local?.place else { continue }
             if let parent = trees.index[place.parent], trees.items[parent].remote == nil,
@@ -334,19 +292,6 @@ struct Push {
                 return above.compactMap { trees.items[$0].remote == nil ? nil : placed[$0] }
             }
         )
-    }
-
-    /// The operation that deletes an item, by itself or with a folder that it lies in.
-    private func deletion(of position: Int, _ deleted: [Int: Int]) -> Int? {
-        var next = position
-        while deleting[next] {
-            if let operation = deleted[next] { return operation }
-            guard let place = trees.items[next].remote?.place,
-                let folder = trees.index[place.parent]
-            else { return nil }
-            next = folder
-        }
-        return nil
     }
 
     /// A temporary place in a folder that nobody else has.
@@ -409,43 +354,5 @@ extension PlannerTraits {
 
 extension RemoteOperation.Action {
     /// Whether a new revision takes the place of what the item has.
-    fileprivate var sendsContent: Bool { if case .replace = self { true } else { false } }
-}
-
-extension Trees {
-    /// By an item, those whose content is still to be sent and made of what it has at the service.
-    fileprivate func borrowers() -> [Int: [Int]] {
-        var borrowers: [Int: [Int]] = [:]
-        for position in items.indices {
-            guard let owner = owner(ofContentAt: position), !borrows(owner, from: position) else {
-                continue
-            }
-            borrowers[owner, default: []].append(position)
-        }
-        return borrowers
-    }
-
-    /// Who has at the service what an item's content is made of, where that is still to be sent.
-    fileprivate func owner(ofContentAt position: Int) -> Int? {
-        let item = items[position]
-        guard let local = item.local, let borrowed = item.borrowed,
-            let owner = index[borrowed.owner],
-            items[owner].remote?.content?.revision == borrowed.revision
-        else { return nil }
-        if let remote = item.remote, local.hasSameContent(as: remote) { return nil }
-        return owner
-    }
-
-    /// Whether an item's content is made of another one's, over however many between.
-    ///
-    /// Of a circle none can come first.
-    private func borrows(_ position: Int, from other: Int) -> Bool {
-        var next: Int? = position
-        for _ in items.indices {
-            guard let now = next else { return false }
-            if now == other { return true }
-            next = owner(ofContentAt: now)
-        }
-        return true
-    }
+    var sendsContent: Bool { if case .replace = self { true } else { false } }
 }

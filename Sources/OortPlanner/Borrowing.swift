@@ -1,0 +1,104 @@
+/// Contents that are made of what another item has at the service, and not sent yet (`BorrowedContent`): a
+/// copy that is left to the service, a temporary file that took over an identity, a changed part of a large
+/// file over another item's revision. They go out before their owner is changed or deleted.
+extension Push {
+    /// Whether this plan sends the contents that are made of an item's bytes.
+    func areBorrowersSent(_ position: Int) -> Bool {
+        (borrowers[position] ?? []).allSatisfy { borrower in
+            let isSent =
+                trees.items[borrower].remote == nil
+                ? placing[borrower] : contentAction(borrower)?.sendsContent == true
+            return isSent && areBorrowersSent(borrower)
+        }
+    }
+
+    /// Puts what is made of an item's bytes before what changes or deletes the item.
+    func requireBorrowers(
+        before changed: [Int: Int],
+        _ deleted: [Int: Int],
+        placed: [Int: Int],
+        in order: inout OperationOrder
+    ) {
+        for (owner, borrowers) in borrowers.sorted(by: { $0.key < $1.key }) {
+            for last in [changed[owner], deletion(of: owner, deleted)].compactMap(\.self) {
+                for borrower in borrowers {
+                    let operation =
+                        trees.items[borrower].remote == nil ? placed[borrower] : changed[borrower]
+                    if let operation { order.require(operation, before: last) }
+                }
+            }
+        }
+    }
+
+    /// The operation that deletes an item, by itself or with a folder that it lies in.
+    private func deletion(of position: Int, _ deleted: [Int: Int]) -> Int? {
+        var next = position
+        while deleting[next] {
+            if let operation = deleted[next] { return operation }
+            guard let place = trees.items[next].remote?.place,
+                let folder = trees.index[place.parent]
+            else { return nil }
+            next = folder
+        }
+        return nil
+    }
+
+    /// Whether a backup's place is free only after its heir was sent: a file that is restored from its
+    /// backup, while the damaged one takes the backup's name, or that of one which takes it.
+    func mustSend(_ heir: Int, beforeMoving backup: Int) -> Bool {
+        var lenders: Set<Int> = []
+        var owner = trees.owner(ofContentAt: heir)
+        guard owner != nil else { return false }
+        while let position = owner, lenders.insert(position).inserted {
+            lenders.formUnion(chain(above: trees.items[position].remote?.place))
+            owner = trees.owner(ofContentAt: position)
+        }
+        var position = backup
+        for _ in trees.items.indices {
+            guard let place = trees.items[position].local?.place,
+                let occupant = occupant(of: place, for: position)
+            else { return false }
+            if trees.items[occupant].local == nil { return lenders.contains(occupant) }
+            position = occupant
+        }
+        return false
+    }
+}
+
+extension Trees {
+    /// By an item, those whose content is still to be sent and made of what it has at the service.
+    func borrowers() -> [Int: [Int]] {
+        var borrowers: [Int: [Int]] = [:]
+        for position in items.indices {
+            guard let owner = owner(ofContentAt: position), !borrows(owner, from: position) else {
+                continue
+            }
+            borrowers[owner, default: []].append(position)
+        }
+        return borrowers
+    }
+
+    /// Who has at the service what an item's content is made of, where that is still to be sent.
+    func owner(ofContentAt position: Int) -> Int? {
+        let item = items[position]
+        guard let local = item.local, let borrowed = item.borrowed,
+            let owner = index[borrowed.owner],
+            items[owner].remote?.content?.revision == borrowed.revision
+        else { return nil }
+        if let remote = item.remote, local.hasSameContent(as: remote) { return nil }
+        return owner
+    }
+
+    /// Whether an item's content is made of another one's, over however many between.
+    ///
+    /// Of a circle none can come first.
+    private func borrows(_ position: Int, from other: Int) -> Bool {
+        var next: Int? = position
+        for _ in items.indices {
+            guard let now = next else { return false }
+            if now == other { return true }
+            next = owner(ofContentAt: now)
+        }
+        return true
+    }
+}
