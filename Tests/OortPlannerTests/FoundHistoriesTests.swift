@@ -129,4 +129,71 @@ struct FoundHistoriesTests {
         )
         #expect(history.failure() == nil)
     }
+
+    @Test("a copy of one of two that are made of each other is sent before both")
+    func copyOfCircle() {
+        let history = History(
+            service: .path,
+            steps: [
+                .init(.localCreate), .init(.backupDance), .init(.goOn, 0, 0, 1), .init(.goOn),
+                .init(.localExchange, 0, 1), .init(.goOn, 0, 0, 1), .init(.localFolder, 0, 0, 1),
+                .init(.localCopy, 1, 1), .init(.goOn, 0, 1),
+            ]
+        )
+        #expect(history.failure() == nil)
+    }
+
+    @Test("a backup has no heir whose bytes are needed, over others, before its place is free")
+    func heirOfWaitingBackup() {
+        let history = History(
+            service: .path,
+            steps: [
+                .init(.remoteCreate, 0, 0, 2), .init(.localCreate, 0, 0, 2), .init(.sentDance),
+                .init(.sentBackupDance), .init(.localCreate), .init(.look), .init(.goOn, 3),
+                .init(.localExchange, 3), .init(.localExchange, 0, 1),
+            ]
+        )
+        #expect(history.failure() == nil)
+    }
+
+    @Test("a copy's bytes are not given to a file whose own the copy took over, by a backup's copy")
+    func circleByBackup() {
+        let history = History(
+            service: .uniqueNames,
+            steps: [
+                .init(.localCreate, 0, 0, 1), .init(.backupDance), .init(.localDelete, 1),
+                .init(.localCreate, 0, 0, 14), .init(.sentBackupDance),
+                .init(.localRename, 1, 0, 1), .init(.localCopy, 0, 0, 24), .init(.backupDance, 1),
+            ]
+        )
+        #expect(history.failure() == nil)
+    }
+
+    @Test("two files do not take over the identities of which each other's bytes are")
+    func circleByHandover() {
+        let history = History(
+            service: .path,
+            steps: [
+                .init(.localCreate, 0, 0, 1), .init(.localCreate, 0, 0, 2),
+                .init(.sentBackupDance, 1), .init(.goOn, 0, 0, 1), .init(.localExchange, 1),
+                .init(.localCopy, 1), .init(.localRename, 3, 0, 1),
+            ]
+        )
+        #expect(history.failure() == nil)
+    }
+
+    @Test("nor do two copies, of which no bytes are here")
+    func circleOfCopies() {
+        let history = History(
+            service: .path,
+            steps: [
+                .init(.localCreate, 0, 0, 4), .init(.sentBackupDance),
+                .init(.localCreate, 0, 0, 1), .init(.localWrite), .init(.goOn, 0, 0, 1),
+                .init(.localExchange, 2, 1), .init(.backupDance, 2), .init(.goOn, 1, 0, 1),
+                .init(.saveDance, 1), .init(.localCopy, 1), .init(.localDelete, 1),
+                .init(.localExchange, 14), .init(.localCopy, 0, 0, 54),
+            ]
+        )
+        #expect(history.failure() == nil)
+    }
 }

@@ -18,6 +18,7 @@ struct HistoryStep: Hashable, CustomStringConvertible {
         case sentDance, sentBackupDance
         case halfRun
         case remoteReplace
+        case localCopy
 
         var isSomebodyElse: Bool {
             switch self {

@@ -30,6 +30,7 @@ struct HistoryRun {
             }
         case .localOpen: if let picked { client.open(picked.state.inode) }
         case .localClose: client.closeAll()
+        case .localCopy: if let picked { client.copy(picked.state.inode, to: name, in: folder) }
         case .saveDance: if let picked { saveDance(picked, keepsBackup: false) }
         case .backupDance: if let picked { saveDance(picked, keepsBackup: true) }
         case .sentDance: if let picked { sentDance(picked, keepsBackup: false) }
@@ -256,6 +257,7 @@ struct HistoryRun {
             // A backup's original, or a sent temporary file, that somebody else moved away
             // meanwhile is a second item.
             if !isAlone, client.copied.contains(item.content) { continue }
+            if client.copiedByUser.contains(item.content) { continue }
             if !seen.insert(item.content).inserted {
                 return "content \(item.content) is there twice"
             }

@@ -49,6 +49,13 @@ struct ShrinkingTests {
                 for index in items.indices { items[index].mayBeGone = false }
             }
         ),
+        Broken(
+            "what a copy is made of goes before the copy is sent",
+            mostSteps: 7,
+            hiding: { items in
+                for index in items.indices { items[index].borrowed = nil }
+            }
+        ),
         Broken("what somebody else wrote is overwritten", mostSteps: 6) { steps in
             steps.removeAll { if case .keepBoth = $0 { true } else { false } }
         },

@@ -31,7 +31,9 @@ extension SimulatedClient {
                 operation: index,
                 action: operation.action,
                 inode: operation.inode,
-                known: contents(knownBelow: operation.inode)
+                known: contents(knownBelow: operation.inode),
+                knownItems: operation.action == .delete ? items(knownAt: operation.inode) : [],
+                loan: row.loan
             )
         )
         return true
@@ -40,17 +42,25 @@ extension SimulatedClient {
     /// The contents of the files that the client heard to lie in a folder.
     private func contents(knownBelow folder: Inode) -> Set<Int> {
         var known: Set<Int> = []
-        for row in rows.values {
-            var (next, steps) = (row.state.remote?.place.parent, 0)
-            while let above = next, above != folder, steps < 100 {
-                next = rows[above]?.state.remote?.place.parent
-                steps += 1
-            }
-            if next == folder, let size = row.state.remote?.content?.size {
-                known.insert(Int(size))
-            }
+        for row in rows.values where isKnown(row, below: folder) {
+            if let size = row.state.remote?.content?.size { known.insert(Int(size)) }
         }
         return known
+    }
+
+    /// The item, and what the client heard to lie in it.
+    private func items(knownAt inode: Inode) -> Set<Int> {
+        let known = rows.values.filter { $0.state.inode == inode || isKnown($0, below: inode) }
+        return Set(known.compactMap(\.id))
+    }
+
+    private func isKnown(_ row: Row, below folder: Inode) -> Bool {
+        var (next, steps) = (row.state.remote?.place.parent, 0)
+        while let above = next, above != folder, steps < 100 {
+            next = rows[above]?.state.remote?.place.parent
+            steps += 1
+        }
+        return next == folder
     }
 
     /// Whether the item is still what the plan saw: a local change since makes a new plan.
@@ -130,6 +140,7 @@ extension SimulatedClient {
             guard let parent = serviceID(of: place.parent) else { throw .notFound }
             return try service.create(in: parent, name: place.name, isFolder: true, content: 0)
         case .upload(let place, let content):
+            try borrow(running)
             return try service.create(
                 in: try uploadFolder(place),
                 name: place.name,
@@ -149,11 +160,15 @@ extension SimulatedClient {
             )
         case .replace(let revision, let content):
             guard let id = serviceID(of: inode), id == rows[inode]?.id else { throw .notFound }
-            return try service.replace(
+            try borrow(running)
+            let old = service.items[id].map { RevisionID(item: id, revision: $0.revision) }
+            let new = try service.replace(
                 id,
                 revision: revision.flatMap { Int($0.rawValue) },
                 content: Int(content.size)
             )
+            if let old { taken.insert(old) }
+            return new
         case .move(let place, _):
             guard let id = serviceID(of: inode), id == rows[inode]?.id,
                 let parent = serviceID(of: place.parent)
@@ -166,10 +181,32 @@ extension SimulatedClient {
             // client had heard to be in it is no excuse.
             let below = Set(service.contents(below: id)).subtracting(running.known)
             if service.isFolder(id) { owedToOthers.subtract(below) }
+            let items = service.items
             try service.delete(id, revision: revision.flatMap { Int($0.rawValue) })
+            for item in items.values where service.items[item.id] == nil {
+                if running.knownItems.contains(item.id) {
+                    taken.insert(RevisionID(item: item.id, revision: item.revision))
+                }
+            }
             return nil
         case .setAttributes: return service.items[rows[inode]?.id ?? -1]
         }
+    }
+
+    /// The service makes a content of what it has of another item; what somebody else took away of that
+    /// meanwhile is no longer asked for.
+    private mutating func borrow(_ running: Running) throws(SimulatedService.Failure) {
+        guard let loan = running.loan, !loan.isHere,
+            service.items[loan.source.item]?.revision != loan.source.revision
+        else { return }
+        if let row = rows[running.inode], row.state.local != nil, row.loan == loan {
+            if taken.contains(loan.source) {
+                let what = "the bytes of \(running.inode): \(loan.source)"
+                failure = failure ?? "our own operation took away \(what)"
+            }
+            rows[running.inode]?.loan = nil
+        }
+        throw .notFound
     }
 
     mutating func uploadFolder(_ place: Place) throws(SimulatedService.Failure) -> Int {
@@ -239,8 +276,12 @@ extension SimulatedClient {
         switch action {
         case .createFolder, .upload, .duplicate:
             rows[inode]?.state.synced = entry
-            rows[inode]?.isOurs = true
-        case .replace: rows[inode]?.state.synced?.content = entry.content
+            let hasBytes = rows[inode]?.loan?.isHere ?? true
+            rows[inode]?.isOurs = hasBytes
+        case .replace:
+            rows[inode]?.state.synced?.content = entry.content
+            // Of what the service made nothing is here.
+            if rows[inode]?.loan?.isHere == false { rows[inode]?.isOurs = false }
         case .move: rows[inode]?.state.synced?.place = entry.place
         case .setAttributes, .delete: break
         }
@@ -248,6 +289,7 @@ extension SimulatedClient {
             content.isSame(as: new)
         {
             rows[inode]?.state.local?.content = new
+            rows[inode]?.loan = nil
         }
     }
 
@@ -294,6 +336,10 @@ extension SimulatedClient {
             content.isSame(as: new)
         {
             rows[original]?.state.local?.content = new
+            rows[original]?.loan = nil
+        } else {
+            let loan = loan(of: old, isHere: false)
+            rows[original]?.loan = loan
         }
     }
 

@@ -20,6 +20,7 @@ extension SimulatedClient {
             plan = next.remote
             break
         }
+        endLoans()
         done = Array(repeating: false, count: plan.count)
         started = done
         failure = failure ?? sharedName()
@@ -41,6 +42,23 @@ extension SimulatedClient {
         return nil
     }
 
+    /// What an item is made of that another one has.
+    private func borrowed(_ row: Row) -> BorrowedContent? {
+        guard let source = row.loan?.source, source.item != row.id,
+            let owner = inode(ofID: source.item)
+        else { return nil }
+        return BorrowedContent(owner: owner, revision: Revision(String(source.revision)))
+    }
+
+    /// What is at rest has its own bytes at the service.
+    private mutating func endLoans() {
+        guard rows.values.contains(where: { $0.loan != nil }) else { return }
+        for state in input() where rows[state.inode]?.loan != nil && planner.mayRest(state) {
+            rows[state.inode]?.loan = nil
+            rows[state.inode]?.state.local?.content = state.remote?.content
+        }
+    }
+
     /// What may or may not have happened to an item must be known before it is planned for.
     func input() -> [ItemState] {
         var states: [ItemState] = []
@@ -55,7 +73,8 @@ extension SimulatedClient {
                 state.expected = place
             case .move, .replace, .delete, .setAttributes, nil: break
             }
-            state.isRecent = row.isOurs && row.id != nil && !state.isFolder
+            state.isRecent = row.isOurs && row.id != nil && !state.isFolder && row.loan == nil
+            state.borrowed = borrowed(row)
             states.append(state)
         }
         let heirs: [Inode] = rows.values.compactMap { row in
@@ -79,12 +98,14 @@ extension SimulatedClient {
                 if rows[inode]?.state.local == nil {
                     let remote = rows[inode]?.state.remote
                     rows[inode]?.state.local = remote
+                    rows[inode]?.loan = nil
                     rows[inode]?.state.isSettled = true
                 }
                 rows[inode]?.state.local?.place = place
             case .takeContent(let inode):
                 let content = rows[inode]?.state.remote?.content
                 rows[inode]?.state.local?.content = content
+                rows[inode]?.loan = nil
             case .takeAttributes: break
             case .keepBoth(let inode): keepBoth(inode)
             case .renumber(let inode): renumber(inode)
@@ -106,9 +127,12 @@ extension SimulatedClient {
         let copy = Inode(lastInode)
         var entry = local
         entry.place.name = freeName(local.place, "c")
+        let loan = rows[inode]?.loan
         rows[copy] = Row(
-            state: ItemState(inode: copy, isFolder: false, local: entry, synced: nil, remote: nil)
+            state: ItemState(inode: copy, isFolder: false, local: entry, synced: nil, remote: nil),
+            loan: loan
         )
+        rows[inode]?.loan = nil
         let content = rows[inode]?.state.remote?.content
         rows[inode]?.state.local?.content = content
     }
@@ -145,6 +169,7 @@ extension SimulatedClient {
         rows[inode]?.isOurs = newcomer.isOurs
         if newcomer.mustLook { rows[inode]?.mustLook = true }
         rows[inode]?.state.local?.content = newcomer.state.remote?.content
+        rows[inode]?.loan = nil
         reparent(other, inode)
     }
 
@@ -167,6 +192,7 @@ extension SimulatedClient {
         lastInode += 1
         let orphan = Inode(lastInode)
         rows[orphan] = row
+        rows[orphan]?.loan = nil
         rows[orphan]?.state = ItemState(
             inode: orphan,
             isFolder: false,
@@ -176,6 +202,8 @@ extension SimulatedClient {
         )
         rows[orphan]?.state.formerName = local.place.name
         copied.insert(Int(row.state.remote?.content?.size ?? content.size))
+        let loan = loan(of: row, isHere: true)
+        rows[inode]?.loan = loan
         rows[inode]?.id = nil
         rows[inode]?.state.remote = nil
         rows[inode]?.state.synced = nil
@@ -184,6 +212,8 @@ extension SimulatedClient {
 
     mutating func handOver(_ original: Inode, _ heir: Inode) {
         guard let old = rows[original], let new = rows[heir] else { return }
+        let loan = loan(of: new, isHere: true)
+        rows[heir]?.loan = loan
         rows[heir]?.id = old.id
         rows[heir]?.isOurs = old.isOurs
         rows[original]?.isOurs = new.isOurs

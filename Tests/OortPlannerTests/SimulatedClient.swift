@@ -4,6 +4,19 @@ import OortPlanner
 /// A catalog and an engine in memory, as plain as can be: what `OortCatalog` and `OortSync` do with
 /// plans, without SQLite, time or tasks.
 struct SimulatedClient {
+    /// A revision of an item at the service.
+    struct RevisionID: Hashable {
+        var item: Int
+        var revision: Int
+    }
+
+    /// What the content of another item is made of while that was not sent.
+    struct Loan: Hashable {
+        var source: RevisionID
+        /// Whether the client has the bytes, too: a temporary file's, that it sent a while ago.
+        var isHere: Bool
+    }
+
     struct Row {
         var state: ItemState
         var id: Int?
@@ -18,6 +31,8 @@ struct SimulatedClient {
         var attempt: RemoteOperation.Action?
         /// The path of the folder at that moment, where the service goes by paths.
         var attemptPath: [String]?
+        /// What its content is made of while that was not sent.
+        var loan: Loan?
     }
 
     struct Running {
@@ -29,6 +44,10 @@ struct SimulatedClient {
         var failed = false
         /// What the client knew of at the service when it asked.
         var known: Set<Int> = []
+        /// The files that the client heard to lie in a folder which it deletes.
+        var knownItems: Set<Int> = []
+        /// What the content was made of that was sent.
+        var loan: Loan?
     }
 
     var rows: [Inode: Row] = [:]
@@ -46,6 +65,10 @@ struct SimulatedClient {
     /// Contents of backups, and of temporary files that were sent: there once more while the
     /// original is on its way, or until the temporary file is deleted.
     var copied: Set<Int> = []
+    /// Contents of which the user made copies.
+    var copiedByUser: Set<Int> = []
+    /// What our own operations took away at the service.
+    var taken: Set<RevisionID> = []
     /// What we deleted, and when: a page that was read before may still name it.
     var deletedAt: [Int: Int] = [:]
     var plan: [RemoteOperation] = []
@@ -132,12 +155,41 @@ struct SimulatedClient {
         return inode
     }
 
+    /// The user copies a file that the service has, and the copy is left to the service.
+    mutating func copy(_ source: Inode, to name: String, in folder: Inode) {
+        guard let row = rows[source], let content = row.state.local?.content, !row.state.isOpen,
+            let loan = loan(of: row, isHere: false), localItem(name, in: folder) == nil
+        else { return }
+        lastInode += 1
+        let inode = Inode(lastInode)
+        copiedByUser.insert(Int(content.size))
+        let entry = Entry(
+            place: Place(parent: folder, name: name),
+            content: Self.identity(Int(content.size), revision: nil)
+        )
+        rows[inode] = Row(
+            state: ItemState(inode: inode, isFolder: false, local: entry, synced: nil, remote: nil),
+            loan: loan
+        )
+        touch(inode)
+    }
+
+    /// By whose bytes at the service a file's content can be had; nil where nobody has it but we.
+    func loan(of row: Row, isHere: Bool) -> Loan? {
+        if let loan = row.loan { return loan }
+        guard let id = row.id, let revision = row.state.local?.content?.revision,
+            let number = Int(revision.rawValue)
+        else { return nil }
+        return Loan(source: RevisionID(item: id, revision: number), isHere: isHere)
+    }
+
     mutating func write(_ inode: Inode) {
         guard let local = rows[inode]?.state.local, let old = local.content else { return }
         giveUp(old)
         let bytes = newContent()
         owed.insert(bytes)
         rows[inode]?.state.local?.content = Self.identity(bytes, revision: nil)
+        rows[inode]?.loan = nil
         touch(inode)
     }
 
@@ -152,6 +204,7 @@ struct SimulatedClient {
         for child in row.state.isFolder ? localChildren(inode) : [] { unlink(child.state.inode) }
         if let content = local.content { giveUp(content) }
         rows[inode]?.state.local = nil
+        rows[inode]?.loan = nil
         rows[inode]?.state.formerName = local.place.name
         touch(inode)
         if row.id == nil, row.state.synced == nil, !row.state.isBusy, !row.mustLook {
