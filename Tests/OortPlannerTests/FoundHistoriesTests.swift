@@ -156,6 +156,31 @@ struct FoundHistoriesTests {
         #expect(history.failure() == nil)
     }
 
+    @Test("nor where a folder that takes its name waits for that")
+    func heirOfBackupBehindFolder() {
+        let history = History(
+            service: .path,
+            steps: [
+                .init(.localCreate), .init(.backupDance), .init(.localFolder, 0, 0, 1),
+                .init(.goOn, 2), .init(.localExchange, 1), .init(.localExchange, 0, 14),
+            ]
+        )
+        #expect(history.failure() == nil)
+    }
+
+    @Test("nor where a copy that was sent takes the backup's own name")
+    func heirOfBackupBehindCopy() {
+        let history = History(
+            service: .path,
+            steps: [
+                .init(.localCreate), .init(.remoteCreate, 0, 0, 1), .init(.goOn, 0, 0, 1),
+                .init(.lostCursor), .init(.localCopy, 0, 0, 1), .init(.goOn),
+                .init(.localExchange, 0, 1), .init(.localExchange, 0, 50),
+            ]
+        )
+        #expect(history.failure() == nil)
+    }
+
     @Test("a copy's bytes are not given to a file whose own the copy took over, by a backup's copy")
     func circleByBackup() {
         let history = History(
@@ -192,6 +217,18 @@ struct FoundHistoriesTests {
                 .init(.localExchange, 2, 1), .init(.backupDance, 2), .init(.goOn, 1, 0, 1),
                 .init(.saveDance, 1), .init(.localCopy, 1), .init(.localDelete, 1),
                 .init(.localExchange, 14), .init(.localCopy, 0, 0, 54),
+            ]
+        )
+        #expect(history.failure() == nil)
+    }
+
+    @Test("what is told of a backup while its copy is made is told of its heir")
+    func newsOfCopiedBackup() {
+        let history = History(
+            service: .duplicateNames,
+            steps: [
+                .init(.localCreate), .init(.goOn, 0, 0, 1), .init(.localCopy, 0, 0, 1),
+                .init(.localExchange, 1), .init(.remoteMove, 0, 0, 1), .init(.goOn), .init(.feed),
             ]
         )
         #expect(history.failure() == nil)

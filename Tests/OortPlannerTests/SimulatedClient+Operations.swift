@@ -311,6 +311,8 @@ extension SimulatedClient {
             rows[heir]?.isOurs = old.isOurs
             rows[heir]?.state.remote = old.state.remote
             rows[heir]?.state.synced = old.state.synced
+            // What was told of the old identity meanwhile is told of the heir's.
+            if old.mustLook { rows[heir]?.mustLook = true }
             rows[heir]?.changedAt = clock
         } else {
             // The heir is gone: the old identity has no local item any more.
@@ -324,7 +326,8 @@ extension SimulatedClient {
                     synced: old.state.synced,
                     remote: old.state.remote
                 ),
-                id: old.id
+                id: old.id,
+                mustLook: old.mustLook
             )
         }
         rows[original]?.id = item.id
