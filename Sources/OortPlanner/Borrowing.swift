@@ -89,6 +89,13 @@ extension Trees {
         return owner
     }
 
+    /// Whether an heir's content is made of another item's, and that is made of the original's: with the
+    /// original's identity each would wait for the other.
+    func closesCircle(_ heir: Int, inheriting original: Int) -> Bool {
+        guard let owner = owner(ofContentAt: heir), owner != original else { return false }
+        return borrows(owner, from: original)
+    }
+
     /// Whether an item's content is made of another one's, over however many between.
     ///
     /// Of a circle none can come first.
@@ -99,6 +106,6 @@ extension Trees {
             if now == other { return true }
             next = owner(ofContentAt: now)
         }
-        return true
+        return false
     }
 }

@@ -20,7 +20,11 @@ extension Planner {
                 continue
             }
             let heir = trees.items[successor]
-            guard heir.isReadyToInherit, heir.canInherit else { continue }
+            guard heir.isReadyToInherit, heir.canInherit,
+                !trees.closesCircle(successor, inheriting: position)
+            else { continue }
+            // Whether it closes a circle is known once the others have their identities.
+            if heir.borrowed != nil, !steps.isEmpty { continue }
             if !isBackup {
                 steps.append(.handOver(from: original.inode, to: heir.inode))
             } else if !heir.isBornHere, original.isReadyToMove, !postponed[position] {

@@ -93,6 +93,7 @@ struct Push {
             guard let heir = places?[trees.key(remote.place)], heir != position else { continue }
             let file = trees.items[heir]
             guard original.local == nil || original.isBackup, file.canInherit,
+                !trees.closesCircle(heir, inheriting: position),
                 !mustSend(heir, beforeMoving: position)
             else { continue }
             if original.isBackup, file.isReadyToInherit, file.isBornHere {

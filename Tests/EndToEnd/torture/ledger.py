@@ -24,6 +24,8 @@ class Ledger:
         self.written = collections.defaultdict(list)
         # How often a content may have been created at the service.
         self.allowed = collections.Counter()
+        # The files that were renamed.
+        self.renamed = set()
         # Whatever a file may be seen to hold.
         self.known = {EMPTY}
         # Where a content was last closed, for people.
@@ -42,7 +44,8 @@ class Ledger:
         self.last[author, inode] = content
         self.written[author, inode].append(content)
         self.claims[author, content] += 1
-        self.allowed[content] += 1
+        # What has the old name of a renamed file may take over its item: then a copy is made of it.
+        self.allowed[content] += 2 if (author, inode) in self.renamed else 1
         self.bytes += len(data)
 
     def survived(self, contents):
@@ -68,9 +71,10 @@ class Ledger:
             if self.sizes[content] == size:
                 self.claims[author, content] = 0
 
-    def moved(self, content):
+    def moved(self, author, inode, content):
         """A file was renamed: what takes its place may be its successor, and itself a copy."""
         self.allowed[content] += 1
+        self.renamed.add((author, inode))
 
     def describe(self, content):
         return f"{content[:12]} ({self.origins.get(content, 'unknown')})"
@@ -167,4 +171,4 @@ class Witness:
 
     def _moved_at(self, path):
         if found := self._content(path):
-            self.ledger.moved(found[1])
+            self.ledger.moved(self.author, *found)
