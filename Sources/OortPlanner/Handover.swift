@@ -49,8 +49,13 @@ extension ItemState {
         return local.place.parent == remote.place.parent && local.hasSameContent(as: remote)
     }
 
-    /// Whether nothing holds back that its place at the service changes.
-    var isReadyToMove: Bool { isSettled && isPushable && !isBusy && !isBeingWritten && !hasNews }
+    /// Whether nothing holds back that its place at the service changes, or that it leaves that.
+    ///
+    /// Who has a removed file open may still read of it what is not here.
+    var isReadyToMove: Bool {
+        isSettled && isPushable && !isBusy && !isBeingWritten && !hasNews
+            && (local != nil || !isOpen)
+    }
 
     /// Whether it may take over another item's identity now.
     var isReadyToInherit: Bool {

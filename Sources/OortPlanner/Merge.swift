@@ -177,7 +177,9 @@ struct Merge {
         guard trees.items.indices.contains(where: { trees.items[$0].isFolder && want[$0] == nil })
         else { return false }
         var changed = false
-        for position in want.indices {
+        // A folder in which somebody works stays for that, and does not wait for what may yet go.
+        let waiting = want.indices.filter { waitsToGo[$0] }
+        for position in want.indices.filter({ !waitsToGo[$0] }) + waiting {
             guard let entry = want[position] else { continue }
             var parent = entry.place.parent
             var steps = 0

@@ -396,6 +396,19 @@ struct PushRuleTests {
         #expect(Set(more.map(\.inode)) == Set([9, 11, 12, 13].map { Inode($0) }))
     }
 
+    @Test("what is only open goes out, but for its deletion; what is written waits")
+    func open() {
+        let changed = item(10, local: ("a", 2), remote: ("a", 2), content: 2, remoteContent: 1)
+        let removed = item(10, local: nil, remote: ("a", 2), content: 1)
+        for (one, isSent) in [(changed, true), (removed, false)] {
+            var file = one
+            file.isOpen = true
+            #expect(planner().plan([file]).remote.isEmpty != isSent)
+            file.isBeingWritten = true
+            #expect(planner().plan([file]).remote.isEmpty)
+        }
+    }
+
     @Test("only attributes that the service keeps are sent")
     func attributes() {
         var state = item(10, local: ("a", 2), remote: ("a", 2), content: 1)

@@ -65,7 +65,8 @@ extension SimulatedClient {
 
     /// Whether the item is still what the plan saw: a local change since makes a new plan.
     func isCurrent(_ operation: RemoteOperation, _ row: Row) -> Bool {
-        guard row.state.isPushable, row.state.isSettled, !row.state.isOpen, !row.mustLook,
+        guard row.state.isPushable, row.state.isSettled, !row.state.isBeingWritten,
+            !row.mustLook,
             row.missedAt == nil
         else { return false }
         switch operation.action {

@@ -190,6 +190,7 @@ struct SimulatedClient {
         owed.insert(bytes)
         rows[inode]?.state.local?.content = Self.identity(bytes, revision: nil)
         rows[inode]?.loan = nil
+        if rows[inode]?.state.isOpen == true { rows[inode]?.state.isBeingWritten = true }
         touch(inode)
     }
 
@@ -249,7 +250,6 @@ struct SimulatedClient {
     mutating func open(_ inode: Inode) {
         guard rows[inode]?.state.isFolder == false else { return }
         rows[inode]?.state.isOpen = true
-        rows[inode]?.state.isBeingWritten = true
     }
 
     mutating func closeAll() {

@@ -86,6 +86,13 @@ extension CloudMount {
         return lines.joined(separator: "\n") + "\n"
     }
 
+    /// Whether an item waits for a program to close it: one that writes to it, or has it open and may read
+    /// of it what is to be deleted.
+    private func isHeld(_ item: PendingItem) -> Bool {
+        let writers = store.writers
+        return writers.isBeingWritten(item.inode) || item.isDeleted && writers.isOpen(item.inode)
+    }
+
     private func status(of account: MountedAccount) async -> AccountStatus {
         let status = await account.engine.status()
         let known = try? catalog.account(account.id)
@@ -96,7 +103,7 @@ extension CloudMount {
             SyncWords.change(
                 item,
                 below: folder,
-                isBeingWritten: store.writers.isBeingWritten(item.inode),
+                isHeld: isHeld(item),
                 obstacle: obstacles[item.inode],
                 now: now
             )
@@ -160,7 +167,7 @@ extension CloudMount {
             var change = SyncWords.change(
                 item,
                 below: "\(mountPoint)/\(account.kept.name)",
-                isBeingWritten: store.writers.isBeingWritten(item.inode),
+                isHeld: isHeld(item),
                 now: now
             )
             change.error = account.obstacle
@@ -237,11 +244,10 @@ extension CloudMount {
             let isIdle = await account.engine.isIdle
             let isHeldUp = isIdle && all.contains { SyncWords.isRefused($0, now: now) }
             for item in items {
-                let isBeingWritten = store.writers.isBeingWritten(item.inode)
                 var change = SyncWords.change(
                     item,
                     below: folder,
-                    isBeingWritten: isBeingWritten,
+                    isHeld: isHeld(item),
                     obstacle: obstacles[item.inode],
                     now: now
                 )
@@ -256,7 +262,7 @@ extension CloudMount {
                 } else {
                     let isBlocked =
                         obstacles[item.inode] != nil
-                        || isHeldUp && !isBeingWritten && item.errorKind == nil
+                        || isHeldUp && !store.writers.isOpen(item.inode) && item.errorKind == nil
                     if item.isUnderWay || !isBlocked { isStuck = false }
                 }
                 changes.append(change)

@@ -37,16 +37,16 @@ enum SyncWords {
         }
     }
 
-    /// One change that the cloud does not have yet, with its path below `folder`; `isBeingWritten` says
+    /// One change that the cloud does not have yet, with its path below `folder`; `isHeld` says
     /// whether a program has the file open for writing, `obstacle` which folder above it is refused.
     static func change(
         _ item: PendingItem,
         below folder: String,
-        isBeingWritten: Bool = false,
+        isHeld: Bool = false,
         obstacle: [String]? = nil,
         now: Date
     ) -> PendingChange {
-        var next = next(for: item, isBeingWritten: isBeingWritten, now: now)
+        var next = next(for: item, isHeld: isHeld, now: now)
         if let obstacle, !item.isUnderWay, item.errorKind == nil {
             next = "waits for \(([folder] + obstacle).joined(separator: "/"))"
         }
@@ -90,10 +90,10 @@ enum SyncWords {
         return item.size > 0 ? "upload \(ByteSize(bytes: item.size))" : "change"
     }
 
-    private static func next(for item: PendingItem, isBeingWritten: Bool, now: Date) -> String {
+    private static func next(for item: PendingItem, isHeld: Bool, now: Date) -> String {
         if item.isForbidden { return "kept here; it goes out when the account may write it again" }
         if item.isUnderWay { return "being sent" }
-        if isBeingWritten { return "a program writes to it; it goes out when that closes it" }
+        if isHeld { return "a program has it open; it goes out when that closes it" }
         let wait = Double(item.nextTry) / 1000 - now.timeIntervalSince1970
         guard wait > 1 else { return "waits its turn" }
         let isRefused = item.errorKind.map { refusals[$0] != nil } ?? false
