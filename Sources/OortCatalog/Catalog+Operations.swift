@@ -14,6 +14,8 @@ public struct OperationStart: Sendable {
     public var oldParent: ItemReference?
     /// The folder that it goes to.
     public var parent: ItemReference?
+    /// The file that is copied at the service, where its bytes need not be sent.
+    public var original: ItemReference?
     /// The session that an earlier try of the same upload left.
     public var session: UploadSession?
     /// The id that an earlier try chose.
@@ -44,11 +46,13 @@ extension Catalog {
     /// Stores what is about to be asked of the service; nil when the plan is no longer true.
     ///
     /// So nothing is under way for what is gone, or may be: the end of a run of the feed need not
-    /// ask, and an answer never finds it so.
+    /// ask, and an answer never finds it so. `copiesFiles` says that the service copies a file where
+    /// it is told to.
     public func begin(
         _ operation: RemoteOperation,
         account: AccountID,
-        reservedID: ItemID?
+        reservedID: ItemID?,
+        copiesFiles: Bool = false
     ) async throws(CatalogError) -> OperationStart? {
         try await mutateAsync { transaction in
             let database = transaction.database
@@ -119,6 +123,11 @@ extension Catalog {
             if intent.kind == .upload { try intent.keepTraces(of: node, database) }
             if intent.kind == .duplicate {
                 (intent.hash, intent.size) = (node.hash?.description, node.size)
+            }
+            if copiesFiles {
+                start.original = try Self.original(for: operation.action, of: node, database)
+                intent.originalID = start.original?.id.rawValue
+                intent.originalPath = start.original?.path.parts
             }
             if intent.expected != nil {
                 start.reservedID = kept?.1 ?? reservedID
@@ -303,51 +312,6 @@ extension Catalog {
         try await readAsync { database in
             guard let node = try Self.node(id.rawValue, in: account, database) else { return nil }
             return try Self.reference(node.inode, database)
-        }
-    }
-
-    /// The item of whose revision a node's content is to become a copy, where it has that at the service
-    /// still, as far as is known; in motion or removed here it may be.
-    public func original(of node: Node) async throws(CatalogError) -> ItemReference? {
-        guard node.staged == nil, let item = node.contentItem, item != node.remoteID else {
-            return nil
-        }
-        return try await readAsync { database in
-            guard let owner = try Self.node(item.rawValue, in: node.account, database) else {
-                return nil
-            }
-            let motion = try Self.motion(owner.inode, database)
-            let revision: Revision? =
-                switch motion?.remoteState {
-                case nil: owner.revision
-                case .asSynced: motion?.syncedRevision
-                case .present: motion?.remoteItem?.revision.map { Revision($0) }
-                case .gone, .mayBeGone: nil
-                }
-            guard let revision, revision == node.revision else { return nil }
-            return try Self.reference(owner.inode, database)
-        }
-    }
-
-    /// A file at the service that has just this content and is itself at rest.
-    public func twin(
-        of hash: ContentHash,
-        size: Int64,
-        in account: AccountID
-    ) async throws(CatalogError) -> (ItemReference, Revision?)? {
-        try await readAsync { database in
-            let inode = try database.number(
-                """
-                SELECT inode FROM node WHERE account = ? AND hash = ? AND size = ? AND kind = 1
-                    AND remote_id IS NOT NULL AND parent IS NOT NULL AND staged IS NULL
-                    AND inode NOT IN (SELECT inode FROM motion) LIMIT 1
-                """,
-                [account.rawValue, hash.description, size]
-            )
-            guard let inode, let node = try Self.fetch(Inode(column: inode), database),
-                let reference = try Self.reference(node.inode, database)
-            else { return nil }
-            return (reference, node.revision)
         }
     }
 

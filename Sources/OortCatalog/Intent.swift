@@ -29,6 +29,10 @@ public struct Intent: Codable, Hashable, Sendable {
     public var source: [String]?
     /// Bytes of what was sent.
     public var size: Int64?
+    /// The id of the file that the service was told to copy, where no bytes were sent.
+    public var originalID: String?
+    /// That file's path at that moment, in the service's names.
+    public var originalPath: [String]?
     /// The id that the client chose.
     public var reservedID: String?
     /// Who takes over a backup's identity.
@@ -97,6 +101,12 @@ public struct Intent: Codable, Hashable, Sendable {
     public var folder: ItemReference? {
         guard let folderID, let folderPath else { return nil }
         return ItemReference(id: ItemID(folderID), path: RemotePath(folderPath))
+    }
+
+    /// The file that the service was told to copy, as it was addressed; nil where bytes were sent.
+    public var original: ItemReference? {
+        guard let originalID, let originalPath else { return nil }
+        return ItemReference(id: ItemID(originalID), path: RemotePath(originalPath))
     }
 
     init(json: String) throws { self = try JSONDecoder().decode(Self.self, from: Data(json.utf8)) }

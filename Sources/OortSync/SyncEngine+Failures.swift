@@ -328,17 +328,40 @@ extension SyncEngine {
                 guard error.kind == .parentNotFound || error.kind == .notFound else { throw error }
             }
         }
-        return found.first { item in
+        let candidates = found.filter { item in
             if let known = try? catalog.node(remoteID: item.id, account: account),
                 known.parent != nil || known.isAccountRoot
             {
                 return false
             }
-            if intent.kind == .createFolder { return item.kind == .folder }
-            if intent.reservedID != nil { return item.kind == .file }
-            guard item.kind == .file else { return false }
+            return item.kind == (intent.kind == .createFolder ? .folder : .file)
+        }
+        if intent.kind == .createFolder || intent.reservedID != nil { return candidates.first }
+        let meant = candidates.first { item in
             guard intent.size == nil || item.size == intent.size else { return false }
             return intent.hash == nil || item.contentHash?.description == intent.hash
+        }
+        if let meant { return meant }
+        return try await copied(by: intent, among: candidates)
+    }
+
+    /// What a copy at the service made of an original that somebody had changed by then: what has the
+    /// bytes that the original has now.
+    ///
+    /// Ours are its next revision, where otherwise they would be a second file.
+    private func copied(
+        by intent: Intent,
+        among candidates: [Item]
+    ) async throws(ProviderError) -> Item? {
+        guard !candidates.isEmpty, let original = intent.original else { return nil }
+        do throws(ProviderError) {
+            let now = try await provider.item(original)
+            return candidates.first { item in
+                item.contentHash != nil && item.contentHash == now.contentHash
+            }
+        } catch {
+            guard error.kind == .notFound else { throw error }
+            return nil
         }
     }
 

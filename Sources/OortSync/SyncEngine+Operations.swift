@@ -87,7 +87,12 @@ extension SyncEngine {
         let start: OperationStart?
         do {
             let reserved = try await reservedID(for: operation)
-            start = try await catalog.begin(operation, account: account, reservedID: reserved)
+            start = try await catalog.begin(
+                operation,
+                account: account,
+                reservedID: reserved,
+                copiesFiles: provider.traits.copiesFiles
+            )
         } catch {
             guard !Task.isCancelled else { return .stale }
             logger.warning("an operation could not be begun", metadata: ["error": "\(error)"])
@@ -151,6 +156,32 @@ extension SyncEngine {
                 sentModified: modified
             )
         }
+        func creation(
+            at place: Place,
+            of hash: ContentHash?,
+            staged: ContentID? = nil
+        ) async throws(ProviderError) -> OperationRequest {
+            let parent = try known(start.parent)
+            if let original = start.original {
+                // The bytes are here: they need not be read from the service again.
+                let frozen = await frozenCopy(staged, of: hash)
+                let copy = Copy(
+                    item: original,
+                    parent: parent,
+                    name: place.name,
+                    reservedID: start.reservedID,
+                    modifiedTime: node.modified
+                )
+                return request(.copy(copy, hash), frozen: frozen, modified: node.modified)
+            }
+            let target = UploadTarget.create(
+                parent: parent,
+                name: place.name,
+                reservedID: start.reservedID
+            )
+            let (upload, frozen) = try await self.upload(target, start)
+            return request(.upload(upload), frozen: frozen, modified: node.modified)
+        }
         switch operation.action {
         case .createFolder(let place):
             return request(
@@ -193,42 +224,10 @@ extension SyncEngine {
                 modified: modified
             )
         case .duplicate(let place, _):
-            if provider.traits.copiesFiles {
-                return request(
-                    .copy(
-                        Copy(
-                            item: try known(start.item),
-                            parent: try known(start.parent),
-                            name: place.name,
-                            reservedID: start.reservedID,
-                            modifiedTime: node.modified
-                        ),
-                        node.hash
-                    ),
-                    modified: node.modified
-                )
-            }
-            let target = UploadTarget.create(
-                parent: try known(start.parent),
-                name: place.name,
-                reservedID: start.reservedID
-            )
-            let (upload, frozen) = try await self.upload(target, start)
-            return request(.upload(upload), frozen: frozen, modified: node.modified)
+            return try await creation(at: place, of: node.hash)
         case .upload(let place, let content):
-            let parent = try known(start.parent)
-            if let copy = try await twin(of: content, start, parent, place.name) {
-                // The bytes are here: they need not be read from the service again.
-                let frozen = await frozenCopy(of: content)
-                return request(copy, frozen: frozen, modified: node.modified)
-            }
-            let target = UploadTarget.create(
-                parent: parent,
-                name: place.name,
-                reservedID: start.reservedID
-            )
-            let (upload, frozen) = try await self.upload(target, start)
-            return request(.upload(upload), frozen: frozen, modified: node.modified)
+            let staged = content.staged.flatMap { $0 > 0 ? ContentID($0) : nil }
+            return try await creation(at: place, of: content.hash, staged: staged)
         case .replace(let revision, _):
             let item = try known(start.item)
             if !provider.traits.replaceIsAtomic, let revision {
@@ -256,40 +255,10 @@ extension SyncEngine {
         return reference
     }
 
-    /// Content that the account has already is copied at the service: no bytes travel.
-    private func twin(
-        of content: ContentIdentity,
-        _ start: OperationStart,
-        _ parent: ItemReference,
-        _ name: String
-    ) async throws(ProviderError) -> OperationRequest.Call? {
-        // Without a hash nobody can tell whether the copy is of what was meant.
-        guard provider.traits.copiesFiles, content.size > 0, let hash = content.hash else {
-            return nil
-        }
-        let found = try await storedAsync { () throws(CatalogError) -> ItemReference? in
-            if let original = try await self.catalog.original(of: start.node) { return original }
-            return try await self.catalog.twin(of: hash, size: content.size, in: self.account)?.0
-        }
-        guard let found else { return nil }
-        return .copy(
-            Copy(
-                item: found,
-                parent: parent,
-                name: name,
-                reservedID: start.reservedID,
-                modifiedTime: start.node.modified
-            ),
-            hash
-        )
-    }
-
     /// A staged content that is copied at the service; nil when it has changed meanwhile.
-    private func frozenCopy(of content: ContentIdentity) async -> FrozenContent? {
-        guard let staged = content.staged, staged > 0,
-            let frozen = try? await store.freeze(ContentID(staged))
-        else { return nil }
-        if frozen.hash == content.hash { return frozen }
+    private func frozenCopy(_ staged: ContentID?, of hash: ContentHash?) async -> FrozenContent? {
+        guard let staged, let frozen = try? await store.freeze(staged) else { return nil }
+        if frozen.hash == hash { return frozen }
         store.release(frozen)
         return nil
     }

@@ -360,10 +360,11 @@ struct PlanningRaceTests {
 
     @Test(
         "a copy of what somebody has just changed becomes what was meant, and nothing else",
-        arguments: [false, true]
+        arguments: [false, true],
+        [false, true]
     )
-    func changedOriginal(isLost: Bool) async throws {
-        let cloud = MemoryCloud { ($0.copiesFiles, $0.takesClientIDs) = (true, isLost) }
+    func changedOriginal(isLost: Bool, takesClientIDs: Bool) async throws {
+        let cloud = MemoryCloud { ($0.copiesFiles, $0.takesClientIDs) = (true, takesClientIDs) }
         try await World.run(cloud) { world in
             try world.write("f", "the same bytes")
             try await world.settle()
@@ -378,12 +379,16 @@ struct PlanningRaceTests {
         }
     }
 
-    @Test("a backup of what somebody has just changed keeps the bytes that were there")
-    func changedBeforeBackup() async throws {
+    @Test(
+        "a backup of what somebody has just changed keeps the bytes that were there",
+        arguments: [false, true]
+    )
+    func changedBeforeBackup(isLost: Bool) async throws {
         try await World.run(MemoryCloud { $0.copiesFiles = true }) { world in
             try world.write("f", "old")
             try await world.settle()
             world.cloud.changeOriginal(to: "theirs")
+            if isLost { world.cloud.loseAnswers(of: "copy") }
             try world.rename("f", to: "f~")
             try world.write("f", "new")
             let outcome = await world.engine.sync(timeout: .seconds(20))
