@@ -35,9 +35,10 @@ extension SyncEngine {
             .moveIntoItself:
             looksAt = true
             wait = tries > 2 ? wait : .zero
-        case .nameRefused, .nameTooLong, .noPermission, .contentBlocked, .quotaExceeded,
-            .limitExceeded, .tooLarge, .unsupported, .badRequest:
-            wait = settings.refusalInterval
+        case .noPermission, .contentBlocked, .limitExceeded, .tooLarge, .unsupported, .badRequest:
+            let isCopy = start.original != nil
+            wait = isCopy && uncopied.insert(inode).inserted ? .zero : settings.refusalInterval
+        case .nameRefused, .nameTooLong, .quotaExceeded: wait = settings.refusalInterval
         case .cursorLost, .contentDamaged, .locked, .outcomeUnknown, .malformedAnswer,
             .localContent, .cancelled:
             break

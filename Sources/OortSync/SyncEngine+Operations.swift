@@ -91,7 +91,7 @@ extension SyncEngine {
                 operation,
                 account: account,
                 reservedID: reserved,
-                copiesFiles: provider.traits.copiesFiles
+                copiesFiles: provider.traits.copiesFiles && !uncopied.contains(operation.inode)
             )
         } catch {
             guard !Task.isCancelled else { return .stale }
@@ -392,6 +392,7 @@ extension SyncEngine {
             let when = nextOrdinal()
             if let id = item?.id ?? request.start.item?.id { touched[id] = when }
             failures[request.inode] = nil
+            uncopied.remove(request.inode)
             do throws(CatalogError) {
                 let isOpen = try await catalog.succeeded(
                     request.start.intent,

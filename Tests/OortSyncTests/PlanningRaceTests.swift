@@ -400,6 +400,26 @@ struct PlanningRaceTests {
         }
     }
 
+    @Test("the bytes of what the service refuses to copy are sent")
+    func refusedCopy() async throws {
+        try await World.run(MemoryCloud { $0.copiesFiles = true }) { world in
+            try world.write("f", "old")
+            try await world.settle()
+            _ = world.cloud.takeCalls()
+            world.cloud.refuse("copy", with: .noPermission)
+            try world.write("g", "old")
+            try await world.settle()
+            #expect(world.cloud.takeCalls() == ["copy": 1, "upload": 1])
+            world.cloud.refuse("copy", with: .unsupported)
+            try world.rename("f", to: "f~")
+            try world.write("f", "new")
+            try await world.settle()
+            #expect(world.cloud.takeCalls() == ["copy": 1, "upload": 2])
+            #expect(world.cloud.tree == ["f": "new", "f~": "old", "g": "old"])
+            #expect(await world.engine.status().conflicts.isEmpty)
+        }
+    }
+
     @Test("a backup whose copy got no answer is nobody else's file of that name")
     func lostBackup() async throws {
         let cloud = MemoryCloud { $0.copiesFiles = true }
