@@ -99,6 +99,20 @@ def test_a_right_that_is_taken_away(machine, clouds, drive, cloud):
         lambda: clouds.content(cloud, "/theirs.txt") == b"mine", "given back, it goes out")
 
 
+COPIES = {"dropbox": "files/copy_v2", "drive": "files.copy", "onedrive": "copy/post"}
+
+
+def test_what_the_service_will_not_copy_is_sent(machine, clouds, cloud, drive):
+    clouds.edit(cloud, "write", "/original.txt", text="of which no bytes are here")
+    eventually((drive / "original.txt").exists, "the file shows")
+    clouds.fault(cloud, route=COPIES[cloud], fault="status", status=403)
+    machine.run("cp", drive / "original.txt", drive / "copy.txt")
+    machine.sync()
+    assert clouds.content(cloud, "/copy.txt") == b"of which no bytes are here"
+    assert sorted(clouds.tree(cloud)) == ["/copy.txt", "/original.txt"]
+    assert clouds.fault_counts(cloud).get("status 403") == 1
+
+
 def test_what_arrives_damaged_is_not_done(machine, clouds, cloud, drive):
     content = os.urandom(300_000)
     # Drive's provider repairs a first damage by itself.
