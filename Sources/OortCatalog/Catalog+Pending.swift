@@ -17,6 +17,8 @@ public struct PendingItem: Hashable, Sendable {
     public var isDeleted: Bool
     /// Whether the service has it in some state.
     public var isAtService: Bool
+    /// Whether only the service has changed it: nothing is to be sent.
+    public var isNews: Bool
     /// Whether it was sent and no answer came yet.
     public var isUnderWay: Bool
     /// Whether the account no longer has the right that the change needs: it waits for that.
@@ -58,7 +60,7 @@ extension Catalog {
                     SELECT node.inode, node.kind, node.size, node.staged, node.parent, node.name,
                         motion.synced_parent, motion.attempts, motion.error_kind,
                         motion.error_detail, motion.next_try_ms, motion.intent IS NOT NULL,
-                        node.remote_id IS NOT NULL, node.permissions
+                        node.remote_id IS NOT NULL, node.permissions, motion.changed_ms = 0
                     FROM motion JOIN node ON node.inode = motion.inode
                     WHERE motion.account = ? AND NOT
                         (motion.changed_ms = 0 AND node.parent IS NULL AND motion.synced_parent IS NULL)
@@ -88,6 +90,7 @@ extension Catalog {
                     size: row[3] as Int64? == nil ? 0 : row[2],
                     isDeleted: row[4] as Int64? == nil,
                     isAtService: row[12],
+                    isNews: row[14] && !row[11],
                     isUnderWay: row[11],
                     isForbidden: row[12]
                         && !Permissions(rawValue: row[13]).contains(

@@ -170,6 +170,20 @@ def test_a_document_that_stays_open_is_sent(machine, clouds, cloud, drive):
     assert clouds.tree(cloud)["/report.odt"]["id"] == item
 
 
+def test_a_deletion_in_the_cloud_waits_for_an_open_document(machine, clouds, cloud, drive):
+    path = drive / "report.odt"
+    path.write_text("first")
+    machine.sync()
+    with open(path, "r+b", buffering=0) as document:
+        clouds.edit(cloud, "trash", "/report.odt")
+        change = eventually(lambda: pending(machine, cloud, path), "the change is heard of")
+        assert change["action"] == "change in the cloud", change
+        assert "the cloud's change shows when" in change["next"], change
+        assert document.read() == b"first"
+    eventually(lambda: not path.exists(), "closed, it shows what the cloud has")
+    machine.sync()
+
+
 def test_the_progress_of_an_upload(machine, clouds, cloud, drive):
     size = 24 << 20
     clouds.control(cloud, "PUT", "weather", {"upload_bytes_per_second": 4 << 20})

@@ -86,11 +86,12 @@ extension CloudMount {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// Whether an item waits for a program to close it: one that writes to it, or has it open and may read
-    /// of it what is to be deleted.
+    /// Whether an item waits for a program to close it: one that writes to it, or has it open and may
+    /// read of it what is to be deleted or replaced.
     private func isHeld(_ item: PendingItem) -> Bool {
         let writers = store.writers
-        return writers.isBeingWritten(item.inode) || item.isDeleted && writers.isOpen(item.inode)
+        return writers.isBeingWritten(item.inode)
+            || (item.isDeleted || item.isNews) && writers.isOpen(item.inode)
     }
 
     private func status(of account: MountedAccount) async -> AccountStatus {

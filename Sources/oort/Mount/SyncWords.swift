@@ -38,7 +38,7 @@ enum SyncWords {
     }
 
     /// One change that the cloud does not have yet, with its path below `folder`; `isHeld` says
-    /// whether a program has the file open for writing, `obstacle` which folder above it is refused.
+    /// whether a program has the file open, `obstacle` which folder above it is refused.
     static func change(
         _ item: PendingItem,
         below folder: String,
@@ -86,6 +86,7 @@ enum SyncWords {
 
     private static func action(of item: PendingItem) -> String {
         if item.isDeleted { return "delete" }
+        if item.isNews { return "change in the cloud" }
         if item.kind == .folder { return "folder" }
         return item.size > 0 ? "upload \(ByteSize(bytes: item.size))" : "change"
     }
@@ -93,7 +94,11 @@ enum SyncWords {
     private static func next(for item: PendingItem, isHeld: Bool, now: Date) -> String {
         if item.isForbidden { return "kept here; it goes out when the account may write it again" }
         if item.isUnderWay { return "being sent" }
-        if isHeld { return "a program has it open; it goes out when that closes it" }
+        if isHeld {
+            return item.isNews
+                ? "a program has it open; the cloud's change shows when that closes it"
+                : "a program has it open; it goes out when that closes it"
+        }
         let wait = Double(item.nextTry) / 1000 - now.timeIntervalSince1970
         guard wait > 1 else { return "waits its turn" }
         let isRefused = item.errorKind.map { refusals[$0] != nil } ?? false
