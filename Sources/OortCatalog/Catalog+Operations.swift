@@ -120,9 +120,11 @@ extension Catalog {
             if intent.hasBytes, node.staged == nil, let item = node.contentItem {
                 intent.source = [item.rawValue, node.revision?.rawValue ?? ""]
             }
-            if intent.kind == .upload { try intent.keepTraces(of: node, database) }
             if intent.kind == .duplicate {
                 (intent.hash, intent.size) = (node.hash?.description, node.size)
+            }
+            if intent.kind == .upload || intent.kind == .duplicate {
+                try intent.keepTraces(of: node, database)
             }
             if copiesFiles {
                 start.original = try Self.original(for: operation.action, of: node, database)
@@ -219,8 +221,8 @@ extension Catalog {
                 """,
                 [inode.column]
             )
-            // Nothing is sent while there are news, and what is told meanwhile is asked for again:
-            // what is noted here is older than the answer.
+            // Nothing is sent while there are news: what is noted here came after the plan, may be
+            // older or newer than the answer, and is asked for again.
             try transaction.database.run(
                 """
                 UPDATE motion SET remote_state = 0, remote_parent_id = NULL, remote_item = NULL
@@ -228,10 +230,12 @@ extension Catalog {
                 """,
                 [inode.column]
             )
-            let account = try transaction.node(inode).account
-            var isOpen = false
+            var isOpen = transaction.database.changesCount > 0
+            let node = try transaction.node(inode)
+            let account = node.account
+            if isOpen, let id = node.remoteID { try transaction.beUnsure(of: id, in: account) }
             if let item {
-                isOpen = try transaction.recordAnswer(
+                let isUnsure = try transaction.recordAnswer(
                     intent,
                     of: inode,
                     StoredItem(item),
@@ -239,8 +243,10 @@ extension Catalog {
                     sentModified,
                     answersUpload: answersUpload
                 )
-                isOpen = isOpen || isOlder
-                if isOpen { try transaction.beUnsure(of: item.id, in: account) }
+                if isUnsure || isOlder {
+                    try transaction.beUnsure(of: item.id, in: account)
+                    isOpen = true
+                }
             } else {
                 try transaction.deleted(inode)
             }

@@ -6,7 +6,7 @@ import OortPlanner
 // is looked for when it is not where it was sent to.
 
 extension Intent {
-    /// Keeps with an upload what will tell whether an item is what it made.
+    /// Keeps with an upload or a copy what will tell whether an item is what it made.
     mutating func keepTraces(of node: Node, _ database: Database) throws {
         modified = node.modified.parts
         created = node.created?.parts
@@ -16,9 +16,9 @@ extension Intent {
         ).map { Inode(column: $0).rawValue }
     }
 
-    /// The upload of a new file, as the provider is asked about it; nil for everything else.
+    /// The making of a new file, as the provider is asked about it; nil for everything else.
     public var upload: LostUpload? {
-        guard kind == .upload, let folder, let name,
+        guard kind == .upload || kind == .duplicate, let folder, let name,
             let hash = hash.flatMap({ ContentHash(description: $0) })
         else { return nil }
         return LostUpload(

@@ -47,6 +47,7 @@ extension SyncEngine {
         if case .noPermission = error.kind {
             denials.formUnion([start.item, start.parent].compactMap { $0?.id })
         }
+        if start.original != nil, tries > 3, error.kind != .quotaExceeded { uncopied.insert(inode) }
         if case .contentDamaged = error.kind {
             isUnknown = false
             looksAt = error.item == nil
@@ -98,6 +99,7 @@ extension SyncEngine {
         do throws(ProviderError) {
             if let item = start.item { try await look(at: item) }
             if let parent = start.parent { try await look(at: parent) }
+            if let original = start.original { try await look(at: original) }
             if let parent = start.parent, let name = start.intent.name {
                 let began = nextOrdinal()
                 let found = try await provider.items(named: name, in: parent)
@@ -228,7 +230,9 @@ extension SyncEngine {
         of inode: Inode
     ) async throws(ProviderError) -> Outcome {
         var found = try await created(by: intent)
-        if found == nil, let upload = intent.upload, intent.reservedID == nil {
+        if found == nil, intent.kind == .upload, intent.reservedID == nil,
+            let upload = intent.upload
+        {
             // Somebody may have moved it away: the feed tells.
             let since = missing[inode] ?? nextOrdinal()
             missing[inode] = since
@@ -347,7 +351,7 @@ extension SyncEngine {
     }
 
     /// What a copy at the service made of an original that somebody had changed by then: what has the
-    /// bytes that the original has now.
+    /// bytes that the original has now, and a time as copies have it.
     ///
     /// Ours are its next revision, where otherwise they would be a second file.
     private func copied(
@@ -357,11 +361,19 @@ extension SyncEngine {
         guard !candidates.isEmpty, let original = intent.original else { return nil }
         do throws(ProviderError) {
             let now = try await provider.item(original)
+            let (traits, resolution) = (provider.traits, provider.traits.timeResolution)
             return candidates.first { item in
-                item.contentHash != nil && item.contentHash == now.contentHash
+                guard item.contentHash != nil, item.contentHash == now.contentHash,
+                    let time = item.clientModifiedTime?.truncated(to: resolution)
+                else { return false }
+                // Its own time is given to it when it is there already.
+                let times =
+                    traits.setsModifiedTime
+                    ? [intent.modifiedTime, item.createdTime] : [now.clientModifiedTime]
+                return times.contains { $0?.truncated(to: resolution) == time }
             }
         } catch {
-            guard error.kind == .notFound else { throw error }
+            guard error.isLastingRefusal else { throw error }
             return nil
         }
     }

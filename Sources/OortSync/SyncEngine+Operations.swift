@@ -384,7 +384,7 @@ extension SyncEngine {
         defer { if let frozen = request.frozen, !wasKept(request) { store.release(frozen) } }
         switch result {
         case .failure(let error):
-            if let item = error.item { await agree(request, on: item) }
+            if let item = error.item, await !agree(request, on: item) { return false }
             await conclude(request.start, of: request.inode, error)
             return false
         case .success(let answer):
@@ -424,7 +424,9 @@ extension SyncEngine {
 
     /// What the service has after content arrived damaged is what both sides agree on: the local
     /// content differs from it and goes out again, in place of it and of nothing else.
-    private func agree(_ request: OperationRequest, on item: Item) async {
+    ///
+    /// - Returns: whether that could be stored.
+    private func agree(_ request: OperationRequest, on item: Item) async -> Bool {
         touched[item.id] = nextOrdinal()
         do throws(CatalogError) {
             _ = try await catalog.succeeded(
@@ -433,9 +435,12 @@ extension SyncEngine {
                 item: item,
                 sentModified: request.sentModified
             )
+            return true
         } catch {
             // The intent stays: the service is asked at the next try.
             hasOpenIntents = true
+            wake(at: now + 1000)
+            return false
         }
     }
 
@@ -457,6 +462,8 @@ extension SyncEngine {
     /// The uploaded content becomes the cached content of its revision.
     private func keep(_ request: OperationRequest, _ item: Item?) async {
         guard let frozen = request.frozen, let item, let revision = item.rev else { return }
+        // Of a copy only its hash says that it has these bytes.
+        if case .copy = request.call, item.contentHash != frozen.hash { return }
         keptContents.insert(request.inode)
         await store.uploaded(
             frozen,

@@ -117,7 +117,7 @@ public actor SyncEngine {
     var awaitsRoom = true
     /// Items whose rights were too few for something, and folders: news of them may be of more.
     var denials: Set<ItemID> = []
-    /// Items that the service would not make by copying: their bytes are sent.
+    /// Items that the service does not make by copying, or not today: their bytes are sent.
     var uncopied: Set<Inode> = []
     /// Who waits for the next change of what is pending, by number.
     var watchers: [UInt64: AsyncStream<Void>.Continuation] = [:]

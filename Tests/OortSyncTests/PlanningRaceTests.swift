@@ -400,6 +400,85 @@ struct PlanningRaceTests {
         }
     }
 
+    @Test(
+        "where a copy got no answer, somebody's file is not overwritten though it has the new bytes",
+        arguments: [false, true]
+    )
+    func copiedElsewhere(isBackup: Bool) async throws {
+        let cloud = MemoryCloud { $0.copiesFiles = true }
+        try await World.run(cloud) { world in
+            try world.write("f", "the same bytes")
+            try await world.settle()
+            if isBackup { try world.rename("f", to: "g") }
+            try world.write(isBackup ? "f" : "g", isBackup ? "new" : "the same bytes")
+            cloud.refuse("copy", with: .outcomeUnknown(retryAfter: nil))
+            cloud.atNextLook {
+                cloud.put("f", "theirs")
+                cloud.put("g", "theirs")
+            }
+            try await world.settle()
+            #expect(cloud.tree["g"] == "theirs")
+            #expect(cloud.tree.values.contains(isBackup ? "new" : "the same bytes"))
+            #expect(cloud.tree.count == 3)
+        }
+    }
+
+    @Test(
+        "a backup whose copy got no answer, and that somebody edited then, keeps the edit",
+        arguments: [false, true],
+        [false, true]
+    )
+    func editedBackup(takesClientIDs: Bool, isOriginalEdited: Bool) async throws {
+        let cloud = MemoryCloud { ($0.copiesFiles, $0.takesClientIDs) = (true, takesClientIDs) }
+        try await World.run(cloud) { world in
+            try world.write("f", "old")
+            try await world.settle()
+            try world.rename("f", to: "f~")
+            try world.write("f", "new")
+            cloud.loseAnswers(of: "copy")
+            cloud.atNextLook {
+                if isOriginalEdited { cloud.put("f", "theirs") }
+                cloud.put("f~", "theirs")
+            }
+            try await world.settle()
+            #expect(cloud.tree["f~"] == "theirs")
+            #expect(cloud.tree.values.contains("new"))
+        }
+    }
+
+    @Test("where a copy got no answer, its original may be refused for good")
+    func refusedOriginal() async throws {
+        let cloud = MemoryCloud { $0.copiesFiles = true }
+        try await World.run(cloud) { world in
+            try world.write("f", "the same bytes")
+            try await world.settle()
+            try world.write("g", "the same bytes")
+            cloud.refuse("copy", with: .outcomeUnknown(retryAfter: nil))
+            cloud.refuseLooks(at: cloud.id("f"))
+            cloud.atNextLook { cloud.put("g", "theirs") }
+            try await world.settle()
+            #expect(cloud.tree["g"] == "theirs")
+            #expect(cloud.tree["g (2)"] == "the same bytes")
+        }
+    }
+
+    @Test(
+        "the bytes of what is never copied are sent",
+        arguments: [ProviderError.Kind.locked, .outcomeUnknown(retryAfter: nil), .notFound]
+    )
+    func neverCopied(kind: ProviderError.Kind) async throws {
+        try await World.run(MemoryCloud { $0.copiesFiles = true }) { world in
+            try world.write("f", "the same bytes")
+            try await world.settle()
+            _ = world.cloud.takeCalls()
+            world.cloud.refuse("copy", with: kind, times: 1000)
+            try world.write("g", "the same bytes")
+            try await world.settle()
+            #expect(world.cloud.tree == ["f": "the same bytes", "g": "the same bytes"])
+            #expect(world.cloud.calls("upload") == 1)
+        }
+    }
+
     @Test("the bytes of what the service refuses to copy are sent")
     func refusedCopy() async throws {
         try await World.run(MemoryCloud { $0.copiesFiles = true }) { world in
