@@ -68,71 +68,42 @@ extension ContentStore {
         if isNamed, !thawed.state.isNamed { try DiskFile.open(thawed.path).synchronise() }
         let base = thawed.frozen.base
         let (own, baseEnd) = (thawed.state.own, thawed.state.baseEnd)
-        let new = NewStagedContent(
-            baseItem: base?.key.item,
-            baseRevision: base?.key.revision,
-            baseSize: base?.size ?? 0,
-            size: thawed.state.size,
-            original: thawed.frozen.id
-        )
-        let held = try base.map { base throws(ContentError) in
-            try open(base.key, size: base.size, hash: base.hash)
-        }
-        beginMaking()
-        defer { endMaking() }
-        do throws(CatalogError) {
-            var journal: OverlayJournal?
-            let (id, node) = try catalog.stage(
-                new,
-                account: account,
-                modified: modified,
-                of: inode
-            ) { id in
-                self.pool.forget(self.paths.staged(id))
-                guard DiskFile.move(thawed.path, to: self.paths.staged(id)) else {
-                    throw CatalogError.storage(detail: "the clone could not be moved")
-                }
-                if base != nil {
-                    var records = OverlayJournal(
-                        file: try self.pool.create(self.paths.journal(id))
-                    )
-                    try records.append(.cut(baseEnd))
-                    for range in own.ranges {
-                        let below = range.clamped(to: 0..<baseEnd)
-                        if !below.isEmpty { try records.append(.written(below)) }
-                    }
-                    journal = records
-                }
-                if isNamed {
-                    try journal?.synchronise()
-                    try DiskFile.synchroniseFolder(self.paths.folder(ofStaged: id))
-                }
+        let made = try makeStaged(
+            StagedContent.State(
+                size: thawed.state.size,
+                baseEnd: baseEnd,
+                own: own,
+                isNamed: isNamed,
+                charged: own.byteCount
+            ),
+            over: base,
+            original: thawed.frozen.id,
+            of: inode,
+            account: account,
+            modified: modified
+        ) { id in
+            pool.forget(paths.staged(id))
+            guard DiskFile.move(thawed.path, to: paths.staged(id)) else {
+                throw CatalogError.storage(detail: "the clone could not be moved")
             }
-            room.addStaged(own.byteCount)
-            let content = StagedContent(
-                id: id,
-                account: account,
-                base: held,
-                state: StagedContent.State(
-                    size: thawed.state.size,
-                    baseEnd: baseEnd,
-                    own: own,
-                    journal: journal,
-                    isNamed: isNamed,
-                    isReopened: true,
-                    isNobodys: node == nil,
-                    charged: own.byteCount
-                ),
-                store: self
-            )
-            register(content)
-            thawed.isGiven = true
-            completeIfSmall(content)
-            return (content, node)
-        } catch {
-            if let held { close(held) }
-            throw ContentError(error)
+            var journal: OverlayJournal?
+            if base != nil {
+                var records = OverlayJournal(file: try pool.create(paths.journal(id)))
+                try records.append(.cut(baseEnd))
+                for range in own.ranges {
+                    let below = range.clamped(to: 0..<baseEnd)
+                    if !below.isEmpty { try records.append(.written(below)) }
+                }
+                journal = records
+            }
+            if isNamed {
+                try journal?.synchronise()
+                try DiskFile.synchroniseFolder(paths.folder(ofStaged: id))
+            }
+            return journal
         }
+        thawed.isGiven = true
+        return made
     }
 }
 

@@ -82,15 +82,46 @@ extension ContentStore {
         // Of a revision without bytes only that the writer knew it matters.
         let base = base.flatMap { $0.size > 0 ? $0 : nil }
         let size = base?.size ?? 0
-        let new = NewStagedContent(
-            baseItem: base?.key.item,
-            baseRevision: base?.key.revision,
-            baseSize: size,
-            size: size,
+        return try makeStaged(
+            StagedContent.State(size: size, baseEnd: size, own: RangeSet()),
+            over: base,
             origin: known.map {
                 ContentOrigin(item: $0.key.item, revision: $0.key.revision, size: $0.size)
             },
-            original: original.flatMap { $0.successor == nil ? $0.id : nil }
+            original: original.flatMap { $0.successor == nil ? $0.id : nil },
+            of: inode,
+            account: account,
+            modified: modified
+        ) { id in
+            let file = try pool.create(paths.staged(id))
+            guard base != nil else { return nil }
+            try file.resize(to: size)
+            return OverlayJournal(file: try pool.create(paths.journal(id)))
+        }
+    }
+
+    /// Makes staged content that is `state` at first; its file has it from now on, and the caller is its
+    /// user.
+    ///
+    /// `files` makes its file and, over a base, its sidecar, before the catalog's transaction ends; what
+    /// it throws is a `.catalog` to the caller.
+    func makeStaged(
+        _ state: StagedContent.State,
+        over base: CachedContent?,
+        origin: ContentOrigin? = nil,
+        original: ContentID?,
+        of inode: Inode,
+        account: AccountID,
+        modified: Timestamp,
+        files: (ContentID) throws -> OverlayJournal?
+    ) throws(ContentError) -> (content: StagedContent, node: Node?) {
+        let new = NewStagedContent(
+            baseItem: base?.key.item,
+            baseRevision: base?.key.revision,
+            baseSize: base?.size ?? 0,
+            size: state.size,
+            origin: origin,
+            original: original
         )
         let held = try base.map { base throws(ContentError) in
             try open(base.key, size: base.size, hash: base.hash)
@@ -98,31 +129,22 @@ extension ContentStore {
         beginMaking()
         defer { endMaking() }
         do throws(CatalogError) {
-            var journal: OverlayJournal?
+            var state = state
             let (id, node) = try catalog.stage(
                 new,
                 account: account,
                 modified: modified,
                 of: inode
             ) { id in
-                let file = try self.pool.create(self.paths.staged(id))
-                if base != nil {
-                    try file.resize(to: size)
-                    journal = OverlayJournal(file: try self.pool.create(self.paths.journal(id)))
-                }
+                state.journal = try files(id)
             }
+            (state.isReopened, state.isNobodys) = (true, node == nil)
+            room.addStaged(state.charged)
             let content = StagedContent(
                 id: id,
                 account: account,
                 base: held,
-                state: StagedContent.State(
-                    size: size,
-                    baseEnd: size,
-                    own: RangeSet(),
-                    journal: journal,
-                    isReopened: true,
-                    isNobodys: node == nil
-                ),
+                state: state,
                 store: self
             )
             register(content)
