@@ -6,24 +6,6 @@ import Testing
 /// A file whose bytes only another item has, here or at the service, until its own are sent.
 @Suite("bytes that are another item's still", .timeLimit(.minutes(2)))
 struct BorrowedBytesTests {
-    /// A file that is to become a copy of another one, of which no byte was ever read here.
-    private func copy(_ path: String, to name: String, in world: World) throws {
-        let original = try world.node(path)
-        let copy = try world.catalog.create(
-            NewNode(kind: .file, mode: 0o644, owner: 0, group: 0),
-            named: name,
-            in: world.account.root
-        )
-        _ = try world.catalog.setCopiedContent(
-            item: try #require(original.remoteID),
-            revision: try #require(original.revision),
-            hash: original.hash,
-            size: original.size,
-            modified: .now,
-            of: copy.inode
-        )
-    }
-
     /// What becomes of the original before its copy is made.
     enum Fate: CaseIterable { case removed, removedWithItsFolder, changed }
 
@@ -41,7 +23,7 @@ struct BorrowedBytesTests {
         try await World.run(cloud) { world in
             try await until { try world.catalog.node(atPath: ["work", "d", "f19"]) != nil }
             for name in names {
-                try copy("d/\(name)", to: "copy of \(name)", in: world)
+                try world.copy("d/\(name)", to: "copy of \(name)")
                 switch fate {
                 case .removed: try world.remove("d/\(name)")
                 case .changed: try world.write("d/\(name)", "new")
@@ -64,7 +46,7 @@ struct BorrowedBytesTests {
         cloud.put("f", "bytes")
         try await World.run(cloud) { world in
             try await until { try world.catalog.node(atPath: ["work", "f"]) != nil }
-            try copy("f", to: "g", in: world)
+            try world.copy("f", to: "g")
             try world.remove("f")
             cloud.refuse("upload", with: .quotaExceeded)
             _ = try await world.pushUntilRefused()

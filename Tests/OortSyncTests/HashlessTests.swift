@@ -49,16 +49,7 @@ struct HashlessTests {
         try await run { world in
             try world.write("f", "text")
             try await settle(world)
-            let original = try world.node("f")
-            let copy = try world.write("g", "")
-            _ = try world.catalog.setCopiedContent(
-                item: try #require(original.remoteID),
-                revision: try #require(original.revision),
-                hash: original.hash,
-                size: original.size,
-                modified: .now,
-                of: copy.inode
-            )
+            try world.copy("f", to: "g")
             try await settle(world)
             #expect(world.cloud.tree == ["f": "text", "g": "text"])
             #expect(world.cloud.takeCalls() == ["upload": 2])

@@ -527,20 +527,7 @@ struct PlanningRaceTests {
             // Not by its content: what was read here can be sent.
             try await until { try world.catalog.node(atPath: ["work", "f"]) != nil }
             await world.stop()
-            let original = try world.node("f")
-            let copy = try world.catalog.create(
-                NewNode(kind: .file, mode: 0o644, owner: 0, group: 0),
-                named: "g",
-                in: world.account.root
-            )
-            _ = try world.catalog.setCopiedContent(
-                item: try #require(original.remoteID),
-                revision: try #require(original.revision),
-                hash: original.hash,
-                size: original.size,
-                modified: .now,
-                of: copy.inode
-            )
+            try world.copy("f", to: "g")
             cloud.remove("f")
             await world.restart()
             // At first it is asked to copy what is gone.
