@@ -113,6 +113,18 @@ final class FileSystemFixture {
         _ = try await catalog.apply(Observations(changes: [.changed(item)]), to: account.id)
     }
 
+    /// What the account's change feed tells of a file in its top folder: a revision of these bytes.
+    @discardableResult
+    func observe(_ name: String, _ bytes: [UInt8], revision: String = "1") async throws -> Item {
+        let id = "id-\(name)"
+        var item = Item(id: ItemID(id), kind: .file, fileName: name, parentID: try setRoot())
+        item.size = Int64(bytes.count)
+        item.rev = Revision(revision)
+        service.contents.withLock { $0[id] = bytes }
+        try await observe(item)
+        return item
+    }
+
     deinit {
         try? catalog.close()
         try? FileManager.default.removeItem(at: folder)

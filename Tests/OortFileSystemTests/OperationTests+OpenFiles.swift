@@ -90,22 +90,11 @@ extension OperationTests {
     @Test("who opened a file while it was empty replaces nobody's newer revision")
     func writingAnEmptyRevision() async throws {
         try await fixture.know()
-        var item = Item(
-            id: ItemID("f"),
-            kind: .file,
-            fileName: "f",
-            parentID: try fixture.setRoot()
-        )
-        item.size = 0
-        item.rev = Revision("1")
-        try await fixture.observe(item)
+        try await fixture.observe("f", [])
         let inode = try await system.lookup("f", in: root).value().attributes.inode
         let handle = try await system.open(inode, mode: CloudFileSystem.readWrite).value().handle
         #expect(try await system.bytes(handle, 0, 9) == [])
-        item.size = 2
-        item.rev = Revision("2")
-        fixture.service.contents.withLock { $0["f"] = [1, 2] }
-        try await fixture.observe(item)
+        try await fixture.observe("f", [1, 2], revision: "2")
         _ = try await system.put(handle, [9], at: 0)
         #expect(try await system.bytes(handle, 0, 9) == [9])
         system.release(handle)

@@ -68,16 +68,7 @@ extension OperationTests {
     @Test("who has a removed file open changes nothing of what comes back under its name")
     func comesBack() async throws {
         try await fixture.know()
-        var item = Item(
-            id: ItemID("id-f"),
-            kind: .file,
-            fileName: "f",
-            parentID: try fixture.setRoot()
-        )
-        item.size = 3
-        item.rev = Revision("1")
-        fixture.service.contents.withLock { $0["id-f"] = [1, 2, 3] }
-        try await fixture.observe(item)
+        try await fixture.observe("f", [1, 2, 3])
         let removed = try await system.lookup("f", in: root).value().attributes.inode
         let written = try await system.open(removed, mode: CloudFileSystem.readWrite).value().handle
         _ = try await system.put(written, [9], at: 0)
@@ -92,10 +83,7 @@ extension OperationTests {
         try await system.unlink("f", in: root).value()
 
         // Somebody else changed it: their change wins over the removal.
-        item.size = 2
-        item.rev = Revision("2")
-        fixture.service.contents.withLock { $0["id-f"] = [4, 5] }
-        try await fixture.observe(item)
+        let item = try await fixture.observe("f", [4, 5], revision: "2")
         try await fixture.plan()
         let inode = try await system.lookup("f", in: root).value().attributes.inode
         #expect(inode != removed)
