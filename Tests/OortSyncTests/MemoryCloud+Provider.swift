@@ -124,7 +124,8 @@ extension MemoryCloud: Provider {
     ) async throws(ProviderError) -> ByteStream { throw error(.unsupported) }
 
     func reserveIDs(_ count: Int) async throws(ProviderError) -> [ItemID] {
-        state.withLock { state in
+        try await pass(.ids)
+        return state.withLock { state in
             (0..<count).map { _ in
                 state.counter += 1
                 return ItemID("reserved\(state.counter)")

@@ -48,6 +48,8 @@ final class MemoryCloud: Sendable {
         case hashes
         /// Questions for one item, which are answered as of the time when they are let through.
         case looks
+        /// Reserving ids, for which an operation waits before it begins.
+        case ids
     }
 
     /// Where a call is to stay without an answer, until it is cancelled or nothing is stalled any more.

@@ -499,6 +499,30 @@ struct PlanningRaceTests {
         }
     }
 
+    @Test("news of an item that come before its operation begins are not forgotten")
+    func newsBeforeTheBeginning() async throws {
+        let cloud = MemoryCloud {
+            ($0.copiesFiles, $0.takesClientIDs, $0.setsModifiedTime) = (true, true, false)
+        }
+        cloud.put("f", "old")
+        var settings = SyncSettings()
+        settings.settle = .milliseconds(50)
+        try await World.run(cloud, settings: settings) { world in
+            // The bytes are here from then on.
+            try await world.agree()
+            cloud.hold(.ids)
+            try world.rename("f", to: "f~")
+            try world.write("f", "old")
+            try await until { cloud.isWaiting(.ids) }
+            cloud.put("f", "theirs")
+            cloud.put("new", "told after it")
+            try await until { try world.catalog.node(atPath: ["work", "new"]) != nil }
+            cloud.release(.ids)
+            try await world.settle()
+            #expect(cloud.tree["f"] == "theirs")
+        }
+    }
+
     @Test("a backup whose copy got no answer is nobody else's file of that name")
     func lostBackup() async throws {
         let cloud = MemoryCloud { $0.copiesFiles = true }
