@@ -51,4 +51,33 @@ struct ToldByPathTests {
         }
         #expect(there == ["3", "4", "5"])
     }
+
+    /// An upload makes the folders of its path, and its answer names none of them.
+    @Test("a folder that somebody removed and an upload made again is one until the feed has told")
+    func remade() async throws {
+        try await fixture.page([.told("d/", "d"), .told("d/old", "1")])
+        let folder = try #require(try catalog.node(atPath: ["work", "d"])).inode
+        let file = try catalog.create(.file, named: "new", in: folder).inode
+        let upload = try #require(try await fixture.plan().first)
+        let start = try #require(
+            try await catalog.begin(upload, account: account.id, reservedID: nil)
+        )
+        guard case .changed(let answer) = Change.told("d/new", "2") else { return }
+        _ = try await catalog.succeeded(start.intent, of: file, item: answer, sentModified: nil)
+        try await fixture.page([.told("d/", "3")], endsRun: false)
+        #expect(try await fixture.plan().isEmpty)
+        #expect(try shown() == ["d"])
+        #expect(try catalog.node(atPath: ["work", "d", "new"])?.inode == file)
+        try await fixture.page([.told("d/new", "2")])
+        #expect(try await fixture.plan().isEmpty)
+        #expect(try shown() == ["d"])
+        #expect(try catalog.node(atPath: ["work", "d"])?.remoteID == ItemID("3"))
+        #expect(try catalog.node(atPath: ["work", "d", "new"])?.inode == file)
+        #expect(try catalog.node(remoteID: ItemID("1"), account: account.id) == nil)
+        #expect(try await catalog.pendingCount(account.id) == 0)
+    }
+
+    private func shown() throws -> [String] {
+        try catalog.children(of: account.root, after: nil, limit: 1000).map(\.name)
+    }
 }

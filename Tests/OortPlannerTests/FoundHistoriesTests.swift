@@ -233,4 +233,17 @@ struct FoundHistoriesTests {
         )
         #expect(history.failure() == nil)
     }
+
+    @Test("a folder that somebody removed and an upload made again is one until the feed tells")
+    func folderRemadeByUpload() {
+        let history = History(
+            service: .path,
+            steps: [
+                .init(.localFolder), .init(.goOn, 0, 0, 1), .init(.localCreate, 0, 1),
+                .init(.remoteDelete), .init(.sentDance, 1), .init(.goOn), .init(.halfRun),
+                .init(.goOn),
+            ]
+        )
+        #expect(history.failure() == nil)
+    }
 }

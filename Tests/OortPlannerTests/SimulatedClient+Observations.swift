@@ -32,14 +32,14 @@ extension SimulatedClient {
         withholdDeletions()
         for id in page.items.keys.sorted() {
             guard case .some(.some(let item)) = page.items[id] else { continue }
-            observe(item, page.ancestors, began: page.began)
+            observe(item, page.ancestors, began: page.began, isFeed: true)
         }
         for id in page.items.keys.sorted() {
             guard case .some(.none) = page.items[id], let inode = inode(ofID: id) else { continue }
             if rows[inode]?.changedAt ?? -1 >= page.began || rows[inode]?.state.isBusy == true {
                 rows[inode]?.mustLook = true
             } else {
-                gone(inode)
+                takeOut(inode, began: page.began)
             }
         }
         endRun(began: page.began)
@@ -53,9 +53,22 @@ extension SimulatedClient {
             if row.changedAt >= began || row.mustLook {
                 rows[inode]?.mustLook = true
             } else {
-                gone(inode)
+                takeOut(inode, began: began)
             }
         }
+    }
+
+    /// An item is gone with all below it; what was touched since the page was read may lie elsewhere
+    /// by now, and is asked for first.
+    private mutating func takeOut(_ inode: Inode, began: Int) {
+        let doubtful = rows.values.filter { row in
+            (row.changedAt >= began || row.state.isBusy) && isKnown(row, below: inode)
+        }
+        guard doubtful.isEmpty else {
+            for row in doubtful { rows[row.state.inode]?.mustLook = true }
+            return miss(inode)
+        }
+        gone(inode)
     }
 
     /// Reads the first pages of a run, where places are told by path: what is not told to be anywhere
@@ -78,7 +91,7 @@ extension SimulatedClient {
                 guard let place = row.state.remote?.place, isAt(item, place) else { continue }
                 miss(row.state.inode)
             }
-            observe(item, service.items, began: clock)
+            observe(item, service.items, began: clock, isFeed: true)
         }
     }
 
@@ -115,14 +128,12 @@ extension SimulatedClient {
     mutating func observe(
         _ item: SimulatedService.Item,
         _ ancestors: [Int: SimulatedService.Item],
-        began: Int
+        began: Int,
+        isFeed: Bool = false
     ) -> Inode? {
-        var parent = inode(ofID: item.parent)
-        if parent == nil || parent != .root && parent.flatMap({ rows[$0]?.state.remote }) == nil {
-            guard let above = ancestors[item.parent] else { return nil }
-            parent = observe(above, ancestors, began: began)
+        guard let parent = folder(of: item, ancestors, began: began, isFeed: isFeed) else {
+            return nil
         }
-        guard let parent else { return nil }
         let entry = entry(item, parent: parent)
         if let inode = inode(ofID: item.id) {
             guard rows[inode]?.state.remote != entry || rows[inode]?.missedAt != nil else {
@@ -150,6 +161,37 @@ extension SimulatedClient {
             id: item.id
         )
         return inode
+    }
+
+    /// The folder in which an item was told to lie.
+    ///
+    /// By path, only the feed tells that another one is there by now: all else is told to lie in what
+    /// has the path, as far as is known.
+    mutating func folder(
+        of item: SimulatedService.Item,
+        _ ancestors: [Int: SimulatedService.Item],
+        began: Int,
+        isFeed: Bool = false
+    ) -> Inode? {
+        let known = inode(ofID: item.parent)
+        if let known, known == .root || rows[known]?.state.remote != nil { return known }
+        guard let above = ancestors[item.parent] else { return nil }
+        if service.kind == .path, !isFeed,
+            let parent = folder(of: above, ancestors, began: began),
+            let there = remoteFolder(named: above.name, in: parent)
+        {
+            return there
+        }
+        return observe(above, ancestors, began: began, isFeed: isFeed)
+    }
+
+    /// What was told to be gone from there only when there is no other.
+    private func remoteFolder(named name: String, in parent: Inode) -> Inode? {
+        let found = rows.values.filter { row in
+            guard row.state.isFolder, let place = row.state.remote?.place else { return false }
+            return place.parent == parent && service.key(place.name) == service.key(name)
+        }
+        return (found.filter { $0.missedAt == nil } + found).first?.state.inode
     }
 
     func entry(_ item: SimulatedService.Item, parent: Inode) -> Entry {

@@ -54,7 +54,7 @@ extension SimulatedClient {
         return Set(known.compactMap(\.id))
     }
 
-    private func isKnown(_ row: Row, below folder: Inode) -> Bool {
+    func isKnown(_ row: Row, below folder: Inode) -> Bool {
         var (next, steps) = (row.state.remote?.place.parent, 0)
         while let above = next, above != folder, steps < 100 {
             next = rows[above]?.state.remote?.place.parent
@@ -257,8 +257,7 @@ extension SimulatedClient {
             return
         }
         let parent =
-            self.inode(ofID: item.parent)
-            ?? service.items[item.parent].flatMap { observe($0, service.items, began: clock) }
+            self.inode(ofID: item.parent) ?? folder(of: item, service.items, began: clock)
         guard let parent else {
             // The folder is gone again, and this with it: the feed will say so.
             rows[inode]?.mustLook = true
