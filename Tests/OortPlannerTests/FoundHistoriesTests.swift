@@ -246,4 +246,17 @@ struct FoundHistoriesTests {
         )
         #expect(history.failure() == nil)
     }
+
+    @Test("what was deleted, and not answered, is not here again by an older page")
+    func deletedWithoutAnswer() {
+        let history = History(
+            service: .uniqueNames,
+            steps: [
+                .init(.localCreate), .init(.sentDance), .init(.saveDance), .init(.staleFeed),
+                .init(.goOn), .init(.answerLost), .init(.look), .init(.goOn),
+                .init(.staleFeed), .init(.goOn),
+            ]
+        )
+        #expect(history.failure() == nil)
+    }
 }

@@ -217,6 +217,7 @@ extension SimulatedClient {
                     // That a folder is not found does not tell what lies in it.
                     miss(inode)
                 } else {
+                    if row.attempt == .delete { deletedAt[id] = clock }
                     gone(inode)
                 }
             }
