@@ -259,4 +259,17 @@ struct FoundHistoriesTests {
         )
         #expect(history.failure() == nil)
     }
+
+    @Test("what an older page tells to lie in a folder that was deleted since is asked for")
+    func toldInDeletedFolder() {
+        let history = History(
+            service: .path,
+            steps: [
+                .init(.remoteFolder), .init(.remoteReplace, 0, 0, 1), .init(.lostCursor),
+                .init(.remoteMove, 1, 1), .init(.staleFeed), .init(.plan),
+                .init(.localDelete), .init(.goOn, 0, 0, 1), .init(.goOn),
+            ]
+        )
+        #expect(history.failure() == nil)
+    }
 }

@@ -132,6 +132,10 @@ extension SimulatedClient {
         isFeed: Bool = false
     ) -> Inode? {
         guard let parent = folder(of: item, ancestors, began: began, isFeed: isFeed) else {
+            // Told in a folder that we deleted since: by path, it is asked for.
+            if service.kind == .path, let inode = inode(ofID: item.id) {
+                rows[inode]?.mustLook = true
+            }
             return nil
         }
         let entry = entry(item, parent: parent)
