@@ -351,8 +351,16 @@ extension OneDriveProvider {
         guard let monitor = response.head.header("Location") else {
             throw ProviderError(.malformedAnswer, detail: "a copy without a monitor")
         }
-        do throws(ProviderError) {
-            let made = try await copied(copy.name, into: parent.target, monitor: monitor)
+        let end = try await orUnknown { () async throws(ProviderError) in
+            try await self.end(ofCopyTo: parent.target.drive, monitor: monitor)
+        }
+        let made: DriveAddress
+        switch end {
+        case .made(let address): made = address
+        // The only thing after the acceptance that says that there is no copy.
+        case .failed(let progress): throw Self.copyError(progress)
+        }
+        return try await orUnknown { () async throws(ProviderError) in
             let wire: DriveItemWire
             if let time = copy.modifiedTime {
                 // The copy has the time of its making.
@@ -365,15 +373,34 @@ extension OneDriveProvider {
                 wire = try await api.item(at: made)
             }
             return try known(wire, drive: parent.target.drive)
-        } catch { throw error.asUnknownOutcome }
+        }
     }
 
-    /// Waits for a copy and gives the new item's address.
-    private func copied(
-        _ name: String,
-        into parent: DriveAddress,
+    /// What follows an accepted copy: whatever goes wrong with it, there may be the copy.
+    private func orUnknown<Value>(
+        _ body: () async throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
+        do throws(ProviderError) {
+            return try await body()
+        } catch {
+            guard error.kind != .cancelled else { throw error }
+            throw error.asKind(.outcomeUnknown(retryAfter: error.retryAfter))
+        }
+    }
+
+    /// How a copy ended, as its monitor tells.
+    private enum CopyEnd {
+        case made(DriveAddress)
+        case failed(CopyMonitorWire)
+    }
+
+    /// Waits for a copy.
+    ///
+    /// What has the name is no answer where the monitor gives none: it may be somebody's.
+    private func end(
+        ofCopyTo drive: String,
         monitor: String
-    ) async throws(ProviderError) -> DriveAddress {
+    ) async throws(ProviderError) -> CopyEnd {
         var delay = Duration.milliseconds(200)
         var waited = Duration.zero
         while waited < .seconds(30 * 60) {
@@ -386,28 +413,23 @@ extension OneDriveProvider {
                     isAuthorized: false
                 )
             )
-            switch response.head.status {
-            case 200...299:
-                let progress = try OneDriveAPI.decode(CopyMonitorWire.self, from: response.body)
-                switch progress.status {
-                case "completed":
-                    guard let id = progress.resourceId else { break }
-                    return DriveAddress(drive: parent.drive, item: id)
-                case "failed", "cancelled":
-                    throw Self.copyError(progress)
-                case let status where response.head.status == 202 || Self.isUnderWay(status):
-                    try await pause(delay)
-                    waited += delay
-                    delay = min(delay * 2, .seconds(5))
-                    continue
-                default: throw ProviderError(.malformedAnswer, detail: "a copy of unknown state")
-                }
-            case 404, 410: break
-            default: throw OneDriveErrors.error(response, about: .session)
+            guard (200...299).contains(response.head.status) else {
+                throw OneDriveErrors.error(response, about: .session)
             }
-            // The monitor has forgotten it, or does not say what it made.
-            guard let id = try await api.item(named: name, in: parent)?.id else { break }
-            return DriveAddress(drive: parent.drive, item: id)
+            let progress = try OneDriveAPI.decode(CopyMonitorWire.self, from: response.body)
+            switch progress.status {
+            case "completed":
+                guard let id = progress.resourceId else {
+                    throw ProviderError(.malformedAnswer, detail: "a copy without an id")
+                }
+                return .made(DriveAddress(drive: drive, item: id))
+            case "failed", "cancelled": return .failed(progress)
+            case let status where response.head.status == 202 || Self.isUnderWay(status):
+                try await pause(delay)
+                waited += delay
+                delay = min(delay * 2, .seconds(5))
+            default: throw ProviderError(.malformedAnswer, detail: "a copy of unknown state")
+            }
         }
         throw ProviderError(
             .outcomeUnknown(retryAfter: nil),

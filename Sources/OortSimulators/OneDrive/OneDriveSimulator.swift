@@ -21,6 +21,8 @@ public final class OneDriveSimulator: SimulatedService {
         public var throttledBatchParts = 0
         /// Times that a copy's monitor says "in progress" first.
         public var copyPolls = 1
+        /// What a copy's monitor says in the end; nil for what became of it.
+        public var copyEnd: JSON?
 
         /// A service on a good day.
         public init() {}

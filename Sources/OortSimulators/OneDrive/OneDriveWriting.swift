@@ -411,7 +411,7 @@ extension OneDriveSimulator {
         guard job.polls <= 0 else {
             return .json(["status": "inProgress", "percentageComplete": 12], status: 202)
         }
-        return .json(job.answer)
+        return .json(habits.copyEnd ?? job.answer)
     }
 }
 
