@@ -451,7 +451,8 @@ extension OneDriveProvider {
             case "accessdenied": .noPermission
             case "itemnotfound": .notFound
             case "malwaredetected": .contentBlocked
-            default: .outcomeUnknown(retryAfter: nil)
+            // Whatever it was, the bytes can be sent.
+            default: .unsupported
             }
         return ProviderError(kind, detail: "copy failed, \(code.prefix(80))")
     }

@@ -89,4 +89,26 @@ extension OneDriveProviderTests {
             #expect(copies == 1)
         }
     }
+
+    @Test("a copy that failed for a reason that nobody knows will not be made")
+    func failedCopy() async throws {
+        let ends: [JSON] = [
+            ["status": "failed", "error": ["code": "generalException"]],
+            ["status": "failed", "errorCode": "unheardOf"],
+            ["status": "cancelled"],
+        ]
+        for end in ends {
+            try await OneDriveWorld.with { world in
+                let root = try await world.root
+                let item = try await world.create("a.txt", "one")
+                world.service.habits.copyEnd = end
+                let refusal = await kind {
+                    _ = try await world.provider.copy(
+                        Copy(item: world.reference(item), parent: root, name: "b.txt")
+                    )
+                }
+                #expect(refusal == .unsupported)
+            }
+        }
+    }
 }
