@@ -169,7 +169,7 @@ extension GoogleDriveProvider {
             switch failure.error.kind {
             case .badRequest: file = try await copyNative(copy, failure)
             case .notFound: throw await missing(failure.error, item: copy.item)
-            default: file = try await fileCreatedBefore(failure, id: id)
+            default: file = try await copiedBefore(copy, failure, id: id)
             }
         }
         let item = try await created(file, in: copy.parent)
@@ -183,6 +183,34 @@ extension GoogleDriveProvider {
                 to: AttributeChange(modifiedTime: time)
             )
         } catch { throw error.asUnknownOutcome }
+    }
+
+    /// What an earlier try of a copy made, as long as it is what would be copied now.
+    ///
+    /// It never is a native document, whose copy has no id of ours.
+    ///
+    /// - Throws: `.preconditionFailed` where either file has changed since: whoever knows which bytes
+    ///   were meant can tell what became of them.
+    private func copiedBefore(
+        _ copy: Copy,
+        _ failure: DriveFailure,
+        id: ItemID
+    ) async throws(ProviderError) -> DriveFile {
+        let file = try await fileCreatedBefore(failure, id: id)
+        let original: DriveFile?
+        do throws(ProviderError) { original = try await api.metadata(copy.item.id) } catch {
+            guard error.isLastingRefusal else { throw error.asUnknownOutcome }
+            original = nil
+        }
+        guard let original, let hash = original.md5Checksum, file.md5Checksum == hash,
+            file.size == original.size
+        else {
+            throw ProviderError(
+                .preconditionFailed,
+                detail: "an earlier try's item, or what it was copied from, has changed since"
+            )
+        }
+        return file
     }
 
     private func request(for copy: Copy, id: ItemID?) throws(ProviderError) -> HTTPRequest {

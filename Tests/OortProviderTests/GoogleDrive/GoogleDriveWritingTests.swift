@@ -1,6 +1,7 @@
 import OortModel
 import OortSimulators
 import OortTesting
+import Synchronization
 import Testing
 
 /// Folders, moves, deletions and copies.
@@ -113,6 +114,64 @@ struct GoogleDriveWritingTests {
                 #expect(copy.id != id)
                 #expect(copy.clientModifiedTime == Timestamp(seconds: 1000))
             }
+        }
+    }
+
+    /// What somebody does between a copy, whose answer is lost, and its repetition.
+    enum BesideCopy: CaseIterable {
+        case nothing, editCopy, editOriginal, trashOriginal
+    }
+
+    @Test(
+        "what a lost copy made is taken for it only while nobody has changed either file",
+        arguments: BesideCopy.allCases
+    )
+    func lostCopy(_ deed: BesideCopy) async throws {
+        let wire = Mutex<CutWire?>(nil)
+        try await ConformingService.googleDrive.withWorld { client in
+            let cut = CutWire(client)
+            wire.withLock { $0 = cut }
+            return cut
+        } _: { world in
+            let cut = try #require(wire.withLock { $0 })
+            let original = try await world.upload("one", as: "original")
+            let id = try #require(try await world.provider.reserveIDs(1).first)
+            let account = world.simulator.account
+            let theirs = Timestamp(seconds: 1_650_000_000)
+            cut.lose(after: 0) {
+                account.withTree { tree in
+                    switch deed {
+                    case .nothing: break
+                    case .editCopy, .editOriginal:
+                        tree.write(
+                            SimulatedContent("two"),
+                            to: deed == .editCopy ? id.rawValue : original.id.rawValue,
+                            modifiedTime: theirs
+                        )
+                    case .trashOriginal: tree.trash(original.id.rawValue)
+                    }
+                }
+            }
+            let time = Timestamp(seconds: 1_600_000_000)
+            var copy: Item?
+            let refusal = await world.failure {
+                copy = try await world.provider.copy(
+                    Copy(
+                        item: world.reference(original),
+                        parent: world.root,
+                        name: "copy",
+                        reservedID: id,
+                        modifiedTime: time
+                    )
+                )
+            }
+            #expect(cut.hasLost)
+            let isUntouched = deed == .nothing || deed == .trashOriginal
+            #expect(refusal == (isUntouched ? nil : .preconditionFailed))
+            #expect(copy?.id == (isUntouched ? id : nil))
+            let made = account.withTree { tree in tree.items(named: "copy", in: tree.rootID) }
+            #expect(made.map(\.id) == [id.rawValue])
+            #expect(made.first?.modifiedTime == (deed == .editCopy ? theirs : time))
         }
     }
 }
