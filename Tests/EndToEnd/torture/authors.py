@@ -19,10 +19,10 @@ class Listing:
     links: list
 
     @classmethod
-    def of(cls, root):
-        """What lies below a folder, conflict copies left alone; `""` is the folder itself."""
-        listing = cls([], [""], [])
-        for folder, folders, files in os.walk(root):
+    def of(cls, root, top=""):
+        """What lies below a folder, conflict copies left alone; the first is the folder itself."""
+        listing = cls([], [top], [])
+        for folder, folders, files in os.walk(os.path.join(root, top)):
             place = os.path.relpath(folder, root)
             place = "" if place == "." else place + "/"
             folders.sort()
@@ -61,9 +61,13 @@ class Author:
 
     def program(self):
         """The steps of the next program; some are meant to be refused."""
+        program = self.choose()
         self.listing = self.look()
+        return program()
+
+    def choose(self):
         kinds, weights = zip(*self.programs.items())
-        return self.random.choices(kinds, weights)[0]()
+        return self.random.choices(kinds, weights)[0]
 
     def forget_handles(self):
         self.held.clear()

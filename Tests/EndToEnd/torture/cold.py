@@ -11,6 +11,8 @@ from torture.steps import Step
 
 # Of a file up to this size all is fetched before its first change.
 SMALL_BASE = 4 << 20
+# Of the files that are at the service first, from the least to the most of each kind.
+SIZES = [(0, 1), (2, 5_000), (2, 5_000), (5_000, 60_000), (5_000, 60_000), (60_000, 1_500_000)]
 
 
 class Hasty(Author):
@@ -191,10 +193,7 @@ class Cold(Alone):
         for _ in range(large - sum(size > SMALL_BASE for size in sizes)):
             self.put(listing, SMALL_BASE + self.stocks.randint(1, 1_500_000))
         for _ in range(max(2, 8 - len(sizes))):
-            least, most = self.stocks.choice([
-                (0, 1), (2, 5_000), (2, 5_000), (5_000, 60_000), (5_000, 60_000),
-                (60_000, 1_500_000)])
-            self.put(listing, self.stocks.randint(least, most))
+            self.put(listing, self.stocks.randint(*self.stocks.choice(SIZES)))
 
     def put(self, listing, size):
         folders = [f for f in listing.folders if f.count("/") < 2]
@@ -203,7 +202,11 @@ class Cold(Alone):
         place = self.reference.at(path)
         if os.path.lexists(place) or not is_place(self.reference.at(folder)):
             path = f"stock {self.stocked}.dat"
-            place = self.reference.at(path)
+        self.supply(path, size)
+
+    def supply(self, path, size):
+        """A new file at the service, and on the reference."""
+        place = self.reference.at(path)
         self.stocked += 1
         text = spelled(self.seed, self.stocked, size)
         moment = self.stocks.randint(1_000_000_000, 1_700_000_000)

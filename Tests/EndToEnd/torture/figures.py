@@ -16,6 +16,8 @@ class Figures:
     bytes_sent: int = 0
     conflict_copies: int = 0
     stranded: int = 0
+    # (program, the one right after it) -> how often.
+    pairs: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     faults: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     failures: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
@@ -33,6 +35,7 @@ class Figures:
             f"bytes            {self.bytes_written:,} closed, {self.bytes_sent:,} sent",
             f"conflict copies  {self.conflict_copies:,}",
             f"stranded         {self.stranded:,} (docs/reliability.md, what is not promised)",
+            f"pairs            {len(self.pairs):,} different ones, {self.pairs.total():,} in all",
             "faults           " + (", ".join(
                 f"{kind} {count:,}" for kind, count in sorted(self.faults.items())) or "none"),
         ]

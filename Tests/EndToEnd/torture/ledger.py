@@ -76,6 +76,12 @@ class Ledger:
         self.allowed[content] += 1
         self.renamed.add((author, inode))
 
+    def all_removed(self):
+        """No file is left: the disk gives their inodes to others."""
+        self.last.clear()
+        self.written.clear()
+        self.renamed.clear()
+
     def describe(self, content):
         return f"{content[:12]} ({self.origins.get(content, 'unknown')})"
 

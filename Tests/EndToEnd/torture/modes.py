@@ -2,11 +2,13 @@
 
 from torture.cold import Cold
 from torture.history import Alone, Crowd
+from torture.pairs import Pairs
 
 MODES = {
     "faults": (Alone, {"faults": True, "kills": False}),
     "kills": (Alone, {"faults": False, "kills": True}),
     "cold": (Cold, {"faults": True, "kills": True}),
+    "pairs": (Pairs, {"faults": False, "kills": False}),
     "machines": (Crowd, {"faults": True, "kills": False}),
     "everything": (Crowd, {"faults": True, "kills": True}),
 }
