@@ -407,11 +407,15 @@ extension CatalogTransaction {
     }
 
     /// A file is about to be changed by somebody who had this revision: what both sides last agreed
-    /// on is that one, and a newer one that the file has taken over is news again.
+    /// on is that one, and a newer one with other bytes that the file has taken over is news again.
     mutating func setOrigin(_ origin: ContentOrigin, of node: Node) throws {
         guard node.remoteID == origin.item, node.contentItem == nil else { return }
-        let agreed = try Catalog.motion(node.inode, database)?.syncedRevision ?? node.revision
+        let before = try Catalog.motion(node.inode, database)
+        let agreed = before?.syncedRevision ?? node.revision
         guard let agreed, agreed != origin.revision else { return }
+        // Some services give what is moved a new revision.
+        let agreedHash = before == nil ? node.hash : before?.syncedHash
+        if let hash = origin.hash, hash == agreedHash { return }
         try setInMotion(node, at: .now)
         guard let motion = try Catalog.motion(node.inode, database) else { return }
         if motion.remoteState == .asSynced {
@@ -426,14 +430,14 @@ extension CatalogTransaction {
         }
         try database.run(
             """
-            UPDATE motion SET synced_revision = ?, synced_size = ?, synced_hash =
+            UPDATE motion SET synced_revision = ?, synced_size = ?, synced_hash = ifnull(?,
                 (SELECT hash FROM content WHERE account = motion.account AND item = ?
-                    AND revision = ?)
+                    AND revision = ?))
             WHERE inode = ?
             """,
             [
-                origin.revision.rawValue, origin.size, origin.item.rawValue,
-                origin.revision.rawValue, node.inode.column,
+                origin.revision.rawValue, origin.size, origin.hash?.description,
+                origin.item.rawValue, origin.revision.rawValue, node.inode.column,
             ]
         )
         try database.run(
@@ -456,7 +460,8 @@ extension CatalogTransaction {
             ContentOrigin(
                 item: item,
                 revision: Revision("staged \(original.rawValue)"),
-                size: known?.0 ?? 0
+                size: known?.0 ?? 0,
+                hash: known?.1.flatMap { ContentHash(description: $0) }
             ),
             of: node
         )

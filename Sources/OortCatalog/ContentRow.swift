@@ -69,12 +69,15 @@ public struct ContentOrigin: Hashable, Sendable {
     public var revision: Revision
     /// Bytes of it.
     public var size: Int64
+    /// The hash of its content, where it is known.
+    public var hash: ContentHash?
 
-    /// A revision with its size.
-    public init(item: ItemID, revision: Revision, size: Int64) {
+    /// A revision with its size and hash.
+    public init(item: ItemID, revision: Revision, size: Int64, hash: ContentHash?) {
         self.item = item
         self.revision = revision
         self.size = size
+        self.hash = hash
     }
 }
 

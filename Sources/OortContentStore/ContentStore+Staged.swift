@@ -86,7 +86,12 @@ extension ContentStore {
             StagedContent.State(size: size, baseEnd: size, own: RangeSet()),
             over: base,
             origin: known.map {
-                ContentOrigin(item: $0.key.item, revision: $0.key.revision, size: $0.size)
+                ContentOrigin(
+                    item: $0.key.item,
+                    revision: $0.key.revision,
+                    size: $0.size,
+                    hash: $0.hash
+                )
             },
             original: original.flatMap { $0.successor == nil ? $0.id : nil },
             of: inode,

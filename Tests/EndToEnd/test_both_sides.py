@@ -42,6 +42,19 @@ def test_edits_on_both_sides_are_both_kept(machine, clouds, cloud, drive):
     assert any(copy in shown for shown in machine.account(cloud)["conflicts"])
 
 
+def test_an_edit_of_what_was_moved_since_it_was_opened_is_no_conflict(machine, clouds, cloud, drive):
+    clouds.edit(cloud, "write", "/f.txt", text="base of which nobody has read a byte")
+    path = drive / "f.txt"
+    eventually(path.exists, "the file shows")
+    with open(path, "r+b", buffering=0) as file:
+        path.rename(drive / "g.txt")
+        machine.sync()
+        file.write(b"BASE")
+    machine.sync()
+    assert sorted(clouds.tree(cloud)) == ["/g.txt"]
+    assert clouds.content(cloud, "/g.txt") == b"BASE of which nobody has read a byte"
+
+
 def test_a_removed_folder_that_comes_back_can_be_used(machine, clouds, cloud, drive):
     folder = drive / "folder"
     folder.mkdir()

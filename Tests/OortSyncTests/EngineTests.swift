@@ -229,6 +229,26 @@ struct EngineTests {
         }
     }
 
+    @Test(
+        "an edit of a file that was moved after it was opened is no conflict",
+        arguments: [false, true]
+    )
+    func editAfterMove(empties: Bool) async throws {
+        let cloud = MemoryCloud()
+        cloud.makeRevisionsOfMoves()
+        cloud.put("f.txt", "base")
+        try await World.run(cloud) { world in
+            // Nobody reads it here.
+            try await until { try world.catalog.node(atPath: ["work", "f.txt"]) != nil }
+            let handle = try world.open("f.txt")
+            try world.rename("f.txt", to: "g.txt")
+            #expect(await world.engine.sync(timeout: .seconds(120)).isComplete)
+            try world.write("g.txt", over: handle, empties: empties, "mine")
+            try await world.settle()
+            #expect(cloud.tree == ["g.txt": "mine"])
+        }
+    }
+
     @Test("attributes that each side changed alone are both kept")
     func attributesApart() async throws {
         try await World.run(MemoryCloud { $0.setsDescription = true }) { world in

@@ -245,6 +245,7 @@ extension MemoryCloud: Provider {
             try free(move.name, in: move.parent.id, but: move.item.id, state)
             entry.item.parentID = move.parent.id
             entry.item.fileName = move.name
+            if state.movesMakeRevisions { entry.item.rev = Revision("r\(state.counter) moved") }
             return Self.store(entry, newContent: false, &state)
         }
     }

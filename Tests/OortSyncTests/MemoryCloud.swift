@@ -29,6 +29,7 @@ final class MemoryCloud: Sendable {
         var damagedUploads = 0
         var rewrites = false
         var tellsNoHashes = false
+        var movesMakeRevisions = false
         var changeOfOriginal: [UInt8]?
         var stall: Stall?
         var isStalled = false
@@ -124,6 +125,9 @@ final class MemoryCloud: Sendable {
 
     /// From now on no hash is told of what is stored, as some services do.
     func tellNoHashes() { state.withLock { $0.tellsNoHashes = true } }
+
+    /// From now on what is moved has a new revision of the same bytes, as at Dropbox.
+    func makeRevisionsOfMoves() { state.withLock { $0.movesMakeRevisions = true } }
 
     /// One of the writing calls from now on gets no answer.
     func stall(_ stall: Stall?) {
