@@ -395,12 +395,12 @@ extension CatalogTransaction {
         try database.run(
             """
             INSERT INTO content (account, base_item, base_revision, base_size, size,
-                is_staged, is_open, used_ms)
-            VALUES (?, ?, ?, ?, ?, 1, 1, ?)
+                damage, is_staged, is_open, used_ms)
+            VALUES (?, ?, ?, ?, ?, ?, 1, 1, ?)
             """,
             [
                 account.rawValue, content.baseItem?.rawValue, content.baseRevision?.rawValue,
-                content.baseSize, content.size, Timestamp.now.milliseconds,
+                content.baseSize, content.size, content.damage, Timestamp.now.milliseconds,
             ]
         )
         return ContentID(database.lastInsertedRowID)

@@ -91,6 +91,8 @@ public struct NewStagedContent: Hashable, Sendable {
     public var baseSize: Int64
     /// Bytes in all.
     public var size: Int64
+    /// What of it was lost, in words, where it is a clone of a damaged one; nil when nothing was.
+    public var damage: String?
     /// What the writer had before it: another revision that the file has by now is news against it.
     public var origin: ContentOrigin?
     /// The staged content that it is a clone of: where its file has other bytes by now, those are news
@@ -103,9 +105,11 @@ public struct NewStagedContent: Hashable, Sendable {
         baseRevision: Revision? = nil,
         baseSize: Int64 = 0,
         size: Int64,
+        damage: String? = nil,
         origin: ContentOrigin? = nil,
         original: ContentID? = nil
     ) {
+        self.damage = damage
         self.origin = origin
         self.original = original
         self.baseItem = baseItem

@@ -74,6 +74,7 @@ extension ContentStore {
                 baseEnd: baseEnd,
                 own: own,
                 isNamed: isNamed,
+                damage: thawed.state.damage,
                 charged: own.byteCount
             ),
             over: base,

@@ -125,6 +125,7 @@ extension ContentStore {
             baseRevision: base?.key.revision,
             baseSize: base?.size ?? 0,
             size: state.size,
+            damage: state.damage,
             origin: origin,
             original: original
         )

@@ -37,11 +37,16 @@ extension ContentStore {
         do throws(ContentError) { content = try open(staged: id) } catch {
             throw Self.providerError(error)
         }
-        content.state.withLock { $0.freezes += 1 }
+        let damage = content.state.withLock { state in
+            // A damaged one is never held still, or a writer would be given a clone of it.
+            if state.damage == nil { state.freezes += 1 }
+            return state.damage
+        }
+        if let damage {
+            close(content)
+            throw Self.providerError(.damaged(detail: damage))
+        }
         do throws(ContentError) {
-            if let damage = content.state.withLock({ $0.damage }) {
-                throw ContentError.damaged(detail: damage)
-            }
             try await content.materialise()
             let hash = try await self.hash(of: content)
             return FrozenContent(staged: content, size: content.size, hash: hash)

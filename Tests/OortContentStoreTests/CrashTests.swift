@@ -77,6 +77,71 @@ struct CrashTests {
         #expect(try await fixture.restart().damaged.isEmpty)
     }
 
+    @Test("bytes that were lost are not sent by way of a clone")
+    func damagedClone() async throws {
+        let fixture = try StoreFixture()
+        let (store, catalog) = (fixture.store, fixture.catalog)
+        let id = try staged(fixture, "f", [UInt8](repeating: 7, count: 1000)).id
+        let node = try #require(try catalog.node(staged: id))
+        try DiskFile.open(store.paths.staged(id)).resize(to: 400)
+        #expect(try await fixture.restart().damaged == [id.rawValue])
+        let content = try fixture.store.open(staged: id)
+        // As when the answer to an upload of before was lost.
+        _ = try fixture.catalog.setCopiedContent(
+            item: ItemID("id-f"),
+            revision: Revision("1"),
+            hash: nil,
+            size: 1000,
+            modified: .now,
+            of: node.inode
+        )
+        #expect(try content.write([1], at: 0) == .frozen)
+        let clone = try fixture.store.stage(
+            try await fixture.store.thaw(content),
+            of: node.inode,
+            account: fixture.account.id,
+            modified: .now
+        ).content
+        _ = try clone.write([1], at: 0)
+        try clone.record(modified: .now)
+        await #expect(throws: ProviderError.self) { try await fixture.store.freeze(clone.id) }
+        for content in [content, clone] { fixture.store.close(content) }
+        #expect(try await fixture.restart().damaged == [clone.id.rawValue])
+        await #expect(throws: ProviderError.self) { try await fixture.store.freeze(clone.id) }
+        // Until all of it is written anew.
+        let again = try fixture.store.open(staged: clone.id)
+        _ = try again.truncate(to: 0)
+        fixture.store.release(try await fixture.store.freeze(clone.id))
+        fixture.store.close(again)
+    }
+
+    @Test("an upload that is refused for lost bytes holds no writer up")
+    func damagedAndWritten() async throws {
+        let fixture = try StoreFixture()
+        let id = try staged(fixture, "f", [UInt8](repeating: 7, count: 1000)).id
+        try DiskFile.open(fixture.store.paths.staged(id)).resize(to: 400)
+        _ = try await fixture.restart()
+        let store = fixture.store
+        let content = try store.open(staged: id)
+        let uploads = Task.detached {
+            while !Task.isCancelled {
+                if let frozen = try? await store.freeze(id) { store.release(frozen) }
+                // A refusal waits for nothing: others would never get their turn.
+                await Task.yield()
+            }
+        }
+        for _ in 0..<50_000 {
+            let outcome = try content.write([1], at: 0)
+            guard outcome == .done(offset: 0) else {
+                Issue.record("\(outcome)")
+                break
+            }
+        }
+        uploads.cancel()
+        await uploads.value
+        store.close(content)
+    }
+
     @Test("a size that could not be recorded is known once the content is hashed")
     func unrecordedSize() async throws {
         let fixture = try StoreFixture()
