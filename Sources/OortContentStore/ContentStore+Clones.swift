@@ -82,11 +82,9 @@ extension ContentStore {
             of: inode,
             account: account,
             modified: modified
-        ) { id in
+        ) { id throws(ContentError) in
             pool.forget(paths.staged(id))
-            guard DiskFile.move(thawed.path, to: paths.staged(id)) else {
-                throw CatalogError.storage(detail: "the clone could not be moved")
-            }
+            try DiskFile.rename(thawed.path, to: paths.staged(id))
             var journal: OverlayJournal?
             if base != nil {
                 var records = OverlayJournal(file: try pool.create(paths.journal(id)))

@@ -44,11 +44,16 @@ extension ContentStore {
             return
         }
         for (id, bytes) in garbage {
-            for path in [paths.staged(id), paths.journal(id)] {
-                pool.forget(path)
-                DiskFile.remove(path)
-            }
+            remove([paths.staged(id), paths.journal(id)])
             room.giveStaged(min(bytes, room.used.staged))
+        }
+    }
+
+    /// Takes files away, which somebody may have had open.
+    func remove(_ paths: [String]) {
+        for path in paths {
+            pool.forget(path)
+            DiskFile.remove(path)
         }
     }
 

@@ -97,7 +97,7 @@ extension ContentStore {
             of: inode,
             account: account,
             modified: modified
-        ) { id in
+        ) { id throws(ContentError) in
             let file = try pool.create(paths.staged(id))
             guard base != nil else { return nil }
             try file.resize(to: size)
@@ -108,8 +108,10 @@ extension ContentStore {
     /// Makes staged content that is `state` at first; its file has it from now on, and the caller is its
     /// user.
     ///
-    /// `files` makes its file and, over a base, its sidecar, before the catalog's transaction ends; what
-    /// it throws is a `.catalog` to the caller.
+    /// `files` makes its file and, over a base, its sidecar, before the catalog's transaction ends; where
+    /// it throws, none of them is left.
+    ///
+    /// - Throws: `.noSpace` of the catalog and of `files`, else `.catalog`.
     func makeStaged(
         _ state: StagedContent.State,
         over base: CachedContent?,
@@ -118,7 +120,7 @@ extension ContentStore {
         of inode: Inode,
         account: AccountID,
         modified: Timestamp,
-        files: (ContentID) throws -> OverlayJournal?
+        files: (ContentID) throws(ContentError) -> OverlayJournal?
     ) throws(ContentError) -> (content: StagedContent, node: Node?) {
         let new = NewStagedContent(
             baseItem: base?.key.item,
@@ -141,8 +143,12 @@ extension ContentStore {
                 account: account,
                 modified: modified,
                 of: inode
-            ) { id in
-                state.journal = try files(id)
+            ) { id throws(CatalogError) in
+                do throws(ContentError) { state.journal = try files(id) } catch {
+                    // A disk that is full is not to be filled by what nobody has.
+                    remove([paths.staged(id), paths.journal(id)])
+                    throw CatalogError(error)
+                }
             }
             (state.isReopened, state.isNobodys) = (true, node == nil)
             room.addStaged(state.charged)

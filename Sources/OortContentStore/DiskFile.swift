@@ -220,7 +220,12 @@ public final class DiskFile: Sendable {
     ///
     /// - Returns: false when it could not be moved.
     static func move(_ path: String, to newPath: String) -> Bool {
-        unsafe rename(path, newPath) == 0
+        (try? rename(path, to: newPath)) != nil
+    }
+
+    /// Moves a file within one file system, or says what kept it from being moved.
+    static func rename(_ path: String, to newPath: String) throws(ContentError) {
+        guard unsafe Glibc.rename(path, newPath) == 0 else { throw failure("rename \(path)") }
     }
 
     /// Whether a file is there.

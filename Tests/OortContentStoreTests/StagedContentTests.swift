@@ -292,6 +292,28 @@ struct StagedContentTests {
         store.close(base)
     }
 
+    @Test("a disk that is full while a content's files are made is told as that, and none is left")
+    func fullWhileMade() async throws {
+        let fixture = try StoreFixture()
+        let (store, node) = (fixture.store, try fixture.file("f"))
+        #expect(throws: ContentError.noSpace) {
+            try store.makeStaged(
+                StagedContent.State(size: 0, baseEnd: 0, own: RangeSet()),
+                over: nil,
+                original: nil,
+                of: node.inode,
+                account: fixture.account.id,
+                modified: .now
+            ) { id throws(ContentError) in
+                _ = try store.pool.create(store.paths.staged(id))
+                throw .noSpace
+            }
+        }
+        #expect(fixture.files("state") == [])
+        #expect(try fixture.catalog.node(node.inode).staged == nil)
+        #expect(try fixture.catalog.contents() == [])
+    }
+
     @Test("the rest of a small base never covers what a program wrote before it came")
     func lateBase() async throws {
         let fixture = try StoreFixture()
