@@ -10,6 +10,7 @@ extension ContentStore {
     /// From now on nobody writes to it any more.
     ///
     /// - Returns: what `stage` gives to the file; goes with the value where nobody does.
+    /// - Throws: `.noSpace` when the disk has no room for the copy: `missingRoom` says what to wait for.
     public func thaw(_ frozen: StagedContent) async throws(ContentError) -> ThawedContent {
         // Held until all of the file's handles write to the clone, which is for ever: what another
         // one wrote to it meanwhile would not be in the clone.
@@ -24,6 +25,7 @@ extension ContentStore {
             let source = try frozen.file()
             DiskFile.remove(thawed.path)
             let copy = try DiskFile.open(thawed.path, creates: true)
+            try await beforeClone.withLock { $0 }?()
             try await copy.becomeCopy(of: source)
             // What was synchronised stays so.
             if state.isNamed { try copy.synchronise() }
@@ -33,6 +35,22 @@ extension ContentStore {
         }
         return thawed
     }
+
+    /// What a clone waits for that found no room.
+    ///
+    /// - Parameters:
+    ///   - frozen: the content that was to be copied.
+    ///   - given: what `givenBytes` was before: a copy takes long, and what was given back since makes
+    ///     another worth trying.
+    /// - Returns: bytes of room for `makeRoom`; nil where there is room, and the disk refuses for another
+    ///   cause (a user's quota).
+    public func missingRoom(forCloneOf frozen: StagedContent, since given: Int64) -> Int64? {
+        let bytes = frozen.state.withLock { $0.own.byteCount }
+        return room.given == given && room.hasRoom(for: bytes) ? nil : bytes
+    }
+
+    /// Counts the bytes of room that were given back so far.
+    public var givenBytes: Int64 { room.given }
 
     /// Has a content that its file has left belong to nobody, where the catalog has forgotten the file:
     /// what is written to it is for those who have it open.

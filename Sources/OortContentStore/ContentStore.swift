@@ -77,6 +77,9 @@ public final class ContentStore: Sendable {
     let logger: Logger
     let state = Mutex(State())
     let completing = CompletionTurn()
+    /// What comes before the bytes of a clone are copied: a test holds them back, or has them fail as
+    /// the disk would.
+    let beforeClone = Mutex<(@Sendable () async throws(ContentError) -> Void)?>(nil)
 
     /// Opens the store in its two folders, making them if need be.
     ///

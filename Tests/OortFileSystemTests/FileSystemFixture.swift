@@ -18,13 +18,18 @@ final class FileSystemFixture {
     private(set) var store: ContentStore
     private(set) var system: CloudFileSystem
     let settings: FileSystemSettings
+    let storing: ContentStoreSettings
 
-    init(settings: FileSystemSettings = FileSystemSettings()) throws {
+    init(
+        settings: FileSystemSettings = FileSystemSettings(),
+        storing: ContentStoreSettings = ContentStoreSettings()
+    ) throws {
         self.settings = settings
+        self.storing = storing
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("oort-fs-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        (catalog, store, system) = try Self.open(folder, settings)
+        (catalog, store, system) = try Self.open(folder, settings, storing)
         account = try catalog.registerAccount(
             name: "work",
             service: "fake",
@@ -40,7 +45,8 @@ final class FileSystemFixture {
 
     private static func open(
         _ folder: URL,
-        _ settings: FileSystemSettings
+        _ settings: FileSystemSettings,
+        _ storing: ContentStoreSettings
     ) throws -> (Catalog, ContentStore, CloudFileSystem) {
         let logger = Logger(label: "test")
         let catalog = try Catalog(
@@ -51,6 +57,7 @@ final class FileSystemFixture {
             cacheFolder: folder.path + "/cache",
             stateFolder: folder.path + "/state",
             catalog: catalog,
+            settings: storing,
             logger: logger
         )
         let system = CloudFileSystem(
@@ -73,7 +80,7 @@ final class FileSystemFixture {
     func restart() async throws {
         await store.stop()
         try catalog.close()
-        (catalog, store, system) = try Self.open(folder, settings)
+        (catalog, store, system) = try Self.open(folder, settings, storing)
         connect()
         try await store.recover()
     }

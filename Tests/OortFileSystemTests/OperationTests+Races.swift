@@ -1,10 +1,11 @@
 import Foundation
 import OortCatalog
-import OortContentStore
 import OortFileSystem
 import OortModel
 import Synchronization
 import Testing
+
+@testable import OortContentStore
 
 /// What several programs, uploads and the service do to one file at the same moment.
 extension OperationTests {
@@ -79,6 +80,62 @@ extension OperationTests {
             let node = try fixture.catalog.node(inode)
             #expect(node.size == 6 && node.staged != staged)
         }
+        system.release(opened.handle)
+    }
+
+    @Test("who writes to a file that an upload holds still waits for room for the clone")
+    func cloneWithoutRoom() async throws {
+        var storing = ContentStoreSettings()
+        storing.limit = 1000
+        let fixture = try FileSystemFixture(storing: storing)
+        let (system, store, root) = (fixture.system, fixture.store, fixture.account.root)
+        let (entry, f) = try await system.make("f", in: root)
+        let (other, g) = try await system.make("g", in: root)
+        _ = try await system.put(f.handle, [UInt8](repeating: 7, count: 400), at: 0)
+        _ = try await system.put(g.handle, [UInt8](repeating: 8, count: 300), at: 0)
+        try await system.flush(f.handle).value()
+        let staged = try #require(try fixture.catalog.node(entry.attributes.inode).staged)
+        let frozen = try await store.freeze(staged)
+        let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+        let isFull = Mutex(true)
+        store.beforeClone.withLock {
+            $0 = { () async throws(ContentError) in
+                beginning.finish()
+                let isFull = isFull.withLock { isFull in
+                    defer { isFull = false }
+                    return isFull
+                }
+                if isFull { throw .noSpace }
+            }
+        }
+        let writer = Task { try await system.put(f.handle, [9], at: 0) }
+        for await _ in begun {}
+        let emptying = OpenMode(writes: true, truncates: true)
+        system.release(try await system.open(other.attributes.inode, mode: emptying).value().handle)
+        #expect(try await writer.value == 1)
+        store.release(frozen)
+        #expect(
+            try await system.bytes(f.handle, 0, 500) == [9] + [UInt8](repeating: 7, count: 399)
+        )
+        for handle in [f.handle, g.handle] { system.release(handle) }
+    }
+
+    @Test("who writes to a file that an upload holds still is told of a quota at once")
+    func cloneBeyondAQuota() async throws {
+        let (entry, opened) = try await system.make("f", in: root)
+        _ = try await system.put(opened.handle, [1, 2, 3], at: 0)
+        try await system.flush(opened.handle).value()
+        let staged = try #require(try fixture.catalog.node(entry.attributes.inode).staged)
+        let frozen = try await fixture.store.freeze(staged)
+        fixture.store.beforeClone.withLock {
+            $0 = { () async throws(ContentError) in throw .noSpace }
+        }
+        await #expect(throws: FileSystemError.noSpace) {
+            _ = try await system.put(opened.handle, [9], at: 0)
+        }
+        fixture.store.release(frozen)
+        #expect(try await system.put(opened.handle, [9], at: 0) == 1)
+        #expect(try await system.bytes(opened.handle, 0, 9) == [9, 2, 3])
         system.release(opened.handle)
     }
 
