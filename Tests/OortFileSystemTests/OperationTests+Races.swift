@@ -1,4 +1,3 @@
-import Foundation
 import OortCatalog
 import OortFileSystem
 import OortModel
@@ -56,23 +55,28 @@ extension OperationTests {
     func emptiedDuringAClone() async throws {
         let (entry, opened) = try await system.make("f", in: root)
         let inode = entry.attributes.inode
-        let large = [UInt8](repeating: 7, count: 32 << 20)
         for round in 0..<4 {
-            _ = try await system.put(opened.handle, large, at: 0)
+            _ = try await system.put(opened.handle, [UInt8](repeating: 7, count: 100), at: 0)
             try await system.flush(opened.handle).value()
             let staged = try #require(try fixture.catalog.node(inode).staged)
             let frozen = try await fixture.store.freeze(staged)
             let (system, handle) = (system, opened.handle)
+            let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+            let (emptied, emptying) = AsyncStream.makeStream(of: Void.self)
+            fixture.store.beforeClone.withLock {
+                $0 = { () async throws(ContentError) in
+                    beginning.finish()
+                    for await _ in emptied {}
+                }
+            }
             let writer = Task { try await system.put(handle, [9], at: 5) }
-            let folder = fixture.folder.path + "/state/staged"
-            while try !FileManager.default.contentsOfDirectory(atPath: folder).contains(where: {
-                $0.hasPrefix("temporary")
-            }) { await Task.yield() }
+            for await _ in begun {}
             let second = try await system.open(
                 inode,
                 mode: OpenMode(writes: true, truncates: true)
             ).value()
             _ = try await system.put(second.handle, [1, 2, 3], at: 0)
+            emptying.finish()
             #expect(try await writer.value == 1)
             fixture.store.release(frozen)
             #expect(try await system.bytes(handle, 0, 9) == [1, 2, 3, 0, 0, 9], "round \(round)")
