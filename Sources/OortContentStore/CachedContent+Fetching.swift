@@ -1,4 +1,5 @@
 import Logging
+import OortCatalog
 import OortModel
 import Synchronization
 
@@ -205,6 +206,25 @@ extension CachedContent {
             position += Int64(bytes.count)
             await Task.yield()
         }
+        filled(id, generation: generation)
+    }
+
+    /// Takes over a file that is known to have all bytes, as `fill` takes its bytes.
+    func take(_ path: String, _ source: DiskFile) async throws(ContentError) {
+        let id = try await prepare()
+        let generation = state.withLock { $0.generation }
+        let target = store.paths.cached(id)
+        if DiskFile.move(path, to: target) {
+            store.pool.forget(target)
+        } else {
+            let copy = try store.pool.create(target)
+            try await copy.becomeCopy(of: source)
+        }
+        filled(id, generation: generation)
+    }
+
+    /// Notes that the file has all bytes now, unless it was thrown away meanwhile.
+    private func filled(_ id: ContentID, generation: Int) {
         let (added, tasks, waiters) = state.withLock { state in
             guard state.generation == generation, state.id == id else {
                 return (Int64(0), [Task<Void, Never>?](), [Waiter]())

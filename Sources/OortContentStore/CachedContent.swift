@@ -40,6 +40,8 @@ public final class CachedContent: Sendable {
         var isVerifying: Bool { verification != nil }
         /// Whether bytes came that the catalog does not know of.
         var isUnsaved = false
+        /// Whether another content has its key, and it gets no bytes any longer.
+        var isSuperseded = false
         /// Makes the row and the file, once for all who need them.
         var preparation: Task<Result<ContentID, ContentError>, Never>?
     }
@@ -159,6 +161,12 @@ public final class CachedContent: Sendable {
     func prepare() async throws(ContentError) -> ContentID {
         if let id { return id }
         let preparation = state.withLock { state in
+            if state.isSuperseded {
+                let detail = "the document was exported anew: it must be opened again"
+                return Task {
+                    Result<ContentID, ContentError>.failure(.damaged(detail: detail))
+                }
+            }
             if let id = state.id { return Task { Result<ContentID, ContentError>.success(id) } }
             if let preparation = state.preparation { return preparation }
             let preparation = Task { await self.makeFile() }
@@ -191,6 +199,16 @@ public final class CachedContent: Sendable {
             if case .success(let id) = result { state.id = id }
         }
         return result
+    }
+
+    /// Ends it: its bytes are gone, and another content has its key from now on.
+    func supersede() async {
+        let preparation = state.withLock { state in
+            state.isSuperseded = true
+            return state.preparation
+        }
+        _ = await preparation?.value
+        discard()
     }
 
     /// Throws all bytes away: they are not what they should be, or the file is gone.

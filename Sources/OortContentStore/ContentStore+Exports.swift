@@ -1,17 +1,61 @@
 import OortCatalog
 import OortModel
+import Synchronization
 
 extension ContentStore {
     /// A native document in the form under whose extension it is shown, whole: from the cache when
     /// it was exported before under the same key, else from the service.
     ///
-    /// `close` lets it go.
+    /// One export at a time for each key, shared by all who wait; it goes on when one of them gives up:
+    /// others, and the next who opens it, need it. Two exports of one document differ, so what somebody
+    /// has open is what the next one gets.
     ///
-    /// `key` names the item, and in place of a revision whatever tells its states apart.
+    /// - Parameter key: names the item, and in place of a revision whatever tells its states apart.
+    /// - Returns: the document, complete; `close` lets it go.
+    /// - Throws: `.fetch`, of kind `.cancelled` when the calling task is cancelled; what the disk and the
+    ///   catalog throw when it cannot be kept.
     public func export(_ key: ContentKey) async throws(ContentError) -> CachedContent {
-        if let row = try cachedRow(of: key), row.isComplete, DiskFile.exists(paths.cached(row.id)) {
-            return try open(key, size: row.size, hash: nil)
+        while true {
+            if let content = try exported(key) { return content }
+            let task = state.withLock { state in
+                if let task = state.exports[key] { return task }
+                // Owned by the store; ends with the export, or with `stop`.
+                let task = Task { () -> Result<Void, ContentError> in
+                    let result: Result<Void, ContentError>
+                    do throws(ContentError) {
+                        result = .success(try await self.bring(key))
+                    } catch { result = .failure(error) }
+                    self.state.withLock { $0.exports[key] = nil }
+                    return result
+                }
+                state.exports[key] = task
+                return task
+            }
+            let cancelled = ProviderError(.cancelled, detail: "nobody waits any longer")
+            try await task.value(orWhenCancelled: .failure(.fetch(cancelled))).get()
         }
+    }
+
+    /// What was exported before and is here, used once more.
+    private func exported(_ key: ContentKey) throws(ContentError) -> CachedContent? {
+        let content: CachedContent
+        if let open = use(key) {
+            content = open
+        } else {
+            guard let row = try cachedRow(of: key), row.isComplete else { return nil }
+            content = try open(key, size: row.size, hash: nil)
+        }
+        if content.isComplete, let id = content.id, DiskFile.exists(paths.cached(id)) {
+            return content
+        }
+        close(content)
+        return nil
+    }
+
+    /// Exports a document, and keeps that under its key.
+    private func bring(_ key: ContentKey) async throws(ContentError) {
+        // Brought by another since somebody looked.
+        if let content = try exported(key) { return close(content) }
         guard let fetcher = fetcher(of: key.account) else {
             throw .fetch(ProviderError(.offline, detail: "the account is not connected"))
         }
@@ -29,53 +73,60 @@ extension ContentStore {
                 size += Int64(bytes.count)
             }
         } catch { throw .fetch(error) }
-        return try await keep(temporary, file, key: key, size: size)
+        try await keep(temporary, file, key: key, size: size)
     }
 
-    /// Makes a complete file the cached content of a key.
+    /// Makes a complete file the cached content of a key: that which somebody has open, where its own
+    /// bytes are gone, or a new one.
     private func keep(
         _ path: String,
         _ file: DiskFile,
         key: ContentKey,
         size: Int64
-    ) async throws(ContentError) -> CachedContent {
-        do {
-            if let old = try catalog.cachedContent(
-                account: key.account,
-                item: key.item,
-                revision: key.revision
-            ) {
-                try await catalog.removeContents([old.id])
-                pool.forget(paths.cached(old.id))
-                DiskFile.remove(paths.cached(old.id))
+    ) async throws(ContentError) {
+        let known = use(key)
+        if let known, known.size == size {
+            defer { close(known) }
+            return try await known.take(path, file)
+        }
+        if let known {
+            await supersede(known)
+            close(known)
+        }
+        try await forget(key, isCounted: known == nil)
+        // In use before it has a row: nobody evicts it.
+        let content = try open(key, size: size, hash: nil)
+        defer { close(content) }
+        try await content.take(path, file)
+    }
+
+    /// Ends an open content whose bytes are gone: the document was exported anew, in another size.
+    private func supersede(_ content: CachedContent) async {
+        state.withLock { state in
+            guard state.cached[content.key]?.content === content else { return }
+            state.cached[content.key] = nil
+            state.unsaved.remove(content.key)
+        }
+        await content.supersede()
+    }
+
+    /// Takes away what the catalog has under a key, of which nothing is open; `isCounted` says whether
+    /// the room counts its bytes as the catalog does.
+    private func forget(_ key: ContentKey, isCounted: Bool) async throws(ContentError) {
+        guard let row = try cachedRow(of: key) else { return }
+        do throws(CatalogError) {
+            // Evicted at this moment, it is counted there.
+            guard try await !catalog.removeContents([row.id], areStaged: false).isEmpty else {
+                return
             }
-            let id = try await catalog.insertCachedContent(
-                account: key.account,
-                item: key.item,
-                revision: key.revision,
-                size: size,
-                hash: nil
-            )
-            let target = paths.cached(id)
-            pool.forget(target)
-            if !DiskFile.move(path, to: target) {
-                let copy = try pool.create(target)
-                try await copy.becomeCopy(of: file)
-            }
-            var present = RangeSet<Int64>()
-            if size > 0 { present.insert(contentsOf: 0..<size) }
-            room.addCached(size)
-            try await catalog.saveCache([
-                CacheRecord(
-                    id: id,
-                    present: present.record,
-                    isComplete: true,
-                    bytesOnDisk: size
-                )
-            ])
-        } catch let error as ContentError {
-            throw error
         } catch { throw .catalog(detail: "\(error)") }
-        return try open(key, size: size, hash: nil)
+        remove([paths.cached(row.id)])
+        if isCounted { room.addCached(-row.bytesOnDisk) }
+    }
+
+    func endExports() async {
+        let exports = state.withLock { Array($0.exports.values) }
+        for export in exports { export.cancel() }
+        for export in exports { _ = await export.value }
     }
 }

@@ -61,6 +61,8 @@ public final class ContentStore: Sendable {
         /// Staged contents that are being read from the disk: by how many, and how often one that was
         /// read by then was let go by its last user.
         var loads: [ContentID: (count: Int, closings: Int)] = [:]
+        /// Documents that are being exported.
+        var exports: [ContentKey: Task<Result<Void, ContentError>, Never>] = [:]
         /// What brings the rest of small bases to the staged contents over them.
         var completions: [ContentID: Task<Void, Never>] = [:]
     }
@@ -219,7 +221,8 @@ public final class ContentStore: Sendable {
         } catch { throw .catalog(detail: "\(error)") }
     }
 
-    private func use(_ key: ContentKey) -> CachedContent? {
+    /// The content of a revision that somebody uses already, used once more.
+    func use(_ key: ContentKey) -> CachedContent? {
         state.withLock { state in
             guard let known = state.cached[key] else { return nil }
             state.cached[key] = (known.content, known.users + 1)

@@ -1,3 +1,4 @@
+import OortContentStore
 import OortModel
 import Synchronization
 

@@ -1,5 +1,4 @@
 import OortModel
-import Synchronization
 
 /// Waiting with an end: for the service, for room, for another's listing.
 struct Waiting: Sendable {
@@ -30,43 +29,5 @@ struct Waiting: Sendable {
                 return first
             }
         }
-    }
-}
-
-extension Task where Failure == Never {
-    /// The task's value, or `given` as soon as the caller is cancelled; the task itself goes on for
-    /// others who wait.
-    func value(orWhenCancelled given: Success) async -> Success {
-        let waiter = Waiter<Success>()
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                waiter.begin(continuation)
-                if Task<Never, Never>.isCancelled {
-                    waiter.end(with: given)
-                } else {
-                    // Owned by the waiter; ends with the task that is waited for.
-                    Task<Void, Never> { waiter.end(with: await value) }
-                }
-            }
-        } onCancel: {
-            waiter.end(with: given)
-        }
-    }
-}
-
-/// Somebody who waits and is answered once, by whoever comes first.
-private final class Waiter<Value: Sendable>: Sendable {
-    private let continuation = Mutex<CheckedContinuation<Value, Never>?>(nil)
-
-    func begin(_ continuation: CheckedContinuation<Value, Never>) {
-        self.continuation.withLock { $0 = continuation }
-    }
-
-    func end(with value: Value) {
-        let continuation = continuation.withLock { continuation in
-            defer { continuation = nil }
-            return continuation
-        }
-        continuation?.resume(returning: value)
     }
 }

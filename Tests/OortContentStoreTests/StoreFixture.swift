@@ -106,6 +106,9 @@ final class StoreFixture {
 final class FakeService: ContentFetcher {
     struct State {
         var contents: [String: [UInt8]] = [:]
+        /// What the next exports give, each in its turn.
+        var exports: [[UInt8]] = []
+        var exportCount = 0
         var requests: [Range<Int64>] = []
         var failures: [ProviderError] = []
         var cutAfter: Int?
@@ -122,6 +125,8 @@ final class FakeService: ContentFetcher {
     private let state = Mutex(State())
 
     func put(_ item: String, _ bytes: [UInt8]) { state.withLock { $0.contents[item] = bytes } }
+    func export(_ bytes: [[UInt8]]) { state.withLock { $0.exports += bytes } }
+    var exportCount: Int { state.withLock { $0.exportCount } }
     func fail(_ errors: ProviderError...) { state.withLock { $0.failures += errors } }
     func cutNext(after bytes: Int) { state.withLock { $0.cutAfter = bytes } }
     var requests: [Range<Int64>] { state.withLock { $0.requests } }
@@ -186,9 +191,16 @@ final class FakeService: ContentFetcher {
     }
 
     func export(_ item: ItemID) async throws(ProviderError) -> ByteStream {
-        try await fetch(
-            ContentKey(account: AccountID(0), item: item, revision: Revision("")),
-            range: 0..<Int64(state.withLock { $0.contents[item.rawValue]?.count ?? 0 })
+        let (name, count) = state.withLock { state in
+            state.exportCount += 1
+            let name = "\(item) as export \(state.exportCount)"
+            let bytes = state.exports.isEmpty ? nil : state.exports.removeFirst()
+            state.contents[name] = bytes
+            return (name, bytes?.count ?? 0)
+        }
+        return try await fetch(
+            ContentKey(account: AccountID(0), item: ItemID(name), revision: Revision("")),
+            range: 0..<Int64(count)
         )
     }
 
