@@ -292,6 +292,33 @@ struct StagedContentTests {
         store.close(base)
     }
 
+    @Test("of a base that was cut before a clone was made nothing comes back in the clone")
+    func cutBeforeAClone() async throws {
+        let fixture = try StoreFixture()
+        let (store, service) = (fixture.store, fixture.service)
+        let base = try fixture.remote("base", Array(1...10))
+        let node = try fixture.file("f")
+        service.hold()
+        let content = try fixture.stage(over: base, of: node)
+        _ = try content.truncate(to: 5)
+        let freezing = Task { try await store.freeze(content.id) }
+        try await until { service.waiting > 0 && !content.state.withLock { $0.isWritable } }
+        let clone = try store.stage(
+            try await store.thaw(content),
+            of: node.inode,
+            account: fixture.account.id,
+            modified: .now
+        ).content
+        _ = try clone.write([9], at: 0)
+        _ = try clone.truncate(to: 8)
+        service.letGo()
+        store.release(try await freezing.value)
+        _ = try await fixture.restart()
+        let again = try fixture.store.open(staged: clone.id)
+        #expect(try await again.bytes(0..<100) == [9, 2, 3, 4, 5, 0, 0, 0])
+        fixture.store.close(again)
+    }
+
     @Test("a disk that is full while a content's files are made is told as that, and none is left")
     func fullWhileMade() async throws {
         let fixture = try StoreFixture()
