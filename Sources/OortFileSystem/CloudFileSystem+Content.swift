@@ -102,7 +102,9 @@ extension CloudFileSystem {
             guard case .cached(let shown) = open.content, shown === gone else { return true }
             // Handles that the kernel keeps bytes for are one reader: what one read, another has.
             let isOut = open.isDirect ? open.hasDelivered : state.isInKernel
-            guard !isOut, let node = try? self.catalog.node(open.file.inode),
+            // What is exported is so when it is opened: the file itself has no bytes to be shown.
+            guard !isOut, !open.isReadOnlyDocument,
+                let node = try? self.catalog.node(open.file.inode),
                 ShownContent(node) != open.shown
             else { return false }
             for handle in state.handles where handle.isDirect == open.isDirect {

@@ -143,6 +143,33 @@ extension OperationTests {
         system.release(opened.handle)
     }
 
+    @Test("a document whose exported bytes are gone while it is open fails, and is not empty")
+    func documentWithoutBytes() async throws {
+        var item = Item(
+            id: ItemID("doc"),
+            kind: .nativeDocument,
+            fileName: "Plan",
+            parentID: try fixture.setRoot()
+        )
+        item.exports = [ExportFormat(mimeType: "x/docx", fileExtension: "docx")]
+        try await fixture.observe(item)
+        try await fixture.know()
+        fixture.service.contents.withLock { $0["doc"] = [1, 2, 3] }
+        let inode = try await system.lookup("Plan.docx", in: root).value().attributes.inode
+        let opened = try await system.open(inode, mode: OpenMode()).value()
+        // As when the cache's folder is emptied.
+        for (content, _) in fixture.store.state.withLock({ $0.cached.values.map { $0 } }) {
+            content.discard()
+        }
+        // Of a document no revision is given in parts.
+        fixture.service.contents.withLock { $0["doc"] = nil }
+        await fails(.revisionGone, system.read(opened.handle, at: 0, count: 10))
+        fixture.service.contents.withLock { $0["doc"] = [4, 5] }
+        let again = try await system.open(inode, mode: OpenMode()).value()
+        #expect(try await system.bytes(again.handle, 0, 10) == [4, 5])
+        for handle in [opened.handle, again.handle] { system.release(handle) }
+    }
+
     @Test("what is written beyond a copy that the service is to make is there, too")
     func writtenDuringACopy() async throws {
         let source = try await remote("f", [1, 2, 3])
