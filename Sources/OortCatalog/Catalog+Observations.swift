@@ -202,7 +202,8 @@ struct Observer {
         if let known = folders[path] { return known }
         let node: Node?
         if let name = path.name, let above = path.parent {
-            node = try folder(at: above).flatMap { try remoteChild(name, of: $0) }
+            // A file that was heard of at this path is elsewhere, or gone, by now.
+            node = try folder(at: above).flatMap { try remoteChild(name, of: $0, isFolder: true) }
         } else {
             let root = try database.number(
                 "SELECT root FROM account WHERE id = ?",
@@ -441,11 +442,17 @@ struct Observer {
     }
 
     /// The item that has a name in a folder at the service, as last heard; what was told to be
-    /// gone from there only when there is no other.
-    private mutating func remoteChild(_ name: String, of folder: Node) throws -> Node? {
+    /// gone from there only when there is no other. With `isFolder` it must be a folder.
+    private mutating func remoteChild(
+        _ name: String,
+        of folder: Node,
+        isFolder: Bool = false
+    ) throws -> Node? {
         let key = rules.comparison.key(name)
         func isHere(_ node: Node) throws -> Bool {
-            guard let place = try Catalog.remotePlace(of: node, database) else { return false }
+            guard !isFolder || node.kind == .folder,
+                let place = try Catalog.remotePlace(of: node, database)
+            else { return false }
             return place.parent == folder.inode
                 && rules.comparison.key(place.name).isSameText(as: key)
         }

@@ -258,6 +258,26 @@ struct ObservationTests {
         await world.end()
     }
 
+    @Test("what is told to lie in a folder does not come into a file that was at that path before")
+    func folderInPlaceOfAFile() async throws {
+        try await apply(
+            [item("a", "a", .path), item("d/", "d", .path), item("d/x", "x", .path)],
+            begins: true,
+            ends: true
+        )
+        try await merge()
+        // Somebody exchanges both. The first that is heard of is the answer to a question for one item.
+        try await apply([item("a/x", "x", .path)], endsRun: false)
+        try await merge()
+        #expect(try paths() == ["a", "d/", "d/x"])
+        try await apply([item("d", "a", .path), item("a/", "d", .path), item("a/x", "x", .path)])
+        try await merge()
+        #expect(try paths() == ["a/", "a/x", "d"])
+        #expect(try await unsureIDs().isEmpty)
+        #expect(try await catalog.pending(account).isEmpty)
+        await world.end()
+    }
+
     @Test("what is not told again of a folder that we moved is asked for")
     func foldersMovedHere() async throws {
         try await apply(
