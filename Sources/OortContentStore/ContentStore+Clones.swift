@@ -10,7 +10,7 @@ extension ContentStore {
     /// From now on nobody writes to it any more.
     ///
     /// - Returns: what `stage` gives to the file; goes with the value where nobody does.
-    /// - Throws: `.noSpace` when the disk has no room for the copy: `missingRoom` says what to wait for.
+    /// - Throws: `.noSpace` when the disk has no room for the copy: `makeRoom(forCloneOf:since:)`, and again.
     public func thaw(_ frozen: StagedContent) async throws(ContentError) -> ThawedContent {
         // Held until all of the file's handles write to the clone, which is for ever: what another
         // one wrote to it meanwhile would not be in the clone.
@@ -36,17 +36,25 @@ extension ContentStore {
         return thawed
     }
 
-    /// What a clone waits for that found no room.
+    /// Waits until a clone that found no room is worth another try, or is not needed any longer, since
+    /// nobody holds its original still.
     ///
     /// - Parameters:
     ///   - frozen: the content that was to be copied.
     ///   - given: what `givenBytes` was before: a copy takes long, and what was given back since makes
     ///     another worth trying.
-    /// - Returns: bytes of room for `makeRoom`; nil where there is room, and the disk refuses for another
-    ///   cause (a user's quota).
-    public func missingRoom(forCloneOf frozen: StagedContent, since given: Int64) -> Int64? {
-        let bytes = frozen.state.withLock { $0.own.byteCount }
-        return room.given == given && room.hasRoom(for: bytes) ? nil : bytes
+    /// - Throws: as `makeRoom(for:)`; `.noSpace`, too, where there is room, and the disk refuses for
+    ///   another cause (a user's quota).
+    public func makeRoom(
+        forCloneOf frozen: StagedContent,
+        since given: Int64
+    ) async throws(ContentError) {
+        // What the service has taken is not copied.
+        let bytes = frozen.state.withLock { $0.cached == nil ? $0.own.byteCount : 0 }
+        guard room.given != given || !room.hasRoom(for: bytes) else { throw .noSpace }
+        try await makeRoom(for: bytes) {
+            bytes > 0 && frozen.state.withLock { $0.isWritable || $0.cached != nil }
+        }
     }
 
     /// Counts the bytes of room that were given back so far.

@@ -268,16 +268,20 @@ extension ContentStore {
     /// Waits until there is room for a write that found none: cached contents give way, then uploads
     /// are waited for.
     ///
-    /// Room that was made before the call counts, too.
+    /// Room that was made before the call counts, too. `isNeedless` says, whenever it looks again, that
+    /// none is needed any longer.
     ///
     /// - Throws: `.noSpace` when nothing was given back for as long as the settings say, or the bytes
     ///   are more than there is in all.
-    public func makeRoom(for bytes: Int64) async throws(ContentError) {
+    public func makeRoom(
+        for bytes: Int64,
+        unless isNeedless: @Sendable () -> Bool = { false }
+    ) async throws(ContentError) {
         guard bytes <= settings.limit else { throw .noSpace }
         let step = Duration.milliseconds(100)
         var given = room.given
         var waited = Duration.zero
-        while true {
+        while !isNeedless() {
             await evict(toFit: bytes)
             await collectGarbage()
             if room.hasRoom(for: bytes) { return }

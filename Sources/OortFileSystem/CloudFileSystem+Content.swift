@@ -335,23 +335,20 @@ extension CloudFileSystem {
             case .done:
                 noteChange(by: open, in: staged)
                 return
-            case .noRoom(let bytes): try await makeRoom(for: bytes)
+            case .noRoom(let bytes):
+                do throws(ContentError) { try await store.makeRoom(for: bytes) } catch {
+                    throw FileSystemError(error)
+                }
             case .frozen:
                 let given = store.givenBytes
                 do throws(FileSystemError) { try await thaw(staged, for: open) } catch {
-                    guard error == .noSpace,
-                        let bytes = store.missingRoom(forCloneOf: staged, since: given)
-                    else { throw error }
-                    try await makeRoom(for: bytes)
+                    guard error == .noSpace else { throw error }
+                    do throws(ContentError) {
+                        try await store.makeRoom(forCloneOf: staged, since: given)
+                    } catch { throw FileSystemError(error) }
                 }
             }
             if Task.isCancelled { throw .interrupted }
-        }
-    }
-
-    private func makeRoom(for bytes: Int64) async throws(FileSystemError) {
-        do throws(ContentError) { try await store.makeRoom(for: bytes) } catch {
-            throw FileSystemError(error)
         }
     }
 

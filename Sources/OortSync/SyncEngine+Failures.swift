@@ -39,8 +39,10 @@ extension SyncEngine {
             let isCopy = start.original != nil
             wait = isCopy && uncopied.insert(inode).inserted ? .zero : settings.refusalInterval
         case .nameRefused, .nameTooLong, .quotaExceeded: wait = settings.refusalInterval
-        case .cursorLost, .contentDamaged, .locked, .outcomeUnknown, .malformedAnswer,
-            .localContent, .cancelled:
+        case .localContent:
+            // The bytes are not to be had: the service may make the copy by now.
+            if start.original == nil { uncopied.remove(inode) }
+        case .cursorLost, .contentDamaged, .locked, .outcomeUnknown, .malformedAnswer, .cancelled:
             break
         }
         if case .quotaExceeded = error.kind { awaitsRoom = true }

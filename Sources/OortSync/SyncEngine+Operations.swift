@@ -61,10 +61,17 @@ private struct EngineUploadObserver: UploadObserver {
     }
 }
 
-/// The content of a revision, read through the cache.
-private struct CachedSource: ContentSource {
+/// The content of a revision, read through the cache; in use for as long as this lives.
+private final class CachedSource: ContentSource {
     let content: CachedContent
+    let store: ContentStore
     var size: Int64 { content.size }
+
+    init(_ content: CachedContent, in store: ContentStore) {
+        (self.content, self.store) = (content, store)
+    }
+
+    deinit { store.close(content) }
 
     func read(at offset: Int64, count: Int) async throws(ProviderError) -> [UInt8] {
         do throws(ContentError) {
@@ -281,7 +288,7 @@ extension SyncEngine {
             let key = ContentKey(account: account, item: item, revision: revision)
             do throws(ContentError) {
                 let content = try store.open(key, size: node.size, hash: node.hash)
-                source = CachedSource(content: content)
+                source = CachedSource(content, in: store)
             } catch { throw ProviderError(.localContent, detail: "\(error)") }
             try await check(source)
             hash = try await self.hash(of: source, known: node.hash)
@@ -429,12 +436,13 @@ extension SyncEngine {
     private func agree(_ request: OperationRequest, on item: Item) async -> Bool {
         touched[item.id] = nextOrdinal()
         do throws(CatalogError) {
-            _ = try await catalog.succeeded(
+            let isOpen = try await catalog.succeeded(
                 request.start.intent,
                 of: request.inode,
                 item: item,
                 sentModified: request.sentModified
             )
+            if isOpen { try? await lookAtUnsure() }
             return true
         } catch {
             // The intent stays: the service is asked at the next try.

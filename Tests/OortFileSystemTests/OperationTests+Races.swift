@@ -124,6 +124,35 @@ extension OperationTests {
         for handle in [f.handle, g.handle] { system.release(handle) }
     }
 
+    @Test(
+        "who writes to a file that is held still, and finds no room for a clone, waits no longer than that"
+    )
+    func cloneNotNeeded() async throws {
+        var storing = ContentStoreSettings()
+        storing.limit = 500
+        let fixture = try FileSystemFixture(storing: storing)
+        let (system, store, root) = (fixture.system, fixture.store, fixture.account.root)
+        let (entry, f) = try await system.make("f", in: root)
+        _ = try await system.put(f.handle, [UInt8](repeating: 7, count: 400), at: 0)
+        try await system.flush(f.handle).value()
+        let staged = try #require(try fixture.catalog.node(entry.attributes.inode).staged)
+        let frozen = try await store.freeze(staged)
+        let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+        store.beforeClone.withLock {
+            $0 = { () async throws(ContentError) in
+                beginning.finish()
+                throw .noSpace
+            }
+        }
+        let writer = Task { try await system.put(f.handle, [9], at: 0) }
+        for await _ in begun {}
+        store.release(frozen)
+        #expect(try await writer.value == 1)
+        #expect(try fixture.catalog.node(entry.attributes.inode).staged == staged)
+        #expect(try await system.bytes(f.handle, 0, 2) == [9, 7])
+        system.release(f.handle)
+    }
+
     @Test("who writes to a file that an upload holds still is told of a quota at once")
     func cloneBeyondAQuota() async throws {
         let (entry, opened) = try await system.make("f", in: root)
