@@ -442,7 +442,9 @@ struct Observer {
     }
 
     /// The item that has a name in a folder at the service, as last heard; what was told to be
-    /// gone from there only when there is no other. With `isFolder` it must be a folder.
+    /// gone from there only when there is no other.
+    ///
+    /// With `isFolder` it must be a folder.
     private mutating func remoteChild(
         _ name: String,
         of folder: Node,
