@@ -499,6 +499,31 @@ struct PlanningRaceTests {
         }
     }
 
+    @Test("what is read from the service to be sent in place of a copy can be evicted after that")
+    func evictedAfterSending() async throws {
+        let cloud = MemoryCloud { $0.copiesFiles = true }
+        cloud.put("f", "theirs")
+        try await World.run(cloud) { world in
+            try await until { try world.catalog.node(atPath: ["work", "f"]) != nil }
+            cloud.refuse("copy", with: .unsupported)
+            try world.copy("f", to: "g")
+            #expect(await world.engine.sync(timeout: .seconds(120)).isComplete)
+            #expect(cloud.takeCalls() == ["copy": 1, "upload": 1])
+            let original = try world.node("f")
+            let (item, revision) = (
+                try #require(original.remoteID), try #require(original.revision)
+            )
+            try await until {
+                await world.store.evict(toFit: ContentStoreSettings().limit)
+                return try world.catalog.cachedContent(
+                    account: world.account.id,
+                    item: item,
+                    revision: revision
+                ) == nil
+            }
+        }
+    }
+
     @Test("news of an item that come before its operation begins are not forgotten")
     func newsBeforeTheBeginning() async throws {
         let cloud = MemoryCloud {
