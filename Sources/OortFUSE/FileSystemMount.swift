@@ -38,19 +38,24 @@ public final class FileSystemMount: Sendable {
 
     /// Mounts a file system and starts serving it; blocks for the system.
     ///
+    /// `notifier` hears of each change already, so that nothing is missed that the kernel asks for
+    /// in its first moment.
+    ///
     /// - Throws: `MountError`; nothing is then mounted.
     public init(
         _ files: some FileSystem,
         at path: String,
         settings: Settings,
+        notifier: KernelNotifier = KernelNotifier(),
         log: Logger
     ) throws(MountError) {
+        self.notifier = notifier
         mount = try Mount(
             KernelFileSystem(files: files, answering: Answering(log: log)),
             at: path,
-            options: settings.options
+            options: settings.options,
+            willServe: { notifier.connect($0) }
         )
-        notifier = KernelNotifier(mount.notifier)
     }
 
     /// Returns when it is no longer served: after `unmount`, or when somebody unmounted it.

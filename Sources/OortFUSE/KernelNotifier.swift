@@ -15,16 +15,22 @@ public final class KernelNotifier: Sendable {
         var isDraining = false
     }
 
-    private let notifier: Notifier
+    /// Where the kernel hears; nil until it is about to ask for the first time.
+    private let connected = Mutex<Notifier?>(nil)
     private let backlog = Mutex(Backlog())
 
-    init(_ notifier: Notifier) { self.notifier = notifier }
+    /// A notifier for one `FileSystemMount`; until that is mounted, there is nobody to tell.
+    public init() {}
+
+    /// Tells the kernel from now on; called before the kernel has an answer to anything.
+    func connect(_ notifier: Notifier) { connected.withLock { $0 = notifier } }
 
     /// Tells of changes that are committed.
     ///
     /// From any thread; never waits. When it returns, the kernel believes no old size any longer: what
     /// is answered from then on is cut to none.
     public func hear(_ changes: [CatalogChange]) {
+        guard let notifier = connected.withLock({ $0 }) else { return }
         var news: [News] = []
         for change in changes {
             switch change {
@@ -48,17 +54,18 @@ public final class KernelNotifier: Sendable {
         guard startsDraining else { return }
         // Owned by the backlog: ends when that is empty, at the latest when the mount ends, since the
         // queue then takes everything.
-        Task { await drain() }
+        Task { await drain(into: notifier) }
     }
 
     /// Returns when the kernel knows all that was heard before.
     public func finishTelling() async {
+        guard let notifier = connected.withLock({ $0 }) else { return }
         // What waits here is handed over one by one, so the queue may be empty in between.
         while backlog.withLock({ $0.isDraining }) { await notifier.finishTelling() }
         await notifier.finishTelling()
     }
 
-    private func drain() async {
+    private func drain(into notifier: Notifier) async {
         while let news = nextInBacklog() {
             for one in news { await notifier.send(one) }
         }

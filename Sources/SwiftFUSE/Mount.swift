@@ -32,12 +32,14 @@ public final class Mount: Sendable {
     /// Mounts a file system and starts serving it.
     ///
     /// A mount that a dead daemon left at `path` is taken away first. Blocks: for the system, and if a
-    /// live file system is mounted there, for that one's daemon.
+    /// live file system is mounted there, for that one's daemon. The kernel's first request is answered
+    /// after `willServe` has returned.
     /// - Throws: `MountError`; nothing is then mounted and no thread left.
     public init(
         _ fileSystem: some LowLevelFileSystem,
         at path: String,
-        options: Options
+        options: Options,
+        willServe: (Notifier) -> Void = { _ in }
     ) throws(MountError) {
         OwnThread.prepareWaking()
         point = try MountPoint(path, coversFiles: options.coversFiles)
@@ -50,6 +52,7 @@ public final class Mount: Sendable {
         }
         self.device = device
         state = Monitor(State(serving: 0))
+        willServe(notifier)
         // Where there is none, the mount is served all the same.
         let guardian = fuse_guard_start(core.device, SessionCore.largestRequest)
         do throws(Errno) {

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from machine import OORT, eventually, read
+from machine import CLOUDS, OORT, eventually, read
 
 
 @pytest.fixture
@@ -126,6 +126,27 @@ def test_the_mount_point_from_the_settings(machine, clouds, folder):
     assert os.path.ismount(folder / "elsewhere")
     machine.oort("unmount", folder / "elsewhere")
     assert not os.path.ismount(folder / "elsewhere")
+
+
+def test_a_fresh_mount_is_complete_in_its_first_moment(machine, clouds):
+    """A backup that waits for the mount must not find an account's files gone."""
+    for cloud in CLOUDS:
+        clouds.edit(cloud, "write", "/there.txt", text="there\n")
+        machine.login(cloud)
+    machine.mount_point.mkdir(exist_ok=True)
+    outside = machine.mount_point.stat().st_dev
+    for _ in range(int(os.environ.get("OORT_MOUNTS", 8))):
+        for cloud in CLOUDS:
+            mounting = subprocess.Popen(
+                [str(OORT), "mount", str(machine.mount_point)], env=machine.environment,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            while machine.mount_point.stat().st_dev == outside:
+                assert mounting.poll() in (None, 0)
+            assert (machine.mount_point / cloud / "there.txt").read_text() == "there\n"
+            assert mounting.wait(timeout=60) == 0
+            machine.unmount()
+            for file in machine.state.glob("catalog.sqlite*"):
+                file.unlink()
 
 
 def test_the_state_belongs_to_the_user_alone(machine, account):

@@ -7,7 +7,7 @@ import OortSync
 import Synchronization
 
 extension CloudMount {
-    /// Connects every account on the user's list.
+    /// Connects every account on the user's list; the engines are started later.
     ///
     /// What the list does not have, or has as somebody else's, is shown as it is kept: its files are
     /// there, and nothing goes out.
@@ -49,6 +49,7 @@ extension CloudMount {
         let old = accounts.withLock { $0.removeValue(forKey: name) }
         await old?.stop()
         try await connect(account)
+        accounts.withLock { $0[name] }?.start()
         detached.withLock { $0[name] = nil }
     }
 

@@ -16,7 +16,6 @@ import Synchronization
 ///
 /// It is mounted when it is made; `run` serves until a stop, unmounts and closes everything.
 final class CloudMount: MountedClouds {
-    let mountPoint: String
     let options: MountOptions
     let logger: Logger
     let since = Date()
@@ -25,11 +24,14 @@ final class CloudMount: MountedClouds {
     let files: CloudFileSystem
     let wire: CurlClient
     let tokens: any TokenStore
-    private let fuse: FileSystemMount
+    /// What the kernel asks; nil until `mount`.
+    private let fuse = Mutex<FileSystemMount?>(nil)
     /// The accounts that are connected, by name.
     let accounts = Mutex<[String: MountedAccount]>([:])
     /// The accounts that are shown without being connected, by name.
     let detached = Mutex<[String: DetachedAccount]>([:])
+
+    var mountPoint: String { fuse.withLock { $0?.path } ?? options.mountPoint.path }
 
     /// Opens the state, connects the accounts and mounts.
     ///
@@ -63,7 +65,6 @@ final class CloudMount: MountedClouds {
         )
         let wire = try Wire.make(options.settings)
         let tokens = await AutomaticTokenStore(directory: options.folders.tokensFolder)
-        let fuse = try mount(files, options, logger)
         let mount = CloudMount(
             options: options,
             logger: logger,
@@ -71,11 +72,17 @@ final class CloudMount: MountedClouds {
             store: store,
             files: files,
             wire: wire,
-            tokens: tokens,
-            fuse: fuse
+            tokens: tokens
         )
+        let notifier = KernelNotifier()
+        mount.listen(telling: notifier)
         do {
+            // Complete before the kernel can ask: what is not there in the first moment is believed
+            // to be gone by a backup that waited for the mount.
             try await mount.connectAll()
+            try mount.mount(telling: notifier)
+            // Later, or fusermount3, which stays, would inherit the engines' connections.
+            for account in mount.accounts.withLock({ Array($0.values) }) { account.start() }
         } catch {
             await mount.close()
             throw error
@@ -90,8 +97,7 @@ final class CloudMount: MountedClouds {
         store: ContentStore,
         files: CloudFileSystem,
         wire: CurlClient,
-        tokens: any TokenStore,
-        fuse: FileSystemMount
+        tokens: any TokenStore
     ) {
         self.options = options
         self.logger = logger
@@ -100,9 +106,10 @@ final class CloudMount: MountedClouds {
         self.files = files
         self.wire = wire
         self.tokens = tokens
-        self.fuse = fuse
-        mountPoint = fuse.path
-        let notifier = fuse.notifier
+    }
+
+    /// Has the kernel and the engines hear of changes.
+    private func listen(telling notifier: KernelNotifier) {
         catalog.setListeners(
             CatalogListeners(
                 news: { notifier.hear($0) },
@@ -119,7 +126,7 @@ final class CloudMount: MountedClouds {
     func run() async throws {
         do {
             try await withGracefulShutdownHandler {
-                try await fuse.end()
+                try await fuse.withLock { $0 }?.end()
             } onGracefulShutdown: {
                 self.stop()
             }
@@ -133,7 +140,7 @@ final class CloudMount: MountedClouds {
         // Owned by the mount's own threads, which end it.
         Task {
             do {
-                try await fuse.unmount(within: .seconds(5))
+                try await fuse.withLock { $0 }?.unmount(within: .seconds(5))
             } catch {
                 logger.error("unmounting failed", metadata: ["error": "\(error)"])
             }
@@ -142,7 +149,7 @@ final class CloudMount: MountedClouds {
 
     /// Ends everything, in the order in which it depends on each other.
     private func close() async {
-        try? await fuse.unmount(within: .zero)
+        try? await fuse.withLock { $0 }?.unmount(within: .zero)
         let connected = accounts.withLock { accounts in
             defer { accounts = [:] }
             return Array(accounts.values)
@@ -196,21 +203,19 @@ final class CloudMount: MountedClouds {
         }
     }
 
-    private static func mount(
-        _ files: CloudFileSystem,
-        _ options: MountOptions,
-        _ logger: Logger
-    ) throws(Failure) -> FileSystemMount {
+    private func mount(telling notifier: KernelNotifier) throws(Failure) {
         var settings = FileSystemMount.Settings()
         settings.isReadOnly = options.isReadOnly
         settings.allowsOtherUsers = options.allowsOtherUsers
         do {
-            return try FileSystemMount(
+            let mounted = try FileSystemMount(
                 files,
                 at: options.mountPoint.path,
                 settings: settings,
+                notifier: notifier,
                 log: logger
             )
+            fuse.withLock { $0 = mounted }
         } catch {
             var advice = "Check that /dev/fuse is there and that fusermount3 is installed "
             advice += "(apt-get install fuse3)."

@@ -3,33 +3,41 @@ import OortCatalog
 import OortFileSystem
 import OortModel
 import OortSync
+import Synchronization
 
 /// One account as long as it is mounted.
-struct MountedAccount: Sendable {
+final class MountedAccount: Sendable {
     /// The user's name for it.
     let name: String
     /// The service's name.
     let service: String
     /// What keeps it and its service in agreement.
     let engine: SyncEngine
-    /// Runs the engine; owned by this value, ended by `stop`.
-    private let running: Task<Void, Never>
+    /// Runs the engine; owned by this object, ended by `stop`.
+    private let running = Mutex<Task<Void, Never>?>(nil)
 
-    /// Starts the engine.
+    /// An account whose folders can be listed; `start` has its changes come and go.
     init(name: String, service: String, engine: SyncEngine) {
         self.name = name
         self.service = service
         self.engine = engine
-        running = Task { await engine.run() }
     }
 
     /// Its number in the catalog.
     var id: AccountID { engine.account }
 
+    /// Starts the engine; a second call does nothing.
+    func start() {
+        running.withLock { [engine] running in
+            if running == nil { running = Task { await engine.run() } }
+        }
+    }
+
     /// Ends the engine; what is pending stays in the catalog.
     func stop() async {
-        running.cancel()
-        await running.value
+        let running = running.withLock { $0 }
+        running?.cancel()
+        await running?.value
     }
 }
 
