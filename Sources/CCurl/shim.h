@@ -1,5 +1,10 @@
 #pragma once
 #include <curl/curl.h>
+#include <pthread.h>
+
+// Glibc declares it with _GNU_SOURCE only, so Swift does not see it; the name after the declaration is
+// the function's own.
+int oort_name_thread(pthread_t thread, const char *name) __asm__("pthread_setname_np");
 
 // Swift imports no variadic function, so each kind of argument has a wrapper of its own.
 

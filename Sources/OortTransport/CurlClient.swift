@@ -43,7 +43,7 @@ public final class CurlClient: HTTPClient {
     private let shared: CurlLoop
     private let separate: CurlLoop
 
-    /// A client with two threads, which end with it.
+    /// A client with two threads, which are told to end with it.
     ///
     /// - Throws: `.unreachable` when libcurl cannot be set up (out of memory or file descriptors).
     public init(settings: Settings = Settings()) throws(TransportError) {
@@ -65,6 +65,12 @@ public final class CurlClient: HTTPClient {
         await shared.stopAndWait()
         await separate.stopAndWait()
     }
+
+    /// Does the same for every client of the process, in use or let go; blocks meanwhile.
+    ///
+    /// What calls `exit` calls this before: OpenSSL, in libcurl, frees its data in an exit handler,
+    /// and the same data in each thread that is just ending.
+    public static func shutdownAll() { CurlLoop.stopAll() }
 
     public func stream(
         _ request: HTTPRequest

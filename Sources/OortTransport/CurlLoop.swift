@@ -23,6 +23,10 @@ import Synchronization
     // anywhere while it lives: `inbox` says whether it does.
     private nonisolated(unsafe) let multi: UnsafeMutableRawPointer
     private let settings: CurlClient.Settings
+    private let thread = Mutex<JoinableThread?>(nil)
+
+    /// The loops whose threads nobody has joined yet.
+    private static let running = Mutex<[ObjectIdentifier: CurlLoop]>([:])
 
     init(name: String, settings: CurlClient.Settings) throws(TransportError) {
         guard Self.isLibraryReady, let multi = unsafe curl_multi_init() else {
@@ -32,9 +36,19 @@ import Synchronization
         self.settings = settings
         unsafe oort_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
         unsafe oort_multi_set_long(multi, CURLMOPT_MAXCONNECTS, 32)
-        let thread = Thread { self.run() }
-        thread.name = name
-        thread.start()
+        do throws(TransportError) {
+            let started = try JoinableThread(name: name) { self.run() }
+            thread.withLock { $0 = started }
+        } catch {
+            _ = unsafe curl_multi_cleanup(multi)
+            throw error
+        }
+        let ended = Self.running.withLock { running in
+            running[ObjectIdentifier(self)] = self
+            return running.values.filter(\.isGone)
+        }
+        // Those that were let go without a word.
+        for loop in ended { loop.join() }
     }
 
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
@@ -56,6 +70,7 @@ import Synchronization
         }
     }
 
+    /// Stops, and returns when nothing of the thread is left.
     func stopAndWait() async {
         stop()
         await withCheckedContinuation { continuation in
@@ -65,6 +80,25 @@ import Synchronization
             }
             if isGone { continuation.resume() }
         }
+        // The thread has said its last word, so this does not hold up the caller's.
+        join()
+    }
+
+    /// Stops all loops that there are and blocks until nothing is left of their threads.
+    static func stopAll() {
+        let all = running.withLock { Array($0.values) }
+        for loop in all { loop.stop() }
+        for loop in all { loop.join() }
+    }
+
+    /// Whether something of the thread may be left.
+    var isToBeJoined: Bool { Self.running.withLock { $0[ObjectIdentifier(self)] != nil } }
+
+    private var isGone: Bool { inbox.withLock { $0.isGone } }
+
+    private func join() {
+        thread.withLock { $0 }?.join()
+        Self.running.withLock { $0[ObjectIdentifier(self)] = nil }
     }
 
     private func post(_ command: Command) -> Bool {
@@ -80,6 +114,17 @@ import Synchronization
 
     private func run() {
         Self.blockBrokenPipeSignal()
+        carry()
+        let waiters = inbox.withLock { inbox in
+            inbox.isGone = true
+            _ = unsafe curl_multi_cleanup(multi)
+            return inbox.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Carries transfers until the loop is stopped; then no handle is left.
+    private func carry() {
         var carried = unsafe CarriedTransfers(multi: multi, settings: settings)
         while true {
             let (commands, isStopping) = inbox.withLock { inbox in
@@ -98,12 +143,6 @@ import Synchronization
             _ = unsafe curl_multi_poll(multi, nil, 0, carried.pollMilliseconds, nil)
         }
         carried.removeAll()
-        let waiters = inbox.withLock { inbox in
-            inbox.isGone = true
-            _ = unsafe curl_multi_cleanup(multi)
-            return inbox.waiters
-        }
-        for waiter in waiters { waiter.resume() }
     }
 
     /// Sockets that the other side closed are told by return values, not by killing the process.

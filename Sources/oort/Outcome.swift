@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import OortTransport
 
 /// Something that a person must be told: what happened, to what, and what to do.
 struct Failure: Error, CustomStringConvertible, Hashable, Sendable {
@@ -37,11 +38,14 @@ enum Outcome {
                 if code == 0 { Console.write(text) } else { Console.error(text) }
             }
         }
-        exit(code)
+        end(with: ExitCode(code))
     }
 
-    /// Ends with an exit code and no words.
-    static func end(with code: ExitCode) -> Never { exit(code.rawValue) }
+    /// Ends with an exit code and no words; every end of the program passes here.
+    static func end(with code: ExitCode) -> Never {
+        CurlClient.shutdownAll()
+        exit(code.rawValue)
+    }
 }
 
 /// The terminal, or whatever stands in its place.

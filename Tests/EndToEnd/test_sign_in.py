@@ -1,5 +1,6 @@
 """Signing in and out as a person does, at each service."""
 
+import concurrent.futures
 import json
 import os
 import re
@@ -417,3 +418,14 @@ def test_tokens_lie_in_the_keyring_where_there_is_one(machine, clouds, keyring):
     machine.unmount()
     machine.oort("logout", "dropbox")
     assert tokens["refresh_token"] not in keyring()
+
+
+def test_a_command_ends_well_however_busy_the_machine_is(clouds, folder):
+    """Threads of libraries are gone before the program's exit handlers free what they use."""
+    def sign_in(number):
+        machine = Machine(folder, clouds, f"m{number}")
+        return machine.login("drive")
+
+    with concurrent.futures.ThreadPoolExecutor(16) as many:
+        for said in many.map(sign_in, range(int(os.environ.get("OORT_ROUNDS", 200)))):
+            assert "Signed in to" in said
