@@ -6,7 +6,9 @@ import Synchronization
 /// What of a content is asked of the service, and when.
 extension CachedContent {
     /// Range requests in flight for the sake of reading ahead; who waits for bytes gets one beyond.
-    private static let fetchesAhead = 4
+    ///
+    /// How many of them the account really carries at a time is decided by the transport.
+    private static let fetchesAhead = 12
     /// A file up to this size is fetched by one request: the cheapest call wins.
     static let wholeFile: Int64 = 4 << 20
     /// Who needs bytes farther than this behind a transfer's position does not wait for it.
@@ -14,7 +16,7 @@ extension CachedContent {
 
     /// Starts what is needed and not under way, and then, as far as slots are free, what is wished.
     func startFetches(need: Range<Int64>?, wish: ReadAhead.Wish) {
-        state.withLock { state in
+        let urgent: [RequestUrgency] = state.withLock { state in
             let isWhole = size <= Self.wholeFile
             if let need, !isWhole { cutBack(for: need, &state) }
             let coming = state.presentOrComing
@@ -22,19 +24,27 @@ extension CachedContent {
             let wished =
                 isWhole && need != nil
                 ? 0..<size : wish.range.clamped(to: 0..<size)
-            for gap in coming.gaps(in: wished) {
+            search: for gap in coming.gaps(in: wished) {
                 var position = gap.lowerBound
                 while position < gap.upperBound {
                     let isNeeded =
                         need.map { position < $0.upperBound && $0.lowerBound < gap.upperBound }
                         ?? false
-                    guard isNeeded || state.fetches.count < Self.fetchesAhead else { return }
-                    let end = min(position + part, gap.upperBound)
-                    start(position..<end, &state)
+                    guard isNeeded || state.fetches.count < Self.fetchesAhead else { break search }
+                    // Ahead, parts begin at their multiples, so that no remainders are left.
+                    let full = isNeeded ? part : part - position % part
+                    let end = min(position + full, gap.upperBound)
+                    start(position..<end, isNeeded ? .interactive : .ahead, &state)
                     position = end
                 }
             }
+            guard let need else { return [] }
+            let missing = state.present.gaps(in: need)
+            return state.fetches.filter { fetch in
+                missing.contains { $0.lowerBound < fetch.end && fetch.position < $0.upperBound }
+            }.map(\.urgency)
         }
+        for urgency in urgent { urgency.raise() }
     }
 
     /// Lets a transfer end earlier when somebody needs bytes far ahead of its position.
@@ -48,15 +58,28 @@ extension CachedContent {
         }
     }
 
-    private func start(_ range: Range<Int64>, _ state: inout State) {
+    private func start(
+        _ range: Range<Int64>,
+        _ priority: RequestPriority,
+        _ state: inout State
+    ) {
         state.lastNumber += 1
         let number = state.lastNumber
         let generation = state.generation
-        var fetch = Fetch(id: number, position: range.lowerBound, end: range.upperBound)
+        let urgency = RequestUrgency()
+        var fetch = Fetch(
+            id: number,
+            position: range.lowerBound,
+            end: range.upperBound,
+            urgency: urgency,
+            provisional: nil
+        )
         // Owned by this content; cancelled by `stopFetching` and `discard`.
         fetch.task = Task {
-            await RequestPriority.$current.withValue(.interactive) {
-                await self.run(number, generation: generation)
+            await RequestPriority.$current.withValue(priority) {
+                await RequestUrgency.$current.withValue(urgency) {
+                    await self.run(number, generation: generation)
+                }
             }
         }
         state.fetches.append(fetch)
@@ -132,9 +155,14 @@ extension CachedContent {
         let path = store.paths.cached(id)
         do throws(ProviderError) {
             let stream = try await fetcher.fetch(key, range: range)
+            var isProvisional = stream.startsProvisional
             var position = range.lowerBound
             while let bytes = try await stream.next() {
                 guard let rest = rest(of: number, generation: generation) else { return }
+                if position > range.lowerBound, isProvisional {
+                    isProvisional = false
+                    confirm(number, generation: generation)
+                }
                 let count = min(Int64(bytes.count), rest.upperBound - position)
                 if count > 0 {
                     do throws(ContentError) {
@@ -143,31 +171,71 @@ extension CachedContent {
                     position += count
                     arrived(
                         position - count..<position,
+                        isProvisional: isProvisional,
                         number: number,
                         generation: generation
                     )
                 }
                 if position >= rest.upperBound {
-                    // A stream that is let go before its end costs the service's connection.
-                    if position == range.upperBound { _ = try? await stream.next() }
+                    if isProvisional {
+                        _ = try await stream.next()
+                        confirm(number, generation: generation)
+                    } else if position == range.upperBound {
+                        // A stream that is let go before its end costs the service's connection.
+                        _ = try? await stream.next()
+                    }
                     return
                 }
             }
             throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "body ended early")
         } catch {
+            takeBack(number, generation: generation)
             throw error.kind == .localContent
                 ? .disk(code: 0, detail: error.detail) : .fetch(error)
         }
     }
 
+    /// Notes that a transfer's bytes are of the revision that it was asked for.
+    private func confirm(_ number: Int, generation: Int) {
+        state.withLock { state in
+            guard state.generation == generation,
+                let index = state.fetches.firstIndex(where: { $0.id == number })
+            else { return }
+            state.fetches[index].provisional = nil
+        }
+    }
+
+    /// Forgets the bytes that a transfer brought at first, if nobody confirmed whose they are.
+    private func takeBack(_ number: Int, generation: Int) {
+        let lost: Int64 = state.withLock { state in
+            guard state.generation == generation,
+                let index = state.fetches.firstIndex(where: { $0.id == number }),
+                let provisional = state.fetches[index].provisional
+            else { return 0 }
+            state.fetches[index].provisional = nil
+            state.fetches[index].position = provisional.lowerBound
+            let before = state.present.byteCount
+            state.present.remove(contentsOf: provisional)
+            state.isUnsaved = true
+            return before - state.present.byteCount
+        }
+        store.room.addCached(-lost)
+    }
+
     /// Notes bytes that are in the file now, and wakes who waited for just these.
-    private func arrived(_ range: Range<Int64>, number: Int, generation: Int) {
+    private func arrived(
+        _ range: Range<Int64>,
+        isProvisional: Bool,
+        number: Int,
+        generation: Int
+    ) {
         let satisfied: [Waiter] = state.withLock { state in
             guard state.generation == generation else { return [] }
             state.present.insert(contentsOf: range)
             state.isUnsaved = true
             if let index = state.fetches.firstIndex(where: { $0.id == number }) {
                 state.fetches[index].position = range.upperBound
+                if isProvisional { state.fetches[index].provisional = range }
             }
             let present = state.present
             return state.takeWaiters { present.covers($0.range) }
@@ -278,11 +346,19 @@ extension CachedContent {
     }
 
     /// Ends the transfers that nobody waits for: the last reader has gone.
+    ///
+    /// One whose first bytes are still to be confirmed ends with that.
     func stopFetching() {
         let tasks = state.withLock { state in
-            let idle = state.fetches.filter { fetch in
+            var idle = state.fetches.filter { fetch in
                 let rest = fetch.position..<max(fetch.end, fetch.position)
                 return !state.waiters.contains { $0.range.overlaps(rest) }
+            }
+            for index in state.fetches.indices where state.fetches[index].provisional != nil {
+                let id = state.fetches[index].id
+                guard let place = idle.firstIndex(where: { $0.id == id }) else { continue }
+                idle.remove(at: place)
+                state.fetches[index].end = state.fetches[index].position
             }
             state.fetches.removeAll { fetch in idle.contains { $0.id == fetch.id } }
             return idle.map(\.task)
@@ -296,7 +372,9 @@ extension CachedContent {
     private func startVerifying() -> Task<Void, Never>? {
         state.withLock { state in
             if let known = state.verification { return known }
-            guard state.present.covers(0..<size), state.id != nil, !state.isVerified else {
+            guard state.present.covers(0..<size), state.id != nil, !state.isVerified,
+                state.fetches.allSatisfy({ $0.provisional == nil })
+            else {
                 return nil
             }
             // Ends by itself, with the last byte.

@@ -15,6 +15,10 @@ public final class CachedContent: Sendable {
         var position: Int64
         /// Where it stops; cut back when somebody needs what lies far ahead.
         var end: Int64
+        /// Raised when somebody waits for what it brings.
+        let urgency: RequestUrgency
+        /// The bytes that came first, until the service has confirmed of which revision they are.
+        var provisional: Range<Int64>?
         var task: Task<Void, Never>?
     }
 
@@ -29,6 +33,14 @@ public final class CachedContent: Sendable {
         /// The row and file; nil until something is fetched.
         var id: ContentID?
         var present = RangeSet<Int64>()
+        /// What is present for good: all but what is provisional.
+        var confirmed: RangeSet<Int64> {
+            var ranges = present
+            for case let range? in fetches.lazy.map(\.provisional) {
+                ranges.remove(contentsOf: range)
+            }
+            return ranges
+        }
         var fetches: [Fetch] = []
         var waiters: [Waiter] = []
         var lastNumber = 0

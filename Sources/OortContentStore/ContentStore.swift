@@ -359,7 +359,7 @@ public final class ContentStore: Sendable {
         for content in contents {
             let (id, present, isVerified) = content.state.withLock { state in
                 state.isUnsaved = false
-                return (state.id, state.present, state.isVerified)
+                return (state.id, state.confirmed, state.isVerified)
             }
             guard let id, let file = try? pool.file(paths.cached(id)),
                 (try? file.synchronise()) != nil

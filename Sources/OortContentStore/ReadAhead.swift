@@ -2,8 +2,9 @@ import Synchronization
 
 /// How one open file is being read, and so what to fetch before it is asked for.
 ///
-/// Reading in order ramps up: 1 MiB first, then windows that double up to the provider's largest
-/// range request, three of them ahead. A seek begins again, with little.
+/// Reading in order ramps up: 1 MiB first, then eight times as far ahead as was read in order, in
+/// parts that grow with it, so that several of them are on their way at once. A seek begins again,
+/// with little.
 public final class ReadAhead: Sendable {
     /// What is worth having, and in parts of which size.
     struct Wish: Hashable {
@@ -14,13 +15,19 @@ public final class ReadAhead: Sendable {
     }
 
     private struct State {
-        var next: Int64 = 0
-        var window: Int64 = 0
-        var grownAt: Int64 = 0
+        /// Where reading in order began, and where it has come to; nil before the first read.
+        var run: Range<Int64>?
     }
 
     static let firstWindow: Int64 = 1 << 20
     static let seekWindow: Int64 = 256 << 10
+    /// The most that is fetched for one open file before it is asked for.
+    static let farthest: Int64 = 96 << 20
+    /// One connection gives a part of this size in some tenths of a second, and what it takes until
+    /// the first byte comes is a tenth of that.
+    static let largestPart: Int64 = 8 << 20
+    /// Into how many parts is cut what lies ahead.
+    private static let parts: Int64 = 12
     /// The kernel's own readahead sends its requests slightly out of order.
     private static let slack: Int64 = 1 << 20
 
@@ -30,47 +37,47 @@ public final class ReadAhead: Sendable {
     public init() {}
 
     /// Notes a read, and says what to have.
+    ///
+    /// The range is not empty; `largest` are the bytes that are worth asking for at once.
     func note(_ range: Range<Int64>, largest: Int64) -> Wish {
         state.withLock { state in
-            let isFirst = state.window == 0
             let isNear =
-                range.lowerBound >= state.next - Self.slack
-                && range.lowerBound <= state.next + Self.slack
-            guard isNear, !isFirst || range.lowerBound == 0 else {
-                state = State(
-                    next: range.upperBound,
-                    window: Self.seekWindow,
-                    grownAt: range.lowerBound
-                )
-                return Wish(
-                    range: range
-                        .lowerBound..<max(
-                            range.upperBound,
-                            range.lowerBound + Self.seekWindow
-                        ),
-                    part: Self.seekWindow
-                )
+                state.run.map { run in
+                    range.lowerBound >= run.upperBound - Self.slack
+                        && range.lowerBound - run.upperBound <= Self.slack
+                } ?? (range.lowerBound == 0)
+            guard isNear else {
+                state.run = range
+                return Self.wish(range, ahead: Self.seekWindow, part: Self.seekWindow)
             }
-            state.next = max(state.next, range.upperBound)
-            if isFirst {
-                state.window = min(Self.firstWindow, largest)
-                return Wish(
-                    range: range
-                        .lowerBound..<max(
-                            range.upperBound,
-                            range.lowerBound + state.window
-                        ),
-                    part: state.window
-                )
+            guard let run = state.run else {
+                state.run = range
+                let window = min(Self.firstWindow, largest)
+                return Self.wish(range, ahead: window, part: window)
             }
-            if state.next - state.grownAt >= state.window {
-                state.window = min(state.window * 2, largest)
-                state.grownAt = state.next
-            }
-            return Wish(
-                range: range.lowerBound..<range.upperBound + 3 * state.window,
-                part: state.window
+            let next = max(run.upperBound, range.upperBound)
+            let start = min(run.lowerBound, range.lowerBound)
+            state.run = start..<next
+            let ahead = min(
+                max(min(next - start, Self.farthest) * 8, Self.firstWindow),
+                Self.farthest
             )
+            var part = min(Self.firstWindow, largest)
+            while part * Self.parts < ahead, part * 2 <= min(Self.largestPart, largest) {
+                part *= 2
+            }
+            // Whole parts only: the next read would ask for the rest of a part by itself.
+            let end = (range.upperBound.addingReportingOverflow(ahead).partialValue / part) * part
+            return Wish(range: range.lowerBound..<max(range.upperBound, end), part: part)
         }
+    }
+
+    /// As much as `ahead` from a read's begin.
+    private static func wish(_ range: Range<Int64>, ahead: Int64, part: Int64) -> Wish {
+        let end = range.lowerBound.addingReportingOverflow(ahead)
+        return Wish(
+            range: range.lowerBound..<max(range.upperBound, end.overflow ? .max : end.partialValue),
+            part: part
+        )
     }
 }

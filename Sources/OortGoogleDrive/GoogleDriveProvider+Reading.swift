@@ -10,13 +10,24 @@ extension GoogleDriveProvider {
         range: Range<Int64>
     ) async throws(ProviderError) -> ByteStream {
         guard !range.isEmpty else { return ByteStream { nil } }
+        guard let revision else { return try await bytes(of: item, range) }
         // Drive cannot be asked for a revision, and a download gives the one that is current when it
-        // is answered. So the item is asked after that, and not beside it: the download may have been
-        // tried again meanwhile. It takes no turn of its own, since the body waits for it.
+        // is answered. So the item is asked after that: the download may have been tried again
+        // meanwhile. It is asked beside the download, too, unless that was done a moment ago: a first
+        // part is not given where the content is known to have changed. Both take no turn of their
+        // own, since the body waits for them.
+        async let before = isCurrent(revision, of: item.id, orWas: true)
+        let body = try await bytes(of: item, range)
+        try await before.get()
+        return body.confirmed(by: Task { await isCurrent(revision, of: item.id, orWas: false) })
+    }
+
+    /// The bytes of a range of what is current.
+    private func bytes(
+        of item: ItemReference,
+        _ range: Range<Int64>
+    ) async throws(ProviderError) -> ByteStream {
         let response = try await open(item, range)
-        try await RequestPriority.$current.withValue(.attendant) {
-            await isCurrent(revision, of: item.id)
-        }.get()
         guard response.head.status != 416 else { return ByteStream { nil } }
         let start = try Self.start(of: response.head, asked: range.lowerBound)
         return response.body.cut(skipping: range.lowerBound - start, count: Int64(range.count))
@@ -37,21 +48,31 @@ extension GoogleDriveProvider {
         )
     }
 
+    /// Asks whether a revision is current; where a moment ago is enough (`orWas`), only once in a
+    /// moment.
     private func isCurrent(
-        _ revision: Revision?,
-        of id: ItemID
+        _ revision: Revision,
+        of id: ItemID,
+        orWas: Bool
     ) async -> Result<Void, ProviderError> {
-        guard let revision else { return .success(()) }
+        if orWas, current.isRecent(revision, of: id) { return .success(()) }
         struct Head: Decodable { var headRevisionId: String? }
-        do throws(ProviderError) {
-            let head: Head = try await api.get(
-                api.file(id),
-                [("supportsAllDrives", "true"), ("fields", "headRevisionId")]
-            )
-            return head.headRevisionId == revision.rawValue
-                ? .success(())
-                : .failure(.init(.preconditionFailed, detail: "Drive has a newer revision"))
-        } catch { return .failure(error) }
+        return await RequestPriority.$current.withValue(.attendant) {
+            do throws(ProviderError) {
+                let head: Head = try await api.get(
+                    api.file(id),
+                    [("supportsAllDrives", "true"), ("fields", "headRevisionId")]
+                )
+                guard head.headRevisionId == revision.rawValue else {
+                    current.forget(id)
+                    return .failure(
+                        .init(.preconditionFailed, detail: "Drive has a newer revision")
+                    )
+                }
+                current.note(revision, of: id)
+                return .success(())
+            } catch { return .failure(error) }
+        }
     }
 
     /// Where the body begins: the whole content at 200, what Content-Range says at 206.
@@ -143,4 +164,31 @@ extension ByteStream {
             return nil
         }
     }
+}
+
+/// Which revisions Drive named as the current ones a moment ago.
+///
+/// Isolation: any thread.
+final class RecentRevisions: Sendable {
+    /// For how long a question is not asked again before the first byte of a read.
+    private static let moment: Duration = .seconds(1)
+    private static let most = 64
+
+    private let seen = Mutex([ItemID: (revision: Revision, at: ContinuousClock.Instant)]())
+
+    func isRecent(_ revision: Revision, of id: ItemID) -> Bool {
+        seen.withLock { seen in
+            seen[id].map { $0.revision == revision && $0.at.duration(to: .now) < Self.moment }
+                ?? false
+        }
+    }
+
+    func note(_ revision: Revision, of id: ItemID) {
+        seen.withLock { seen in
+            if seen.count >= Self.most, seen[id] == nil { seen = [:] }
+            seen[id] = (revision, .now)
+        }
+    }
+
+    func forget(_ id: ItemID) { seen.withLock { $0[id] = nil } }
 }

@@ -1,12 +1,60 @@
+import Synchronization
+
 /// Bytes that arrive over time, pulled by one reader: nobody sends faster than it reads.
 ///
 /// Letting the stream go without reading it to the end cancels the transfer.
 public struct ByteStream: Sendable {
+    /// Whether the first part comes before the service has confirmed whose bytes it is.
+    ///
+    /// The second `next` then throws `.preconditionFailed` where the first part is of another
+    /// revision than the one asked for.
+    public let startsProvisional: Bool
     private let pull: @Sendable () async throws(ProviderError) -> [UInt8]?
 
     /// A stream whose every part comes from `pull`; nil is the end.
-    public init(pull: @escaping @Sendable () async throws(ProviderError) -> [UInt8]?) {
+    public init(
+        startsProvisional: Bool = false,
+        pull: @escaping @Sendable () async throws(ProviderError) -> [UInt8]?
+    ) {
+        self.startsProvisional = startsProvisional
         self.pull = pull
+    }
+
+    /// These bytes, of which the first part comes at once, and all others, and the end, when
+    /// `confirmation` has succeeded; its error is thrown otherwise.
+    ///
+    /// The confirmation is cancelled when the stream is let go.
+    public func confirmed(
+        by confirmation: Task<Result<Void, ProviderError>, Never>
+    ) -> ByteStream {
+        let gate = Gate(confirmation)
+        return ByteStream(startsProvisional: true) { () async throws(ProviderError) -> [UInt8]? in
+            if !gate.isFirstPart() { try await gate.pass() }
+            return try await next()
+        }
+    }
+
+    /// Lets the first part through, and the others after the confirmation.
+    private final class Gate: Sendable {
+        private let confirmation: Task<Result<Void, ProviderError>, Never>
+        private let hasGiven = Atomic<Bool>(false)
+
+        init(_ confirmation: Task<Result<Void, ProviderError>, Never>) {
+            self.confirmation = confirmation
+        }
+
+        deinit { confirmation.cancel() }
+
+        func isFirstPart() -> Bool { !hasGiven.exchange(true, ordering: .acquiringAndReleasing) }
+
+        func pass() async throws(ProviderError) {
+            let result = await withTaskCancellationHandler {
+                await confirmation.value
+            } onCancel: {
+                confirmation.cancel()
+            }
+            try result.get()
+        }
     }
 
     /// The next part, never empty; nil at the end.

@@ -2,7 +2,7 @@ import OortModel
 import Synchronization
 
 /// Keeps the number of an account's requests in flight where its service wants it, interactive ones
-/// first.
+/// first; a request that waits with priority `.ahead` becomes interactive by its `RequestUrgency`.
 ///
 /// A place is held until the answer's body was read to its end or let go.
 public final class LimitingClient: HTTPClient {
@@ -35,6 +35,9 @@ public final class LimitingClient: HTTPClient {
 
     /// How many requests may be in flight at present.
     public var currentLimit: Int { state.withLock { $0.queue.currentLimit } }
+
+    /// How many requests wait for their turn.
+    var waitingCount: Int { state.withLock { $0.waiting.count } }
 
     public func stream(
         _ request: HTTPRequest
@@ -83,6 +86,7 @@ public final class LimitingClient: HTTPClient {
     private func place() async throws(TransportError) -> Place {
         let id = state.withLock { $0.queue.newID() }
         let priority = RequestPriority.current
+        let urgency = priority == .ahead ? RequestUrgency.current : nil
         let isAdmitted = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 state.withLock { state in
@@ -91,6 +95,7 @@ public final class LimitingClient: HTTPClient {
                 }
                 // A cancellation before this line found nobody to wake.
                 if Task.isCancelled { withdraw(id) }
+                urgency?.whenRaised { [weak self] in self?.raise(id) }
                 advance()
             }
         } onCancel: {
@@ -107,6 +112,13 @@ public final class LimitingClient: HTTPClient {
             return continuation
         }
         continuation?.resume(returning: false)
+    }
+
+    private func raise(_ id: RequestQueue.ID) {
+        state.withLock { state in
+            if state.queue.withdraw(id) { state.queue.enqueue(id, .interactive) }
+        }
+        advance()
     }
 
     private func finish(_ id: RequestQueue.ID) {

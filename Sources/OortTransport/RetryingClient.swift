@@ -27,7 +27,7 @@ public struct RetryPolicy: Sendable {
 
     func patience(_ priority: RequestPriority) -> Duration {
         switch priority {
-        case .interactive, .attendant: interactivePatience
+        case .ahead, .interactive, .attendant: interactivePatience
         case .background: backgroundPatience
         }
     }

@@ -112,6 +112,8 @@ final class FakeService: ContentFetcher {
         var requests: [Range<Int64>] = []
         var failures: [ProviderError] = []
         var cutAfter: Int?
+        /// Says, later than the first bytes, of which revision they are.
+        var confirmation: Task<Result<Void, ProviderError>, Never>?
         var gates: [Gate] = []
         var isHeld = false
         var inFlight = 0
@@ -129,6 +131,9 @@ final class FakeService: ContentFetcher {
     var exportCount: Int { state.withLock { $0.exportCount } }
     func fail(_ errors: ProviderError...) { state.withLock { $0.failures += errors } }
     func cutNext(after bytes: Int) { state.withLock { $0.cutAfter = bytes } }
+    func confirm(by confirmation: Task<Result<Void, ProviderError>, Never>?) {
+        state.withLock { $0.confirmation = confirmation }
+    }
     var requests: [Range<Int64>] { state.withLock { $0.requests } }
     var mostInFlight: Int { state.withLock { $0.mostInFlight } }
     var inFlight: Int { state.withLock { $0.inFlight } }
@@ -172,7 +177,7 @@ final class FakeService: ContentFetcher {
         let position = Mutex(Int(range.lowerBound))
         let box = Box(position)
         let part = part
-        return ByteStream { () async throws(ProviderError) -> [UInt8]? in
+        let stream = ByteStream { () async throws(ProviderError) -> [UInt8]? in
             await Task.yield()
             await self.gate()
             let start = box.value.withLock { position in
@@ -188,6 +193,7 @@ final class FakeService: ContentFetcher {
             }
             return Array(bytes[start..<min(start + part, end)])
         }
+        return state.withLock { $0.confirmation }.map { stream.confirmed(by: $0) } ?? stream
     }
 
     func export(_ item: ItemID) async throws(ProviderError) -> ByteStream {

@@ -315,6 +315,36 @@ struct RequestQueueTests {
         #expect(queue.startable(at: .seconds(1)) == later)
     }
 
+    @Test("what is read ahead leaves a quarter of the places free")
+    func ahead() {
+        var queue = RequestQueue(limit: 8)
+        let ahead = enqueue(&queue, .ahead, 8)
+        #expect(queue.startable(at: .zero) == Array(ahead[..<6]))
+        let interactive = enqueue(&queue, .interactive, 3)
+        #expect(queue.startable(at: .zero) == Array(interactive[..<2]))
+    }
+
+    @Test("reading ahead and background work have half of the places each, and all where alone")
+    func shares() {
+        var queue = RequestQueue(limit: 8)
+        let background = enqueue(&queue, .background, 20)
+        #expect(queue.startable(at: .zero) == Array(background[..<7]))
+        var ahead = enqueue(&queue, .ahead, 20)
+        var started: [RequestQueue.ID] = []
+        for id in background[..<7] {
+            queue.finish(id)
+            started += queue.startable(at: .zero)
+        }
+        #expect(started.count == 7)
+        #expect((3...4).contains(Set(started).intersection(ahead).count), "\(started)")
+        while let id = ahead.popLast() {
+            queue.finish(id)
+            _ = queue.withdraw(id)
+        }
+        for id in started where background.contains(id) { queue.finish(id) }
+        #expect(queue.startable(at: .zero).count == 7)
+    }
+
     @Test("a limit of one still lets background requests through")
     func one() {
         var queue = RequestQueue(limit: 1)
@@ -368,6 +398,45 @@ struct RequestQueueTests {
 
 @Suite("the whole stack")
 struct AccountClientTests {
+    @Test("what is read ahead goes before other work once a program waits for it")
+    func raised() async throws {
+        let order = Mutex<[String]>([])
+        let gates = Mutex<[CheckedContinuation<Void, Never>]>([])
+        let client = LimitingClient(
+            ScriptedClient { request in
+                order.withLock { $0.append(request.url) }
+                if request.url.hasSuffix("/held") {
+                    await withCheckedContinuation { gate in gates.withLock { $0.append(gate) } }
+                }
+                return answer(200)
+            },
+            limit: 1
+        )
+        let send = { (path: String, priority: RequestPriority) in
+            Task {
+                await RequestPriority.$current.withValue(priority) {
+                    _ = try? await client.stream(
+                        HTTPRequest(method: "GET", url: "https://example.com/" + path)
+                    )
+                }
+            }
+        }
+        let held = send("held", .interactive)
+        while gates.withLock({ $0.isEmpty }) { await Task.yield() }
+        let work = send("work", .background)
+        let urgency = RequestUrgency()
+        let ahead = RequestUrgency.$current.withValue(urgency) { send("ahead", .ahead) }
+        while client.waitingCount < 2 { await Task.yield() }
+        urgency.raise()
+        gates.withLock { for gate in $0 { gate.resume() } }
+        for task in [held, work, ahead] { await task.value }
+        #expect(
+            order.withLock { $0 }.map { $0.split(separator: "/").last } == [
+                "held", "ahead", "work",
+            ]
+        )
+    }
+
     @Test("no more than the limit is in flight, and a place lasts as long as the body")
     func concurrency() async throws {
         let inFlight = Atomic(0)

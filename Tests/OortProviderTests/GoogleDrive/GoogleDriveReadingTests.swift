@@ -47,8 +47,48 @@ struct GoogleDriveReadingTests {
                 range: 2..<5
             )
             .collect(atMost: 100)
-            // Two tries of the download, the second of which gave a part; then the item.
-            #expect(world.simulator.calls[before...].map(\.status) == [503, 206, 200])
+            // Two tries of the download, the second of which gave a part; beside them the item, and
+            // once more after the part.
+            let calls = world.simulator.calls[before...].map(\.status)
+            #expect(calls.count == 4 && calls.suffix(1) == [200], "\(calls)")
+            #expect(calls.contains(206), "\(calls)")
+        }
+    }
+
+    @Test("a content that is replaced while it is downloaded is refused after its first part")
+    func replacedMeanwhile() async throws {
+        try await GoogleDriveWorld.with { world, service in
+            let text = String(repeating: "a", count: 3 << 20)
+            let file = try await world.upload(text, as: "f")
+            // What was current a moment ago is not asked before the first byte.
+            _ = try await world.provider.read(
+                world.reference(file),
+                revision: file.rev,
+                range: 0..<10
+            ).collect(atMost: 10)
+            _ = service.account.withTree { tree in
+                tree.write(
+                    SimulatedContent(String(repeating: "b", count: 3 << 20)),
+                    to: file.id.rawValue
+                )
+            }
+            let stream = try await world.provider.read(
+                world.reference(file),
+                revision: file.rev,
+                range: 0..<Int64(3 << 20)
+            )
+            #expect(stream.startsProvisional)
+            let refusal = await world.failure { _ = try await stream.collect(atMost: 3 << 20) }
+            #expect(refusal == .preconditionFailed)
+            // From now on it is known to have changed, and not even a first part is given.
+            let next = await world.failure {
+                _ = try await world.provider.read(
+                    world.reference(file),
+                    revision: file.rev,
+                    range: 0..<10
+                )
+            }
+            #expect(next == .preconditionFailed)
         }
     }
 
