@@ -143,7 +143,7 @@ struct TreesReader {
     private(set) var work = PlannedWork()
     private var states: [Inode: ItemState] = [:]
     private var nodes: [Inode: Node] = [:]
-    private var inodesByID: [String: Inode] = [:]
+    private var inodesByID: [ExactText: Inode] = [:]
     /// Items that were refused a name, and the folders in which they were to have it.
     private var refusedNames: [(item: Inode, folder: Inode)] = []
     private let comparison: NameRules.Comparison
@@ -388,9 +388,9 @@ struct TreesReader {
 
     private mutating func inode(ofID id: String?) throws -> Inode? {
         guard let id else { return nil }
-        if let known = inodesByID[id] { return known }
+        if let known = inodesByID[ExactText(id)] { return known }
         let inode = try Catalog.node(id, in: account, database)?.inode
-        inodesByID[id] = inode
+        inodesByID[ExactText(id)] = inode
         return inode
     }
 

@@ -133,8 +133,8 @@ extension Catalog {
 
     /// The folder's path, where a mark is one (`Observer.parentMark`); nil for an id.
     static func pathOfMark(_ mark: String) -> RemotePath? {
-        guard mark.hasPrefix("/") else { return nil }
-        return RemotePath(mark.split(separator: "/").map(String.init))
+        guard let path = mark.dropping(beginning: "/") else { return nil }
+        return RemotePath(path.parts(between: "/").filter { !$0.isEmpty }.map(String.init))
     }
 
     /// The items that lie in a folder at the service, as last heard; with `onlyRenamed` without

@@ -9,7 +9,7 @@ import OortPlanner
 /// would read all that came before it.
 struct RemoteNames {
     let comparison: NameRules.Comparison
-    private var inodes: [Inode: [String: [Inode]]] = [:]
+    private var inodes: [Inode: [ExactText: [Inode]]] = [:]
 
     init(_ comparison: NameRules.Comparison) { self.comparison = comparison }
 
@@ -26,13 +26,13 @@ struct RemoteNames {
                 add(node.inode, name: place.name, in: folder.inode)
             }
         }
-        return inodes[folder.inode]?[comparison.key(name)] ?? []
+        return inodes[folder.inode]?[ExactText(comparison.key(name))] ?? []
     }
 
     /// Something was told to have a name in a folder.
     mutating func add(_ inode: Inode, name: String, in folder: Inode) {
         guard inodes[folder] != nil else { return }
-        inodes[folder]?[comparison.key(name), default: []].append(inode)
+        inodes[folder]?[ExactText(comparison.key(name)), default: []].append(inode)
     }
 
     /// More than one item came into a folder.

@@ -14,13 +14,18 @@ public enum ShownName {
     public static func shown(_ item: Item) -> String {
         var name = item.fileName
         switch item.kind {
-        case .file where name.hasSuffix(linkEnding) && name.count > linkEnding.count:
-            name.removeLast(linkEnding.count)
+        case .file where isLink(name):
+            if let plain = name.dropping(ending: linkEnding) { name = String(plain) }
         case .nativeDocument:
             if let format = item.exports.first { name += "." + format.fileExtension }
         default: break
         }
         return escaped(name)
+    }
+
+    /// Whether a file of this name holds a symbolic link.
+    static func isLink(_ name: String) -> Bool {
+        name.dropping(ending: linkEnding).map { !$0.isEmpty } ?? false
     }
 
     /// A name as a file system can hold it, at most 255 bytes of UTF-8.
@@ -60,10 +65,10 @@ public enum ShownName {
             name = replacing([shownSlash: "/"], in: name)
         }
         if kind == .symlink { name += linkEnding }
-        if kind == .nativeDocument, let exportExtension, name.hasSuffix("." + exportExtension),
-            name.count > exportExtension.count + 1
+        if kind == .nativeDocument, let exportExtension,
+            let plain = name.dropping(ending: "." + exportExtension), !plain.isEmpty
         {
-            name.removeLast(exportExtension.count + 1)
+            name = String(plain)
         }
         // Else what the service answers would look like a rename by somebody else, or like one of
         // ours that is still to be done.
@@ -84,7 +89,7 @@ public enum ShownName {
     private static func inserting(_ text: String, into name: String) -> String {
         var stem = Substring(name)
         var ending = Substring()
-        if let dot = name.lastIndex(of: "."), dot != name.startIndex,
+        if let dot = name.unicodeScalars.lastIndex(of: "."), dot != name.startIndex,
             name.utf8.distance(from: dot, to: name.endIndex) <= 16
         {
             stem = name[..<dot]

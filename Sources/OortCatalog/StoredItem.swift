@@ -87,10 +87,7 @@ extension NodeKind {
         switch item.kind {
         case .folder: self = .folder
         case .file:
-            let isLink =
-                item.fileName.hasSuffix(ShownName.linkEnding)
-                && item.fileName.utf8.count > ShownName.linkEnding.utf8.count
-            self = isLink ? .symlink : .file
+            self = ShownName.isLink(item.fileName) ? .symlink : .file
         case .shortcut: self = .shortcut
         case .nativeDocument: self = .nativeDocument
         }

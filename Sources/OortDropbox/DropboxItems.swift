@@ -52,11 +52,11 @@ extension Item {
 extension RemotePath {
     /// The path of an entry; nil when it has none (not mounted) or is not a path.
     init?(dropbox metadata: DropboxWire.Metadata) {
-        guard let text = metadata.path_display ?? metadata.path_lower, text.hasPrefix("/"),
-            !metadata.name.isEmpty, !metadata.name.contains("/")
+        guard let text = metadata.path_display ?? metadata.path_lower,
+            let path = text.dropping(beginning: "/"), !metadata.name.isEmpty,
+            !metadata.name.has("/")
         else { return nil }
-        var parts = text.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
-            .map(String.init)
+        var parts = path.parts(between: "/").map(String.init)
         guard parts.allSatisfy({ !$0.isEmpty }) else { return nil }
         parts[parts.count - 1] = metadata.name
         self.init(parts)
@@ -99,8 +99,10 @@ enum DropboxThumbnails {
     ]
 
     static func isPossible(name: String, size: Int64) -> Bool {
-        guard let dot = name.lastIndex(of: "."), size > 0, size <= 20 << 20 else { return false }
-        return extensions.contains(name[name.index(after: dot)...].lowercased())
+        guard let (_, ending) = name.cut(atLast: "."), size > 0, size <= 20 << 20 else {
+            return false
+        }
+        return extensions.contains(ending.lowercased())
     }
 
     /// The smallest size on offer with at least `edge` pixels, or the largest.

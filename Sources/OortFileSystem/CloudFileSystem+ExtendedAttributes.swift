@@ -9,11 +9,11 @@ extension CloudFileSystem {
     private static let largestValue = 65_536
 
     public func extendedAttribute(_ name: String, of inode: Inode) -> Outcome<[UInt8]> {
-        guard name.hasPrefix("user.") else { return .failure(.notSupported) }
+        guard name.begins(with: "user.") else { return .failure(.notSupported) }
         return .now { () throws(FileSystemError) in
             let node = try node(inode)
-            if name.hasPrefix(Self.prefix) {
-                let key = String(name.dropFirst(Self.prefix.count))
+            if let ending = name.dropping(beginning: Self.prefix) {
+                let key = String(ending)
                 guard let value = try schema(of: node, only: key)[key] else {
                     throw .noAttribute
                 }
@@ -46,12 +46,12 @@ extension CloudFileSystem {
         of inode: Inode,
         mustExist: Bool?
     ) -> Outcome<Void> {
-        guard name.hasPrefix("user.") else { return .failure(.notSupported) }
+        guard name.begins(with: "user.") else { return .failure(.notSupported) }
         return .now { () throws(FileSystemError) in
             guard !settings.isReadOnly, inode != .root else { throw .readOnly }
             guard value.count <= Self.largestValue else { throw .attributeTooLarge }
             let node = try node(inode)
-            if name.hasPrefix(Self.prefix) {
+            if name.begins(with: Self.prefix) {
                 try setDescription(name, value, of: node, mustExist: mustExist)
                 return
             }
@@ -69,11 +69,11 @@ extension CloudFileSystem {
     }
 
     public func removeExtendedAttribute(_ name: String, of inode: Inode) -> Outcome<Void> {
-        guard name.hasPrefix("user.") else { return .failure(.notSupported) }
+        guard name.begins(with: "user.") else { return .failure(.notSupported) }
         return .now { () throws(FileSystemError) in
             guard !settings.isReadOnly, inode != .root else { throw .readOnly }
             let node = try node(inode)
-            if name.hasPrefix(Self.prefix) {
+            if name.begins(with: Self.prefix) {
                 try setDescription(name, [], of: node, mustExist: true)
                 return
             }
@@ -160,7 +160,7 @@ extension CloudFileSystem {
 
     /// An id, unless a provider made it up for what has none at the service.
     private static func servicesOwn(_ id: ItemID) -> String? {
-        id.rawValue.hasPrefix("oort:") ? nil : id.rawValue
+        id.rawValue.begins(with: "oort:") ? nil : id.rawValue
     }
 
     private static func kindName(_ kind: NodeKind) -> String {

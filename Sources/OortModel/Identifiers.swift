@@ -1,5 +1,7 @@
 /// The service's own, opaque name of an item; kept over rename and move where the service keeps it.
 ///
+/// Compared byte for byte, as are revisions, cursors, hashes and paths.
+///
 /// Where ids are unique per drive only (OneDrive), the provider composes drive id and item id.
 public struct ItemID: Hashable, Sendable, CustomStringConvertible {
     /// The id as the provider wrote it.
@@ -10,6 +12,12 @@ public struct ItemID: Hashable, Sendable, CustomStringConvertible {
 
     /// The raw id, for logs.
     public var description: String { rawValue }
+
+    public static func == (one: ItemID, other: ItemID) -> Bool {
+        one.rawValue.isSameText(as: other.rawValue)
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
 }
 
 /// The version of a file's *content* (rev, head revision, cTag): compared for equality only.
@@ -22,6 +30,12 @@ public struct Revision: Hashable, Sendable, CustomStringConvertible {
 
     /// The raw revision, for logs.
     public var description: String { rawValue }
+
+    public static func == (one: Revision, other: Revision) -> Bool {
+        one.rawValue.isSameText(as: other.rawValue)
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
 }
 
 /// An opaque place in a service's change feed ("delta link", "page token").
@@ -31,6 +45,12 @@ public struct Cursor: Hashable, Sendable {
 
     /// Wraps a cursor as the provider wrote it.
     public init(_ rawValue: String) { self.rawValue = rawValue }
+
+    public static func == (one: Cursor, other: Cursor) -> Bool {
+        one.rawValue.isSameText(as: other.rawValue)
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
 }
 
 /// An opaque place in the listing of one folder; lives for minutes, never stored.
@@ -70,17 +90,20 @@ public struct ContentHash: Hashable, Sendable, CustomStringConvertible {
         self.value = value
     }
 
+    public static func == (one: ContentHash, other: ContentHash) -> Bool {
+        one.algorithm == other.algorithm && one.value.isSameText(as: other.value)
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(value) }
+
     /// `algorithm:value`, as stored and shown.
     public var description: String { "\(algorithm.rawValue):\(value)" }
 
     /// Reads back `description`; nil when it is not one.
     public init?(description: String) {
-        guard let colon = description.firstIndex(of: ":"),
-            let algorithm = HashAlgorithm(rawValue: String(description[..<colon]))
+        guard let (name, value) = description.cut(atFirst: ":"),
+            let algorithm = HashAlgorithm(rawValue: String(name))
         else { return nil }
-        self.init(
-            algorithm: algorithm,
-            value: String(description[description.index(after: colon)...])
-        )
+        self.init(algorithm: algorithm, value: String(value))
     }
 }

@@ -83,11 +83,3 @@ extension NameRules.Comparison {
         return String(result)
     }
 }
-
-extension String {
-    /// Whether two names are the same byte for byte.
-    ///
-    /// Swift's `==` takes canonically equivalent texts for equal; file systems and most services do
-    /// not.
-    public func isSameText(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
-}

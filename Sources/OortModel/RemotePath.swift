@@ -23,6 +23,14 @@ public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
     /// The last name; nil for the root.
     public var name: String? { parts.last }
 
+    /// Names are compared byte for byte.
+    public static func == (one: RemotePath, other: RemotePath) -> Bool {
+        one.parts.count == other.parts.count
+            && zip(one.parts, other.parts).allSatisfy { $0.isSameText(as: $1) }
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(parts) }
+
     /// `/a/b`, or the empty string for the root: Dropbox's spelling, and for logs.
     public var description: String { parts.map { "/" + $0 }.joined() }
 }

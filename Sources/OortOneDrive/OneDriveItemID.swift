@@ -66,7 +66,7 @@ struct OneDriveItemID: Hashable, Sendable {
     ///
     /// - Throws: `.badRequest` when this provider did not write it.
     init(_ id: ItemID) throws(ProviderError) {
-        let parts = id.rawValue.split(separator: ">", omittingEmptySubsequences: false)
+        let parts = id.rawValue.parts(between: ">")
         guard (1...2).contains(parts.count), let entry = Self.address(parts[0]) else {
             throw ProviderError(.badRequest, detail: "not an id of OneDrive: \(id)")
         }
@@ -81,11 +81,10 @@ struct OneDriveItemID: Hashable, Sendable {
     }
 
     private static func address(_ text: Substring) -> DriveAddress? {
-        guard let slash = text.firstIndex(of: "/") else { return nil }
-        let drive = String(text[..<slash])
-        let item = String(text[text.index(after: slash)...])
-        guard !drive.isEmpty, !item.isEmpty else { return nil }
-        return DriveAddress(drive: drive, item: item)
+        guard let (drive, item) = text.cut(atFirst: "/"), !drive.isEmpty, !item.isEmpty else {
+            return nil
+        }
+        return DriveAddress(drive: String(drive), item: String(item))
     }
 }
 
@@ -102,20 +101,19 @@ enum OneDriveSpelling {
     /// An item's id with the account number in upper case and without leading zeros, which is how
     /// the service itself hands them out.
     static func item(_ id: String) -> String {
-        guard let bang = id.firstIndex(of: "!"), isAccountNumber(String(id[..<bang])) else {
+        guard let (account, item) = id.cut(atFirst: "!"), isAccountNumber(String(account)) else {
             return id
         }
-        let number = id[..<bang].drop { $0 == "0" }.uppercased()
-        return (number.isEmpty ? "0" : number) + id[bang...]
+        let number = account.drop { $0 == "0" }.uppercased()
+        return (number.isEmpty ? "0" : number) + "!" + item
     }
 
     /// The same id with the account number's leading zeros.
     static func paddedItem(_ id: String) -> String {
-        guard let bang = id.firstIndex(of: "!"), isAccountNumber(String(id[..<bang])) else {
+        guard let (number, item) = id.cut(atFirst: "!"), isAccountNumber(String(number)) else {
             return id
         }
-        let number = id[..<bang]
-        return String(repeating: "0", count: 16 - number.utf8.count) + number + id[bang...]
+        return String(repeating: "0", count: 16 - number.utf8.count) + number + "!" + item
     }
 
     /// Whether a drive is a personal one: only those have such a number as their id.

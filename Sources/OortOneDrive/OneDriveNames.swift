@@ -38,13 +38,13 @@ enum OneDriveNames {
         if name.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) {
             return .refused(reason: "OneDrive allows no control characters in a name")
         }
-        if name.hasPrefix(" ") || name.hasSuffix(" ") {
+        if name.begins(with: " ") || name.ends(with: " ") {
             return .refused(reason: "OneDrive allows no space at either end of a name")
         }
-        if name.hasSuffix(".") {
+        if name.ends(with: ".") {
             return .refused(reason: "OneDrive allows no dot at the end of a name")
         }
-        if name.hasPrefix("~$") {
+        if name.begins(with: "~$") {
             return .refused(reason: "OneDrive allows no name that begins with ~$")
         }
         let lower = name.lowercased()
@@ -79,7 +79,7 @@ enum OneDriveNames {
             )
         case nil: break
         }
-        if kind == .folder, !isPersonal, name.hasPrefix("~") {
+        if kind == .folder, !isPersonal, name.begins(with: "~") {
             throw ProviderError(
                 .nameRefused,
                 detail: "OneDrive for business allows no folder that begins with ~"

@@ -537,7 +537,7 @@ extension OneDriveProvider {
             ".aspx",
         ]
         let name = name.lowercased()
-        return endings.contains { name.hasSuffix($0) }
+        return endings.contains { name.ends(with: $0) }
     }
 }
 

@@ -205,7 +205,7 @@ extension OneDriveProvider {
 
     /// Whether an item has everything that a change asked for.
     private static func wire(_ wire: DriveItemWire, shows change: ItemChangeWire) -> Bool {
-        if let name = change.name, wire.name != name { return false }
+        if let name = change.name, wire.name?.isSameText(as: name) != true { return false }
         if let parent = change.parentReference?.id {
             guard wire.parentReference?.id.map(OneDriveSpelling.item) == parent else {
                 return false

@@ -49,9 +49,10 @@ public struct Planner: Sendable {
 
     /// Whether this is the name of some item's detour.
     static func isDetour(_ name: String) -> Bool {
-        guard name.hasPrefix(".oort-"), name.hasSuffix(".tmp") else { return false }
-        let numbers = name.dropFirst(".oort-".count).dropLast(".tmp".count)
-            .split(separator: "-", omittingEmptySubsequences: false)
+        guard
+            let numbers = name.dropping(beginning: ".oort-")?.dropping(ending: ".tmp")?
+                .parts(between: "-")
+        else { return false }
         return (1...2).contains(numbers.count) && numbers.allSatisfy { UInt64($0) != nil }
     }
 }

@@ -1,3 +1,5 @@
+import OortModel
+
 /// One service's wire protocol over one simulated account.
 ///
 /// Isolation: called from any task, many at once.
@@ -32,7 +34,7 @@ public protocol SimulatedService: Sendable {
 
 extension SimulatedService {
     public func parts(ofEditPath path: String) -> [String] {
-        path.split(separator: "/").map(String.init)
+        path.parts(between: "/").filter { !$0.isEmpty }.map(String.init)
     }
 
     public func loseCursors() {}

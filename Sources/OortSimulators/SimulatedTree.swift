@@ -50,7 +50,7 @@ public struct SimulatedTree: Sendable {
     /// All items of a folder, trashed ones too.
     private var childIDs: [String: Set<String>] = [:]
     /// The live (not themselves trashed) items of a folder by the key of their name.
-    private var idsByName: [String: [String: Set<String>]] = [:]
+    private var idsByName: [String: [ExactText: Set<String>]] = [:]
     private var ownerByRevision: [String: String] = [:]
     private var log: [ItemChange] = []
     private var latest: [String: Int] = [:]
@@ -106,7 +106,7 @@ public struct SimulatedTree: Sendable {
 
     /// The live items of one name in a folder, as the service compares, oldest first.
     public func items(named name: String, in parentID: String) -> [SimulatedItem] {
-        (idsByName[parentID]?[rules.comparison.key(name)] ?? []).compactMap { items[$0] }
+        (idsByName[parentID]?[nameKey(name)] ?? []).compactMap { items[$0] }
             .sorted { ($0.createdTime, $0.id) < ($1.createdTime, $1.id) }
     }
 
@@ -272,7 +272,8 @@ public struct SimulatedTree: Sendable {
         name: String
     ) -> SimulatedItem? {
         guard var item = items[id] else { return nil }
-        let isLogged = rules.keepsPathLog && (item.parentID != parentID || item.name != name)
+        let isElsewhere = item.parentID != parentID || !item.name.isSameText(as: name)
+        let isLogged = rules.keepsPathLog && isElsewhere
         if isLogged { recordSubtree(id) }
         unlink(item)
         item.parentID = parentID
@@ -349,18 +350,20 @@ public struct SimulatedTree: Sendable {
         guard let parentID = item.parentID else { return }
         childIDs[parentID, default: []].insert(item.id)
         if item.trashedTime == nil {
-            idsByName[parentID, default: [:]][rules.comparison.key(item.name), default: []]
-                .insert(item.id)
+            idsByName[parentID, default: [:]][nameKey(item.name), default: []].insert(item.id)
         }
     }
 
     private mutating func unlink(_ item: SimulatedItem) {
         guard let parentID = item.parentID else { return }
         childIDs[parentID]?.remove(item.id)
-        let key = rules.comparison.key(item.name)
+        let key = nameKey(item.name)
         idsByName[parentID]?[key]?.remove(item.id)
         if idsByName[parentID]?[key]?.isEmpty == true { idsByName[parentID]?[key] = nil }
     }
+
+    /// Two normal forms of a name are two names, where the service does not say otherwise.
+    private func nameKey(_ name: String) -> ExactText { ExactText(rules.comparison.key(name)) }
 
     // MARK: The change log
 

@@ -93,7 +93,9 @@ public enum SimulatorEdit: Sendable {
     }
 
     private static func parts(_ json: JSON?) -> [String]? {
-        if let text = json?.text { return text.split(separator: "/").map(String.init) }
+        if let text = json?.text {
+            return text.parts(between: "/").filter { !$0.isEmpty }.map(String.init)
+        }
         return json?.elements?.compactMap(\.text)
     }
 }

@@ -33,7 +33,7 @@ public struct ProviderContentFetcher: ContentFetcher {
         let current = try await provider.item(reference)
         // The form under whose extension it is shown: what the settings wish may have changed since.
         let shown = try? catalog.node(remoteID: item, account: account)?.name
-        let asShown = current.exports.first { shown?.hasSuffix("." + $0.fileExtension) == true }
+        let asShown = current.exports.first { shown?.ends(with: "." + $0.fileExtension) == true }
         guard let format = asShown ?? current.exports.first else {
             throw ProviderError(.unsupported, detail: "the document has no form to export")
         }

@@ -99,9 +99,11 @@ struct MountPoint: Sendable {
         guard errno == ENOTCONN || errno == ECONNABORTED else {
             throw .system(.current, "realpath", path: path)
         }
-        var parts = path.split(separator: "/", omittingEmptySubsequences: true)
+        // By bytes: to Swift a slash with a combining mark behind it is another character.
+        var parts = path.utf8.split(separator: UInt8(ascii: "/")).map { Substring($0) }
         guard let name = parts.popLast() else { throw .system(.current, "realpath", path: path) }
-        let parent = (path.hasPrefix("/") ? "/" : "./") + parts.joined(separator: "/")
+        let isAbsolute = path.utf8.first == UInt8(ascii: "/")
+        let parent = (isAbsolute ? "/" : "./") + parts.joined(separator: "/")
         let resolved = try realPath(parent)
         return resolved == "/" ? "/\(name)" : "\(resolved)/\(name)"
     }

@@ -1,6 +1,9 @@
 """Names that nobody should give, given at the service: harmless on the mount, and usable."""
 
+import errno
 import os
+
+import pytest
 
 from machine import eventually
 
@@ -10,9 +13,15 @@ NAMES = [
     "\u00fc" * 5_000, "\x1b[2Jred", "new\nline", "tab\t", "\x01\x7f", "\u202etxt.exe",
     "\u200f\u200e", "\ufeffbom", "e\u0301", "x" + "\u0301" * 3_000, " ", "~", "-rf",
     "%2e%2e%2f", "\\", "C:\\x", "*?<>|\"", "CON", "\U0001f30b",
+    # What joins the character before it, which in a path is the slash.
+    "\u0301 acute.txt", "\u200djoiner", "\ufe0fvariant", "\U0001f3ffskin", "\u0600.rclonelink.txt",
+    # The other normal form of one above.
+    "\u00e9",
 ]
 # By paths only: a name with a slash would be another path, and these hold no empty parts.
-UNSAYABLE = {"dropbox": {"/", "a/b", "../../etc/passwd"}}
+# It also takes two normal forms for one name.
+UNSAYABLE = {"dropbox": {"/", "a/b", "../../etc/passwd", "\u00e9"}}
+MARKS = ["\u0301", "\u200d", "\ufe0f"]
 
 
 def test_hostile_names(machine, clouds, cloud, drive):
@@ -52,6 +61,37 @@ def test_hostile_names(machine, clouds, cloud, drive):
     machine.sync()
     assert clouds.tree(cloud) == {}
     assert os.path.isdir(machine.folder), "nothing outside was touched"
+
+
+@pytest.mark.parametrize("mark", MARKS, ids=lambda mark: f"U+{ord(mark):04X}")
+def test_names_that_join_the_slash_before_them(machine, clouds, cloud, drive, mark):
+    """A folder that holds only such names is not empty, and they lie nowhere else."""
+    clouds.edit(cloud, "write", ["Team", "plain.txt"], text="plain")
+    clouds.edit(cloud, "write", ["Team", f"{mark} secret.txt"], text="secret")
+    clouds.edit(cloud, "write", ["Team", f"{mark} dir", f"{mark}inner.txt"], text="inner")
+    clouds.edit(cloud, "write", [f"{mark} top.txt"], text="top")
+    clouds.edit(cloud, "write", "/last.txt", text="last")
+    eventually((drive / "last.txt").exists, "the last file shows", timeout=60)
+    machine.ready(drive.name)
+    assert sorted(os.listdir(drive)) == sorted(["Team", f"{mark} top.txt", "last.txt"])
+    team = drive / "Team"
+    assert sorted(os.listdir(team)) == sorted([f"{mark} dir", f"{mark} secret.txt", "plain.txt"])
+    assert (team / f"{mark} dir" / f"{mark}inner.txt").read_text() == "inner"
+    (team / "plain.txt").unlink()
+    with pytest.raises(OSError) as refused:
+        team.rmdir()
+    assert refused.value.errno == errno.ENOTEMPTY
+    (team / f"{mark} mine.txt").write_text("mine")
+    (team / f"{mark} dir").rename(drive / f"{mark}moved")
+    (drive / f"{mark} top.txt").write_text("changed")
+    machine.sync()
+    texts = {
+        path: clouds.content(cloud, path) for path, item in clouds.tree(cloud).items()
+        if item["kind"] == "file"}
+    assert texts == {
+        f"/Team/{mark} secret.txt": b"secret", f"/Team/{mark} mine.txt": b"mine",
+        f"/{mark}moved/{mark}inner.txt": b"inner", f"/{mark} top.txt": b"changed",
+        "/last.txt": b"last"}
 
 
 def test_answers_that_are_no_utf8(machine, clouds, cloud, drive):

@@ -17,13 +17,12 @@ struct DropboxPathForms: OptionSet, Sendable {
 
     func accept(_ text: String) -> Bool {
         if text.isEmpty { return contains(.root) }
-        if text.hasPrefix("/") { return text != "/" && contains(.plain) }
-        if text.hasPrefix("id:") { return text.count > 3 && contains(.id) }
-        if text.hasPrefix("rev:") {
-            let digits = text.dropFirst(4)
+        if text.begins(with: "/") { return text.utf8.count > 1 && contains(.plain) }
+        if text.begins(with: "id:") { return text.utf8.count > 3 && contains(.id) }
+        if let digits = text.dropping(beginning: "rev:") {
             return contains(.revision) && digits.count >= 9 && digits.allSatisfy(\.isHexDigit)
         }
-        if text.hasPrefix("ns:") { return contains(.namespace) }
+        if text.begins(with: "ns:") { return contains(.namespace) }
         return false
     }
 
@@ -66,8 +65,8 @@ struct DropboxPlace: Sendable {
 extension SimulatedTree {
     /// Where a path in any of its forms leads; the error is a LookupError's tag.
     func place(_ path: String) throws(DropboxLookupError) -> DropboxPlace {
-        if path.hasPrefix("id:") {
-            let end = path.firstIndex(of: "/") ?? path.endIndex
+        if path.begins(with: "id:") {
+            let end = path.unicodeScalars.firstIndex(of: "/") ?? path.endIndex
             let id = String(path[..<end])
             guard let item = item(id), !isTrashed(id), let parts = self.path(of: id) else {
                 throw .notFound
@@ -75,8 +74,8 @@ extension SimulatedTree {
             guard end != path.endIndex else { return DropboxPlace(parts: parts, item: item) }
             return try place(parts: parts + Self.parts(String(path[end...])))
         }
-        if path.hasPrefix("rev:") {
-            let revision = String(path.dropFirst(4))
+        if let text = path.dropping(beginning: "rev:") {
+            let revision = String(text)
             if let item = item(ofRevision: revision),
                 let found = item.revisions.last(where: { $0.id == revision })
             {
@@ -88,9 +87,8 @@ extension SimulatedTree {
             }
             throw .notFound
         }
-        if path.hasPrefix("ns:") {
-            let end = path.firstIndex(of: "/") ?? path.endIndex
-            return try place(parts: Self.parts(String(path[end...])))
+        if path.begins(with: "ns:") {
+            return try place(parts: Self.parts(path.cut(atFirst: "/").map { "/" + $0.after } ?? ""))
         }
         return try place(parts: Self.parts(path))
     }
@@ -110,7 +108,8 @@ extension SimulatedTree {
 
     private static func parts(_ path: String) throws(DropboxLookupError) -> [String] {
         guard !path.isEmpty else { return [] }
-        let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        guard let below = path.dropping(beginning: "/") else { throw .malformedPath }
+        let parts = below.parts(between: "/")
         for part in parts {
             let isMalformed =
                 part.isEmpty || part == "." || part == ".." || part.utf16.count > 255

@@ -335,7 +335,7 @@ extension SimulatedTree {
 
     /// `name (1).ext`.
     private static func numbered(_ name: String, _ number: Int) -> String {
-        guard let dot = name.lastIndex(of: "."), dot != name.startIndex else {
+        guard let dot = name.unicodeScalars.lastIndex(of: "."), dot != name.startIndex else {
             return "\(name) (\(number))"
         }
         return "\(name[..<dot]) (\(number))\(name[dot...])"
@@ -385,7 +385,7 @@ extension SimulatedTree {
     /// The revisions of the file at a path, or that was there last; with `follows` those of the same
     /// file elsewhere, too.
     func history(_ path: String, follows: Bool) throws(DropboxLookupError) -> DropboxHistory {
-        let place = path.hasPrefix("/") ? try self.place(path) : nil
+        let place = path.begins(with: "/") ? try self.place(path) : nil
         if let place, place.item == nil, let left = departure(from: place.parts),
             let item = item(left.id)
         {
@@ -404,7 +404,7 @@ extension SimulatedTree {
     /// What lies at a path, or what was last deleted there.
     func liveOrDeleted(_ path: String) throws(DropboxLookupError) -> SimulatedItem {
         let place: DropboxPlace
-        if path.hasPrefix("id:"), let item = item(path) { return item }
+        if path.begins(with: "id:"), let item = item(path) { return item }
         place = try self.place(path)
         if let item = place.item { return item }
         let wanted = key(of: place.parts)

@@ -70,8 +70,8 @@ extension OneDriveSimulator {
             || (lower.count == 4 && (lower.hasPrefix("com") || lower.hasPrefix("lpt"))
                 && lower.last?.isNumber == true)
         let isRefused =
-            name.isEmpty || name == "." || name == ".." || name.hasPrefix(" ")
-            || name.hasSuffix(" ") || name.hasSuffix(".") || name.hasPrefix("~$") || isDevice
+            name.isEmpty || name == "." || name == ".." || name.begins(with: " ")
+            || name.ends(with: " ") || name.ends(with: ".") || name.begins(with: "~$") || isDevice
             || lower.contains("_vti_")
             || name.unicodeScalars.contains {
                 $0.value < 32 || "\"*:<>?/\\|".unicodeScalars.contains($0)
@@ -89,7 +89,9 @@ extension OneDriveSimulator {
 
     /// A free name like `name 1.ext`.
     static func freeName(_ name: String, in parent: String, of tree: SimulatedTree) -> String {
-        let dot = name.lastIndex(of: ".").flatMap { $0 == name.startIndex ? nil : $0 }
+        let dot = name.unicodeScalars.lastIndex(of: ".").flatMap {
+            $0 == name.startIndex ? nil : $0
+        }
         let stem = dot.map { name[..<$0] } ?? name[...]
         let end = dot.map { name[$0...] } ?? ""
         var number = 1
@@ -256,14 +258,17 @@ extension OneDriveSimulator {
                     !tree.isTrashed(folder.id)
                 else { throw .notFound }
                 parent = folder.id
-            } else if let path = reference["path"]?.text, let colon = path.firstIndex(of: ":") {
-                let parts = path[path.index(after: colon)...].split(separator: "/")
+            } else if let path = reference["path"]?.text, let below = path.cut(atFirst: ":")?.after
+            {
+                let parts = below.parts(between: "/").filter { !$0.isEmpty }
                     .map { $0.removingPercentEncoding ?? String($0) }
                 guard let folder = tree.item(at: parts), folder.isFolder else { throw .notFound }
                 parent = folder.id
             }
         }
-        guard name != item.name || parent != item.parentID, let parent else { return false }
+        guard !name.isSameText(as: item.name) || parent != item.parentID, let parent else {
+            return false
+        }
         guard Self.drive(ofItem: parent) == Self.drive(ofItem: item.id) else {
             throw Refused(400, "invalidRequest", "Items cannot be moved between drives.")
         }

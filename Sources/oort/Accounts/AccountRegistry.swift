@@ -1,4 +1,5 @@
 import Foundation
+import OortModel
 
 /// One sign-in that the user made.
 struct RegisteredAccount: Codable, Hashable, Sendable {
@@ -93,9 +94,11 @@ enum AccountName {
         let problem: String? =
             if name.isEmpty { "it is empty" } else if name.utf8.count > 100 {
                 "it is longer than 100 bytes"
-            } else if name.contains("/") { "it contains a slash" } else if name.hasPrefix(".") {
+            } else if name.has("/") {
+                "it contains a slash"
+            } else if name.begins(with: ".") {
                 "it begins with a dot"
-            } else if name.hasPrefix("-") {
+            } else if name.begins(with: "-") {
                 "it begins with a dash"
             } else if name.unicodeScalars.contains(where: { $0.value < 32 || $0.value == 127 }) {
                 "it contains a control character"

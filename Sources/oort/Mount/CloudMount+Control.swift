@@ -295,14 +295,14 @@ extension CloudMount {
             return all.values.map { Target(account: $0) }
                 + detached.values.map { Target(detached: $0) }
         }
-        guard path.hasPrefix(mountPoint + "/") else {
+        guard let below = path.dropping(beginning: mountPoint + "/") else {
             throw Failure(
                 "\(path) does not lie in the mount \(mountPoint).",
                 advice: "Name a file or folder below it."
             )
         }
-        var names = path.dropFirst(mountPoint.count + 1).split(separator: "/").map(String.init)
-        let name = names.removeFirst()
+        var names = below.parts(between: "/").filter { !$0.isEmpty }.map(String.init)[...]
+        guard let name = names.popFirst() else { return try targets(of: mountPoint) }
         var target = Target(account: all[name], detached: detached[name])
         guard let id = target.account?.id ?? target.detached?.id else {
             throw Failure(
