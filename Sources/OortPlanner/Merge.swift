@@ -26,6 +26,8 @@ struct Merge {
     /// Gone at the service, and open for writing here: only when it is closed it is known whether it is
     /// needed, and with it the folders in which it lies.
     private var waitsToGo: [Bool]
+    /// How often the whole tree was looked at, for tests.
+    private(set) var passes = 0
     private var adoptions: [LocalStep] = []
     private var adopters: Set<Inode> = []
 
@@ -63,8 +65,9 @@ struct Merge {
             }
         }
         if hasNews || hasDisplaced {
-            // Each pass only ever postpones, saves or undoes more, so it ends.
-            while saveFolders() || undoCycles() || resolveNames() {}
+            // Each pass only ever postpones, saves or undoes more, so it ends; all that it finds is done
+            // in it, so that many of a kind need no more passes than one.
+            repeat { passes += 1 } while saveFolders() || undoCycles() || resolveNames()
             if !adoptions.isEmpty { return adoptions }
         }
         return collect()
@@ -218,6 +221,7 @@ struct Merge {
     ///
     /// True when there was one.
     private mutating func undoCycles() -> Bool {
+        var changed = false
         for start in want.indices {
             guard let entry = want[start], trees.items[start].isFolder,
                 entry.place.parent != trees.items[start].local?.place.parent
@@ -233,7 +237,8 @@ struct Merge {
             guard trees.index[parent] == start else { continue }
             if circle.contains(where: { trees.items[$0].isBusy || postponed[$0] }) {
                 postpone(start)
-                return true
+                changed = true
+                continue
             }
             var undone = false
             for position in circle {
@@ -245,15 +250,16 @@ struct Merge {
             }
             // A circle of the service's own: half of a change that the feed has yet to complete.
             if !undone { postpone(start) }
-            return true
+            changed = true
         }
-        return false
+        return changed
     }
 
     /// Gives every name to one item.
     ///
     /// True when something changed that must be looked at again.
     private mutating func resolveNames() -> Bool {
+        var changed = false
         var owners: [PlaceKey: Int] = Dictionary(minimumCapacity: want.count)
         for position in want.indices {
             guard let entry = want[position], !renumbered[position] else { continue }
@@ -262,20 +268,31 @@ struct Merge {
                 owners[key] = position
                 continue
             }
+            // Where one of the two is postponed the other has the name, and what that one had before
+            // may be somebody's: the next pass finds it.
             switch (isFixed(position), isFixed(other)) {
             case (true, true):
-                if waitsForPlace(position, of: other) || waitsForPlace(other, of: position) {
-                    return true
+                if waitsForPlace(position, of: other) {
+                    changed = true
+                } else if waitsForPlace(other, of: position) {
+                    owners[key] = position
+                    changed = true
                 }
-                continue  // Two of one name at the service: shown with numbers.
+            // Else two of one name at the service: shown with numbers.
             case (true, false):
-                owners[key] = position
-                if resolve(other, against: position) { return true }
+                if resolve(other, against: position) {
+                    changed = true
+                } else {
+                    owners[key] = position
+                }
             case (false, _):
-                if resolve(position, against: other) { return true }
+                if resolve(position, against: other) {
+                    owners[key] = position
+                    changed = true
+                }
             }
         }
-        return false
+        return changed
     }
 
     /// Postpones what is to have the place of an item that may be gone; true when it was not.

@@ -260,7 +260,7 @@ struct Push {
             if let first = placed[position] { order.require(first, before: operation) }
         }
         requireBorrowers(before: changed, deleted, placed: placed, in: &order)
-        for (position, operation) in placed {
+        for (position, operation) in placed.sorted(by: { $0.key < $1.key }) {
             guard let place = trees.items[position].local?.place else { continue }
             if let parent = trees.index[place.parent], trees.items[parent].remote == nil,
                 let first = placed[parent]
