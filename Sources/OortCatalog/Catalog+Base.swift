@@ -150,11 +150,14 @@ extension CatalogTransaction {
                 [id?.rawValue, inode.column]
             )
         }
-        // When the service's item was made goes with the item.
-        for (inode, source) in [(one, second), (other, first)] {
+        // When the service's item was made goes with the item, and what the service told of it.
+        let details = try [other, one].map { inode in
+            try database.text("SELECT details FROM node WHERE inode = ?", [inode.column])
+        }
+        for (inode, source, details) in [(one, second, details[0]), (other, first, details[1])] {
             try database.run(
-                "UPDATE node SET born_s = ? WHERE inode = ?",
-                [source.born?.seconds, inode.column]
+                "UPDATE node SET born_s = ?, details = ? WHERE inode = ?",
+                [source.born?.seconds, details, inode.column]
             )
         }
         let columns = """

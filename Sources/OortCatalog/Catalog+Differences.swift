@@ -65,7 +65,7 @@ extension Catalog {
             let items = try reader.read()
             let plan = planner.plan(items)
             guard plan.local.isEmpty, !items.contains(where: { planner.mayRest($0) }),
-                try Self.namesToGiveBack(in: account, database, rules).isEmpty
+                try Numbering(account, database, rules, self.writers).renamings().isEmpty
             else { return nil }
             var work = reader.work
             work.operations = plan.remote
@@ -83,7 +83,7 @@ extension Catalog {
                 if plan.local.isEmpty {
                     work.operations = plan.remote
                     try transaction.restAll(items.filter { planner.mayRest($0) })
-                    try transaction.giveBackNames(in: account, rules)
+                    try transaction.settleNumbers(in: account, rules)
                     break
                 }
                 var merger = Merger(transaction, rules: rules)

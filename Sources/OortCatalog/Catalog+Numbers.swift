@@ -2,75 +2,274 @@ import GRDB
 import OortModel
 import OortPlanner
 
-/// Two items that would be shown under one name: the later one is shown with a number, for as long
-/// as the name is not free.
-extension Catalog {
-    /// What is shown with a number though nothing has its name any longer, here or at the service;
-    /// of several in a folder the lowest number.
-    ///
-    /// It is asked of the state, not of what happened, so that no way in which a name becomes free
-    /// can be forgotten.
-    static func namesToGiveBack(
-        in account: AccountID,
-        _ database: Database,
-        _ rules: AccountNameRules
-    ) throws -> [Node] {
-        let numbered = try database.all(
-            """
-            SELECT \(Node.columns) FROM node
-            WHERE account = ? AND plain_key IS NOT NULL AND parent IS NOT NULL AND NOT EXISTS
-                (SELECT 1 FROM node AS other
-                    WHERE other.parent = node.parent AND other.name_key = node.plain_key)
-            ORDER BY length(name), name
-            """,
-            [account.rawValue],
-            Node.init(columns:)
-        )
-        var seen: Set<[String]> = []
-        return try numbered.filter { node in
-            guard let parent = node.parent, let key = node.plainKey,
-                seen.insert(["\(parent)", key]).inserted
-            else { return false }
-            // Those of the same name that have numbers, too, do not keep it from one another.
-            return try !holders(of: key, in: parent, database, rules).contains {
-                $0.parent != parent || $0.plainKey?.isSameText(as: key) != true
-            }
+/// Items of a folder that would be shown under one name: one has it, the others are shown with
+/// numbers, in an order that every machine finds alike: when the service's items were made, then
+/// their ids.
+///
+/// The numbers are asked of the state, not of what happened, so that no way in which a name becomes
+/// free can be forgotten, and the order in which items were heard of does not matter. Three kinds of
+/// items keep what they are shown as: what a program has open for writing, what is not at the service
+/// where it is shown (it is numbered by the merge), and, as far as the others are concerned, what was
+/// removed here and still has its name there.
+struct Numbering {
+    /// An item that is to be shown under another name than it is.
+    struct Renaming {
+        var node: Node
+        /// The name that it is to have.
+        var name: String
+        /// The name that it would have, were it alone.
+        var plainName: String
+    }
+
+    /// One of the items of a name.
+    private struct Namesake {
+        var node: Node
+        var plainName: String
+        /// When the service's item was made; of no other item's details.
+        var created: Timestamp?
+        /// Whether the service has it where it is shown, as last heard.
+        var isAtService: Bool
+        /// Whether it is in the folder here.
+        var isHere: Bool
+
+        func precedes(_ other: Namesake) -> Bool {
+            let times = (created ?? .unknown, other.created ?? .unknown)
+            if times.0 != times.1 { return times.0 < times.1 }
+            let ids = (node.remoteID?.rawValue ?? "", other.node.remoteID?.rawValue ?? "")
+            return ids.0.utf8.lexicographicallyPrecedes(ids.1.utf8)
         }
     }
 
-    /// The items in motion that the service has in a folder, as last heard, under a name that shows
-    /// with this key.
-    static func holders(
-        of key: String,
-        in folder: Inode,
+    private let account: AccountID
+    private let database: Database
+    private let rules: AccountNameRules
+    private let writers: WriterRegistry
+
+    init(
+        _ account: AccountID,
         _ database: Database,
-        _ rules: AccountNameRules
-    ) throws -> [Node] {
-        func isOfKey(_ name: String) -> Bool { rules.comparison.key(name).isSameText(as: key) }
-        var holders = try database.all(
+        _ rules: AccountNameRules,
+        _ writers: WriterRegistry
+    ) {
+        self.account = account
+        self.database = database
+        self.rules = rules
+        self.writers = writers
+    }
+
+    /// What is shown otherwise than it is to be, in one folder or in all.
+    func renamings(in folder: Inode? = nil) throws -> [Renaming] {
+        var renamings: [Renaming] = []
+        for (folder, keys) in try numberedKeys(in: folder) {
+            renamings += try self.renamings(of: keys, in: folder)
+        }
+        return renamings
+    }
+
+    /// The names of which some item is shown with a number, by folder.
+    private func numberedKeys(in folder: Inode?) throws -> [(folder: Inode, keys: [String])] {
+        let limit = folder == nil ? "account = ? AND parent IS NOT NULL" : "parent = ?"
+        let rows = try database.all(
             """
-            SELECT \(Node.columns), synced_name FROM motion JOIN node USING (inode, account)
-            WHERE synced_parent = ? AND remote_state IN (0, 3)
+            SELECT DISTINCT parent, plain_key FROM node
+            WHERE plain_key IS NOT NULL AND \(limit) ORDER BY parent, plain_key
             """,
-            [folder.column]
-        ) { (Node(columns: $0), $0[Node.columnCount] as String) }
-        .filter { isOfKey(try plainName(of: $0, calledAtService: $1, database)) }
-        .map(\.0)
-        if let node = try fetch(folder, database), let id = node.remoteID {
-            holders += try database.all(
+            [folder?.column ?? account.rawValue]
+        ) { (Inode(column: $0[0]), $0[1] as String) }
+        var found: [(folder: Inode, keys: [String])] = []
+        for (folder, key) in rows {
+            if found.last?.folder == folder {
+                found[found.count - 1].keys.append(key)
+            } else {
+                found.append((folder, [key]))
+            }
+        }
+        return found
+    }
+
+    private func renamings(of keys: [String], in folder: Inode) throws -> [Renaming] {
+        let claims = Set(keys.map { ExactText($0) })
+        let removed = try removedHere(from: folder)
+        var given: Set<ExactText> = []
+        var renamings: [Renaming] = []
+        for key in keys {
+            let here = try namesakes(of: key, in: folder)
+            let all = here + (removed[ExactText(key)] ?? [])
+            renamings += try deal(all, key, in: folder, claims: claims, given: &given)
+        }
+        return renamings
+    }
+
+    // MARK: Who has a name
+
+    /// The items of a folder that are shown under a name, with a number or without.
+    private func namesakes(of key: String, in folder: Inode) throws -> [Namesake] {
+        var found: [Namesake] = []
+        for condition in ["plain_key = ?", "plain_key IS NULL AND name_key = ?"] {
+            let rows = try database.all(
                 """
-                SELECT inode, remote_item FROM motion
-                WHERE account = ? AND remote_parent_id = ? AND remote_state = 1
+                SELECT \(Self.columns) FROM node LEFT JOIN motion ON motion.inode = node.inode
+                WHERE parent = ? AND \(condition) ORDER BY node.inode
                 """,
-                [node.account.rawValue, id.rawValue]
-            ) { (Inode(column: $0[0]), $0[1] as String) }
-            .compactMap { inode, item in
-                isOfKey(try StoredItem(json: item).shownName) ? try fetch(inode, database) : nil
+                [folder.column, key]
+            ) { ($0[Node.columnCount + 2] as Bool, try namesake($0)) }
+            for (isInMotion, namesake) in rows {
+                var namesake = namesake
+                namesake.isAtService = namesake.node.remoteID != nil
+                if isInMotion, namesake.isAtService {
+                    let place = try Catalog.remotePlace(of: namesake.node, database)
+                    namesake.isAtService =
+                        place == Place(parent: folder, name: namesake.node.serviceName)
+                }
+                if namesake.node.plainKey != nil {
+                    namesake.plainName = try Catalog.plainName(
+                        of: namesake.node,
+                        calledAtService: namesake.node.serviceName,
+                        database
+                    )
+                }
+                found.append(namesake)
             }
         }
-        return holders
+        return found
     }
 
+    /// What the service has in a folder, as last heard, and is elsewhere or not at all here, by the
+    /// name that it would be shown under.
+    private func removedHere(from folder: Inode) throws -> [ExactText: [Namesake]] {
+        let rows = try database.all(
+            """
+            SELECT \(Self.columns) FROM motion JOIN node ON node.inode = motion.inode
+            WHERE synced_parent = ? AND remote_state IN (0, 3) AND (parent IS NOT synced_parent
+                OR ifnull(service_name, name) IS NOT synced_name)
+            """,
+            [folder.column],
+            namesake
+        )
+        let id = try Catalog.fetch(folder, database)?.remoteID
+        let news = try database.all(
+            """
+            SELECT \(Self.columns) FROM motion JOIN node ON node.inode = motion.inode
+            WHERE motion.account = ? AND remote_parent_id = ? AND remote_state = 1
+            """,
+            [account.rawValue, id?.rawValue],
+            namesake
+        )
+        var found: [ExactText: [Namesake]] = [:]
+        for var one in rows + news {
+            guard let place = try Catalog.remotePlace(of: one.node, database),
+                place != one.node.parent.map({ Place(parent: $0, name: one.node.serviceName) })
+            else { continue }
+            one.isHere = false
+            let plain = try Catalog.plainName(
+                of: one.node,
+                calledAtService: place.name,
+                database
+            )
+            found[ExactText(rules.comparison.key(plain)), default: []].append(one)
+        }
+        return found
+    }
+
+    /// A node, when the service's item was made (of that item, not of another one's details), and
+    /// whether it is in motion.
+    private static let columns = """
+        \(Node.columns.split(separator: ",").map { "node." + $0.drop { $0 == " " } }
+            .joined(separator: ", ")),
+        CASE WHEN json_extract(details, '$.id') IS remote_id
+            THEN json_extract(details, '$.created[0]') END,
+        CASE WHEN json_extract(details, '$.id') IS remote_id
+            THEN json_extract(details, '$.created[1]') END,
+        motion.inode IS NOT NULL
+        """
+
+    private func namesake(_ row: Columns) throws -> Namesake {
+        let node = Node(columns: row)
+        return Namesake(
+            node: node,
+            plainName: node.name,
+            created: Timestamp(
+                seconds: row[Node.columnCount],
+                nanoseconds: row[Node.columnCount + 1]
+            ),
+            isAtService: false,
+            isHere: true
+        )
+    }
+
+    // MARK: Who gets it
+
+    /// Gives the items of one name their names; `given` are those that the folder's others have got.
+    private func deal(
+        _ namesakes: [Namesake],
+        _ key: String,
+        in folder: Inode,
+        claims: Set<ExactText>,
+        given: inout Set<ExactText>
+    ) throws -> [Renaming] {
+        func isFixed(_ one: Namesake) -> Bool {
+            one.isHere && (!one.isAtService || one.node.kind == .file && isOpen(one.node))
+        }
+        let own = Set(namesakes.lazy.filter(\.isHere).map { nameKey($0.node.name) })
+        for one in namesakes where isFixed(one) { given.insert(nameKey(one.node.name)) }
+        func isFree(_ name: String, _ number: Int) throws -> Bool {
+            let candidate = nameKey(name)
+            if given.contains(candidate) || number > 1 && claims.contains(candidate) {
+                return false
+            }
+            if own.contains(candidate) { return true }
+            // Who has a number itself, and is to have another one, does not keep anybody's name.
+            let other = try Catalog.fetch(key: candidate.text, in: folder, database)
+            return other.map { $0.plainKey != nil && !isOpen($0) } ?? true
+        }
+        var renamings: [Renaming] = []
+        var next = 1
+        func name(_ plain: String) -> String {
+            next == 1 ? plain : ShownName.numbered(plain, next)
+        }
+        for one in namesakes.filter({ !isFixed($0) }).sorted(by: { $0.precedes($1) }) {
+            while try !isFree(name(one.plainName), next) { next += 1 }
+            if one.isHere {
+                let wanted = name(one.plainName)
+                given.insert(nameKey(wanted))
+                if !wanted.isSameText(as: one.node.name) {
+                    renamings.append(
+                        Renaming(node: one.node, name: wanted, plainName: one.plainName)
+                    )
+                }
+            }
+            next += 1
+        }
+        // Nobody has the name, here or at the service: of those with numbers the lowest gets it.
+        if next == 1, let heir = try heir(of: key, among: namesakes, isFree) {
+            given.insert(nameKey(heir.name))
+            renamings.append(heir)
+        }
+        return renamings
+    }
+
+    /// The item that is not at the service and gets its plain name back.
+    private func heir(
+        of key: String,
+        among namesakes: [Namesake],
+        _ isFree: (String, Int) throws -> Bool
+    ) throws -> Renaming? {
+        let numbered = namesakes.filter { $0.isHere && $0.node.plainKey != nil && !isOpen($0.node) }
+        let first = numbered.min {
+            ($0.node.name.utf8.count, $0.node.name) < ($1.node.name.utf8.count, $1.node.name)
+        }
+        guard let first, try isFree(first.plainName, 1) else { return nil }
+        return Renaming(node: first.node, name: first.plainName, plainName: first.plainName)
+    }
+
+    private func nameKey(_ name: String) -> ExactText { ExactText(rules.comparison.key(name)) }
+
+    private func isOpen(_ node: Node) -> Bool {
+        node.kind == .file && writers.isOpen(node.inode)
+    }
+}
+
+extension Catalog {
     /// How a node would be shown, were it alone and called so at the service.
     static func plainName(
         of node: Node,
@@ -95,36 +294,31 @@ extension Catalog {
 }
 
 extension CatalogTransaction {
-    /// A name that nothing has or had in a folder, here or at the service: the name itself, or with
-    /// the first free number.
-    func freeName(_ name: String, in parent: Inode, _ rules: AccountNameRules) throws -> String {
-        var candidate = name
-        var number = 2
-        while try isTaken(candidate, in: parent, rules) {
-            candidate = ShownName.numbered(name, number)
-            number += 1
+    /// Shows under their own names, or with their own numbers, what is shown otherwise.
+    mutating func settleNumbers(
+        in account: AccountID,
+        folder: Inode? = nil,
+        _ rules: AccountNameRules
+    ) throws {
+        let renamings = try Numbering(account, database, rules, writers).renamings(in: folder)
+        // Out of their places first, since names are unique in between, too.
+        for renaming in renamings {
+            if let parent = renaming.node.parent {
+                effects.news.append(.entryLeft(parent: parent, name: renaming.node.name))
+            }
+            try database.run(
+                "UPDATE node SET parent = NULL WHERE inode = ?",
+                [renaming.node.inode.column]
+            )
         }
-        return candidate
-    }
-
-    private func isTaken(_ name: String, in parent: Inode, _ rules: AccountNameRules) throws -> Bool
-    {
-        let key = rules.comparison.key(name)
-        return try Catalog.fetch(key: key, in: parent, database) != nil
-            || !Catalog.holders(of: key, in: parent, database, rules).isEmpty
-    }
-
-    /// Shows under their own names what was shown with a number and need not be any longer.
-    mutating func giveBackNames(in account: AccountID, _ rules: AccountNameRules) throws {
-        for node in try Catalog.namesToGiveBack(in: account, database, rules) {
-            guard let parent = node.parent else { continue }
-            let name = try plainName(of: node, calledAtService: node.serviceName)
+        for renaming in renamings {
+            guard let parent = renaming.node.parent else { continue }
             try put(
-                node,
+                renaming.node.withoutParent,
                 at: parent,
-                name: name,
-                plainName: name,
-                serviceName: node.serviceName,
+                name: renaming.name,
+                plainName: renaming.plainName,
+                serviceName: renaming.node.serviceName,
                 rules
             )
         }
@@ -160,4 +354,9 @@ extension CatalogTransaction {
             )
         }
     }
+}
+
+extension Timestamp {
+    /// Before every moment that a service tells.
+    fileprivate static let unknown = Timestamp(seconds: .min)
 }

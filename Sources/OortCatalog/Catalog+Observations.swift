@@ -76,6 +76,7 @@ struct Observer {
     /// Folders by path, within one application.
     private var folders: [RemotePath: Node] = [:]
     private var names: RemoteNames
+    private var freeNames: FreeNames
 
     private var database: Database { transaction.database }
 
@@ -84,6 +85,7 @@ struct Observer {
         self.account = account
         self.rules = rules
         names = RemoteNames(rules.comparison)
+        freeNames = FreeNames(rules)
     }
 
     mutating func apply(_ observations: Observations) throws -> Set<ItemID> {
@@ -113,7 +115,10 @@ struct Observer {
         }
         if let folder = observations.folder { try listed(folder, observations.changes) }
         try end(observations)
-        try transaction.giveBackNames(in: account, rules)
+        // Of an enumeration's many pages each would deal the numbers anew; the plan does it, too.
+        if observations.endsRun || observations.endsEnumeration || observations.folder != nil {
+            try transaction.settleNumbers(in: account, rules)
+        }
         try rememberUnsure(observations.changes)
         if let cursor = observations.cursor {
             try database.run(
@@ -269,9 +274,9 @@ struct Observer {
         if kind == .folder { try placeWaiting(for: item) }
     }
 
-    /// The name under which something new is shown in a folder; nil when that is the planner's to
-    /// decide.
-    private func nameToShow(_ shown: String, in parent: Node) throws -> String? {
+    /// The name under which something new is shown in a folder, until the numbers of all are settled;
+    /// nil when that is the planner's to decide.
+    private mutating func nameToShow(_ shown: String, in parent: Node) throws -> String? {
         guard parent.parent != nil, !hasIntents else { return nil }
         let other = try Catalog.fetch(
             key: rules.comparison.key(shown),
@@ -282,7 +287,7 @@ struct Observer {
         guard rules.allowsDuplicates, other.remoteID != nil,
             try Catalog.motion(other.inode, database) == nil
         else { return nil }
-        return try transaction.freeName(shown, in: parent.inode, rules)
+        return try freeNames.shown(shown, in: parent.inode, database)
     }
 
     // MARK: What comes before its folder

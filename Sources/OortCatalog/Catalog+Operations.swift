@@ -233,6 +233,7 @@ extension Catalog {
             var isOpen = transaction.database.changesCount > 0
             let node = try transaction.node(inode)
             let account = node.account
+            var folders = [try Self.remotePlace(of: node, transaction.database)?.parent]
             if isOpen, let id = node.remoteID { try transaction.beUnsure(of: id, in: account) }
             if let item {
                 let isUnsure = try transaction.recordAnswer(
@@ -252,7 +253,11 @@ extension Catalog {
             }
             // The next plan does it, too; here it costs nothing for the many that only bring bytes.
             if intent.kind == .move || intent.kind == .delete {
-                try transaction.giveBackNames(in: account, self.nameRules(of: account))
+                folders.append(try Self.fetch(inode, transaction.database)?.parent)
+                for folder in Set(folders.compactMap(\.self)).sorted() {
+                    let rules = self.nameRules(of: account)
+                    try transaction.settleNumbers(in: account, folder: folder, rules)
+                }
             }
             return isOpen
         }

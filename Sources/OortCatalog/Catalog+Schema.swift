@@ -67,6 +67,14 @@ extension Catalog {
                     """
             )
         }
+        migrator.registerMigration("numbers of one folder") { database in
+            try database.execute(
+                sql: """
+                    CREATE INDEX node_by_plain_name ON node(parent, plain_key)
+                        WHERE plain_key IS NOT NULL
+                    """
+            )
+        }
         return migrator
     }
 

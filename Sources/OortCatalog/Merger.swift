@@ -7,11 +7,13 @@ import OortPlanner
 struct Merger {
     var transaction: CatalogTransaction
     private let rules: AccountNameRules
+    private var freeNames: FreeNames
     private var database: Database { transaction.database }
 
     init(_ transaction: CatalogTransaction, rules: AccountNameRules) {
         self.transaction = transaction
         self.rules = rules
+        freeNames = FreeNames(rules)
     }
 
     mutating func apply(_ plan: [LocalStep]) throws {
@@ -130,7 +132,7 @@ struct Merger {
         } else {
             shown = try transaction.plainName(of: node, calledAtService: place.name)
         }
-        let name = try freeLocalName(shown, in: place.parent)
+        let name = try freeNames.shown(shown, in: place.parent, database)
         try transaction.put(
             node.withoutParent,
             at: place.parent,
@@ -154,17 +156,6 @@ struct Merger {
             """,
             [node.inode.column]
         )
-    }
-
-    /// A name that is free in the local tree; what the service holds does not matter here.
-    private func freeLocalName(_ name: String, in parent: Inode) throws -> String {
-        var candidate = name
-        var number = 2
-        while try Catalog.fetch(key: rules.comparison.key(candidate), in: parent, database) != nil {
-            candidate = ShownName.numbered(name, number)
-            number += 1
-        }
-        return candidate
     }
 
     private mutating func takeContent(_ inode: Inode) throws {
@@ -207,14 +198,14 @@ struct Merger {
         try transaction.keepBytes(of: node)
         let now = Timestamp.now
         let date = String(now.date.formatted(.iso8601.year().month().day()))
-        let name = try transaction.freeName(
+        let name = try freeNames.new(
             ShownName.conflictCopy(
                 node.name,
                 date: date,
                 host: ProcessInfo.processInfo.hostName
             ),
             in: parent,
-            rules
+            database
         )
         let service = ShownName.service(
             shown: name,
@@ -259,7 +250,8 @@ struct Merger {
         try setParent(nil, of: inode)
         // The number that it is shown with will do.
         let name =
-            node.plainKey == nil ? try firstNumber(node.name, in: parent) : node.name
+            node.plainKey == nil
+            ? try freeNames.new(node.name, in: parent, isNumbered: true, database) : node.name
         let service = ShownName.service(
             shown: name,
             kind: node.kind,
@@ -274,16 +266,6 @@ struct Merger {
             serviceName: service,
             rules
         )
-    }
-
-    /// `name (2)`, `name (3)` and so on: the first that nobody has.
-    private func firstNumber(_ name: String, in parent: Inode) throws -> String {
-        for number in 2..<1000 {
-            let candidate = ShownName.numbered(name, number)
-            let free = try transaction.freeName(candidate, in: parent, rules)
-            if free.isSameText(as: candidate) { return candidate }
-        }
-        return try transaction.freeName(ShownName.numbered(name, 2), in: parent, rules)
     }
 
     // MARK: Identities
