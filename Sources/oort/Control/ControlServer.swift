@@ -1,4 +1,3 @@
-import FlyingFox
 import FlyingSocks
 import Foundation
 import Logging
@@ -30,11 +29,16 @@ protocol MountControl: Sendable {
 }
 
 /// Serves a mount's control socket: HTTP with JSON on a Unix domain socket that only the user may
-/// open.
+/// open, one request for each connection.
 struct ControlServer: Service {
     private let path: String
     private let control: any MountControl
     private let logger: Logger
+
+    /// How many connections are served at a time; more wait.
+    private static let mostConnections = 64
+    /// How long a client may take for its request, and for the rest of a refused one.
+    private static let patience = Duration.seconds(20)
 
     init(path: String, control: any MountControl, logger: Logger) {
         self.path = path
@@ -51,160 +55,160 @@ struct ControlServer: Service {
         }
         // Left over by a mount that died: the instance lock says that nobody uses it.
         unsafe unlink(path)
-        let server = HTTPServer(
-            config: .init(address: .unix(path: path), timeout: 60, logger: .disabled)
-        )
-        for (route, handler) in routes {
-            await server.appendRoute(HTTPRoute(route)) { request in
-                await answer(request, handler)
-            }
+        let pool: some AsyncSocketPool = .ePoll()
+        try await pool.prepare()
+        let listener = try listen(in: pool)
+        defer {
+            try? listener.close()
+            unsafe unlink(path)
         }
-        defer { unsafe unlink(path) }
-        // The folder has mode 0700, so nobody else gets in before the mode is set.
-        let path = path
-        try await withGracefulShutdownHandler {
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask { try await server.run() }
-                group.addTask {
-                    try await server.waitUntilListening(timeout: 10)
-                    unsafe chmod(path, 0o600)
-                }
-                do {
-                    try await group.waitForAll()
-                } catch  where Task.isShuttingDownGracefully {
-                    return
-                }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await pool.run() }
+            group.addTask { await accept(from: listener) }
+            group.addTask {
+                try await gracefulShutdown()
+                // For the answer to whoever asked for the end.
+                try await Task.sleep(for: .milliseconds(100))
             }
-        } onGracefulShutdown: {
-            Task { await server.stop(timeout: 0.1) }
+            defer { group.cancelAll() }
+            try await group.next()
         }
     }
 
-    private typealias Handler = @Sendable (HTTPRequest) async throws -> HTTPResponse
-
-    private var routes: [(String, Handler)] {
-        let control = control
-        return [
-            ("GET /status", { _ in try Self.json(await control.status()) }),
-            (
-                "GET /metrics",
-                { _ in
-                    HTTPResponse(
-                        statusCode: .ok,
-                        headers: [.contentType: "text/plain; version=0.0.4"],
-                        body: Data(await control.metrics().utf8)
-                    )
-                }
-            ),
-            (
-                "POST /sync",
-                { request in
-                    let wish = try await Self.read(SyncRequest.self, from: request)
-                    return HTTPResponse(
-                        statusCode: .ok,
-                        headers: [.contentType: "application/x-ndjson"],
-                        body: HTTPBodySequence(from: ProgressLines(try control.sync(wish)))
-                    )
-                }
-            ),
-            (
-                "POST /unmount",
-                { request in
-                    let wish = try await Self.read(UnmountRequest.self, from: request)
-                    if let path = wish.mountPoint, path != control.mountPoint {
-                        throw Failure(
-                            "Oort is not mounted at \(path), but at \(control.mountPoint).",
-                            advice: "Unmount that: oort unmount "
-                                + Shell.quoted(control.mountPoint)
-                        )
-                    }
-                    control.stop()
-                    return try Self.json(UnmountRequest(mountPoint: control.mountPoint))
-                }
-            ),
-            ("GET /accounts", { _ in try Self.json(try control.keptAccounts()) }),
-            (
-                "POST /accounts/added",
-                { request in
-                    let wish = try await Self.read(AccountRequest.self, from: request)
-                    try await control.addAccount(named: wish.name)
-                    return try Self.json(wish)
-                }
-            ),
-            (
-                "POST /accounts/removed",
-                { request in
-                    let wish = try await Self.read(AccountRequest.self, from: request)
-                    try await control.removeAccount(named: wish.name)
-                    return try Self.json(wish)
-                }
-            ),
-        ]
-    }
-
-    private func answer(_ request: HTTPRequest, _ handler: Handler) async -> HTTPResponse {
+    private func listen(in pool: some AsyncSocketPool) throws -> AsyncSocket {
+        let socket = try Socket(domain: AF_UNIX)
+        Self.keepFromChildren(socket)
         do {
-            return try await handler(request)
+            try socket.bind(to: .unix(path: path))
+            // Before anybody can connect.
+            unsafe chmod(path, 0o600)
+            try socket.listen()
+            return try AsyncSocket(socket: socket, pool: pool)
+        } catch {
+            try? socket.close()
+            throw error
+        }
+    }
+
+    /// Serves connections until the task is cancelled.
+    private func accept(from listener: AsyncSocket) async {
+        let (turns, turn) = AsyncStream<Void>.makeStream()
+        for _ in 0..<Self.mostConnections { turn.yield() }
+        await withDiscardingTaskGroup { group in
+            for await _ in turns {
+                var accepted: AsyncSocket?
+                while accepted == nil, !Task.isCancelled {
+                    do {
+                        accepted = try await listener.accept()
+                    } catch {
+                        // Out of descriptors, say: those who wait are served when there are some.
+                        try? await Task.sleep(for: .milliseconds(100))
+                    }
+                }
+                guard let socket = accepted else { return }
+                Self.keepFromChildren(socket.socket)
+                group.addTask {
+                    await serve(socket)
+                    try? socket.close()
+                    turn.yield()
+                }
+            }
+        }
+    }
+
+    /// Programs that the daemon starts must not hold connections open.
+    private static func keepFromChildren(_ socket: Socket) {
+        _ = fcntl(socket.file.rawValue, F_SETFD, FD_CLOEXEC)
+    }
+
+    private func serve(_ socket: AsyncSocket) async {
+        do {
+            let message = try await Self.within(Self.patience) {
+                try await ControlMessage.read(from: socket)
+            }
+            try await answer(message).send(to: socket)
+        } catch let refusal as ControlRefusal {
+            try? await ControlAnswer.refusal(refusal).send(to: socket)
+            // What is closed before all is read resets the connection, and the answer is lost.
+            _ = shutdown(socket.socket.file.rawValue, Int32(SHUT_WR))
+            try? await Self.within(Self.patience) {
+                for _ in 0..<4096 { _ = try await socket.read(atMost: 4096) }
+            }
+        } catch {
+            // The client went away, or said nothing for too long.
+        }
+    }
+
+    /// Runs an exchange with a client that may hang.
+    private static func within<Result: Sendable>(
+        _ limit: Duration,
+        _ exchange: @escaping @Sendable () async throws -> Result
+    ) async throws -> Result {
+        try await withThrowingTaskGroup { group in
+            group.addTask { try await exchange() }
+            group.addTask {
+                try await Task.sleep(for: limit)
+                throw CancellationError()
+            }
+            defer { group.cancelAll() }
+            guard let result = try await group.next() else { throw CancellationError() }
+            return result
+        }
+    }
+
+    private func answer(_ message: ControlMessage) async throws -> ControlAnswer {
+        do {
+            return try await carryOut(message)
         } catch let failure as Failure {
-            return Self.refusal(.conflict, failure)
+            throw ControlRefusal(409, failure)
         } catch is DecodingError {
-            return Self.refusal(.badRequest, Failure("The request's JSON is not understood."))
+            throw ControlRefusal(400, "The request's JSON is not understood.")
+        } catch let refusal as ControlRefusal {
+            throw refusal
         } catch {
             logger.error("control request failed", metadata: ["error": "\(error)"])
-            return Self.refusal(.internalServerError, Failure("The mount failed: \(error)"))
+            throw ControlRefusal(500, "The mount failed: \(error)")
         }
     }
 
-    private static func read<Value: Decodable>(
-        _ type: Value.Type,
-        from request: HTTPRequest
-    ) async throws -> Value {
-        try ControlCoding.decode(type, from: try await request.bodyData)
-    }
-
-    private static func json(_ value: some Encodable) throws -> HTTPResponse {
-        HTTPResponse(
-            statusCode: .ok,
-            headers: [.contentType: "application/json"],
-            body: try ControlCoding.encode(value)
-        )
-    }
-
-    private static func refusal(_ status: HTTPStatusCode, _ failure: Failure) -> HTTPResponse {
-        let body = ControlFailure(message: failure.message, advice: failure.advice)
-        return HTTPResponse(
-            statusCode: status,
-            headers: [.contentType: "application/json"],
-            body: (try? ControlCoding.encode(body)) ?? Data()
-        )
-    }
-}
-
-/// Progress as lines of JSON, each sent when it is there.
-private struct ProgressLines: AsyncBufferedSequence {
-    typealias Element = UInt8
-    private let stream: AsyncStream<SyncProgress>
-
-    init(_ stream: AsyncStream<SyncProgress>) { self.stream = stream }
-
-    func makeAsyncIterator() -> Iterator { Iterator(lines: stream.makeAsyncIterator()) }
-
-    struct Iterator: AsyncBufferedIteratorProtocol {
-        var lines: AsyncStream<SyncProgress>.Iterator
-        var rest: [UInt8] = []
-
-        mutating func next() async throws -> UInt8? {
-            try await nextBuffer(suggested: 1)?.first
-        }
-
-        mutating func nextBuffer(suggested count: Int) async throws -> [UInt8]? {
-            if rest.isEmpty {
-                guard let progress = await lines.next(isolation: #isolation) else { return nil }
-                rest = Array(try ControlCoding.encode(progress)) + [UInt8(ascii: "\n")]
+    private func carryOut(_ message: ControlMessage) async throws -> ControlAnswer {
+        switch (message.method, message.path) {
+        case ("GET", "/status"): return try .json(await control.status())
+        case ("GET", "/metrics"):
+            return ControlAnswer(
+                status: 200,
+                type: "text/plain; version=0.0.4",
+                body: .whole(Data(await control.metrics().utf8))
+            )
+        case ("POST", "/sync"):
+            let wish = try ControlCoding.decodeRequest(SyncRequest.self, from: message.body)
+            try wish.check()
+            return ControlAnswer(
+                status: 200,
+                type: "application/x-ndjson",
+                body: .lines(try control.sync(wish))
+            )
+        case ("POST", "/unmount"):
+            let wish = try ControlCoding.decodeRequest(UnmountRequest.self, from: message.body)
+            if let path = wish.mountPoint, path != control.mountPoint {
+                throw Failure(
+                    "Oort is not mounted at \(path), but at \(control.mountPoint).",
+                    advice: "Unmount that: oort unmount " + Shell.quoted(control.mountPoint)
+                )
             }
-            let part = Array(rest.prefix(count))
-            rest.removeFirst(part.count)
-            return part
+            control.stop()
+            return try .json(UnmountRequest(mountPoint: control.mountPoint))
+        case ("GET", "/accounts"): return try .json(try control.keptAccounts())
+        case ("POST", "/accounts/added"):
+            let wish = try ControlCoding.decodeRequest(AccountRequest.self, from: message.body)
+            try await control.addAccount(named: wish.name)
+            return try .json(wish)
+        case ("POST", "/accounts/removed"):
+            let wish = try ControlCoding.decodeRequest(AccountRequest.self, from: message.body)
+            try await control.removeAccount(named: wish.name)
+            return try .json(wish)
+        default:
+            throw ControlRefusal(404, "The mount has no \(message.method) \(message.path).")
         }
     }
 }

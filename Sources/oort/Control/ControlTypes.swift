@@ -112,12 +112,28 @@ struct Transfer: Codable, Hashable, Sendable {
     var totalBytes: Int64
 }
 
+/// What a client asks, whose fields are all known: one that is misspelt must not mean "everything".
+protocol ControlRequest: Codable, Sendable {
+    /// The names of its fields in JSON.
+    static var fields: Set<String> { get }
+}
+
 /// What the client asks when it wants to wait for the cloud.
-struct SyncRequest: Codable, Hashable, Sendable {
+struct SyncRequest: ControlRequest, Hashable {
+    static let fields: Set = ["path", "timeout_seconds"]
+
     /// An absolute path under the mount point; nil for everything.
     var path: String?
     /// After this many seconds the answer is what is missing; nil waits for ever.
     var timeoutSeconds: Double?
+
+    /// Refuses a time that is none.
+    ///
+    /// - Throws: `Failure` naming the field.
+    func check() throws(Failure) {
+        guard let timeoutSeconds, !(0...1e9).contains(timeoutSeconds) else { return }
+        throw Failure("timeout_seconds must be from 0 to 1,000,000,000.")
+    }
 }
 
 /// One line of the answer to a `SyncRequest`.
@@ -143,13 +159,17 @@ struct SyncProgress: Codable, Hashable, Sendable {
 }
 
 /// What the client asks when an account came or went.
-struct AccountRequest: Codable, Hashable, Sendable {
+struct AccountRequest: ControlRequest, Hashable {
+    static let fields: Set = ["name"]
+
     /// The account's name.
     var name: String
 }
 
 /// What the client asks when the mount is to end.
-struct UnmountRequest: Codable, Hashable, Sendable {
+struct UnmountRequest: ControlRequest, Hashable {
+    static let fields: Set = ["mount_point"]
+
     /// The mount point as an absolute path; nil for whichever it is.
     var mountPoint: String?
 }
@@ -184,5 +204,25 @@ enum ControlCoding {
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         decoder.dateDecodingStrategy = .iso8601
         return try decoder.decode(type, from: data)
+    }
+
+    /// Reads what a client asks.
+    ///
+    /// - Throws: `ControlRefusal` or `DecodingError` for what is not its JSON; `Failure` naming a
+    ///   field that it does not have.
+    static func decodeRequest<Value: ControlRequest>(
+        _ type: Value.Type,
+        from data: Data
+    ) throws -> Value {
+        guard let object = try? JSONSerialization.jsonObject(with: data) as? [String: Any] else {
+            throw ControlRefusal(400, "The request is no JSON object.")
+        }
+        if let unknown = object.keys.sorted().first(where: { !type.fields.contains($0) }) {
+            throw Failure(
+                "The request has a field \"\(unknown)\" that is not known here.",
+                advice: "Its fields are: \(type.fields.sorted().joined(separator: ", "))."
+            )
+        }
+        return try decode(type, from: data)
     }
 }
