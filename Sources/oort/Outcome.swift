@@ -50,14 +50,22 @@ enum Outcome {
 
 /// The terminal, or whatever stands in its place.
 enum Console {
-    /// One line to standard output, at once.
-    static func write(_ line: String) {
-        try? FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8))
+    /// Words to standard output, at once, on a cleared screen where that is wanted; what acts on a
+    /// terminal is shown instead.
+    static func write(_ words: String, clearing: Bool = false) {
+        let text = (clearing ? "\u{1B}[H\u{1B}[2J" : "") + TerminalText.lines(words) + "\n"
+        try? FileHandle.standardOutput.write(contentsOf: Data(text.utf8))
     }
 
-    /// One line to standard error, at once.
-    static func error(_ line: String) {
-        try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
+    /// JSON to standard output, as it is, and a line's end.
+    static func write(json: Data) {
+        try? FileHandle.standardOutput.write(contentsOf: json + [UInt8(ascii: "\n")])
+    }
+
+    /// Words to standard error, at once; what acts on a terminal is shown instead.
+    static func error(_ words: String) {
+        let text = TerminalText.lines(words) + "\n"
+        try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
     }
 
     /// Whether standard output is a terminal.

@@ -85,7 +85,10 @@ struct CommandLineTests {
         try registry.remove(named: "home")
         #expect(try registry.accounts().map(\.name) == ["work"])
 
-        for name in ["", "a/b", ".a", "-a", "a\n"] {
+        for name in [
+            "", "a/b", ".a", "-a", "a\n", "a/\u{301}b", ".\u{301}a", "-\u{301}", "a\u{9B}",
+            "\u{202E}a",
+        ] {
             #expect(throws: Failure.self) { try AccountName.check(name) }
         }
         try AccountName.check("Büro 文字")

@@ -89,6 +89,8 @@ struct AccountRegistry: Sendable {
 enum AccountName {
     /// Checks a name that is to be a folder under the mount point.
     ///
+    /// By bytes and scalars: to Swift a slash or a dot and an accent after it are one character.
+    ///
     /// - Throws: `Failure` saying what is wrong with it.
     static func check(_ name: String) throws(Failure) {
         let problem: String? =
@@ -100,12 +102,12 @@ enum AccountName {
                 "it begins with a dot"
             } else if name.begins(with: "-") {
                 "it begins with a dash"
-            } else if name.unicodeScalars.contains(where: { $0.value < 32 || $0.value == 127 }) {
+            } else if name.unicodeScalars.contains(where: TerminalText.acts) {
                 "it contains a control character"
             } else { nil }
         guard let problem else { return }
         throw Failure(
-            "\"\(name)\" cannot be an account's name: \(problem).",
+            "\"\(TerminalText.line(name))\" cannot be an account's name: \(problem).",
             advice: "The name becomes a folder under the mount point; choose one with --name."
         )
     }

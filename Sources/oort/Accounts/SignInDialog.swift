@@ -38,8 +38,8 @@ struct SignInDialog {
     private func withoutBrowser() async throws(SignInError) -> Tokens {
         if signIn.service.deviceURL != nil {
             return try await signIn.withDevice { prompt in
-                Console.write("On any device go to\n\n  \(prompt.url)\n")
-                Console.write("and type this code: \(prompt.userCode)")
+                Console.write("On any device go to\n\n  \(TerminalText.line(prompt.url))\n")
+                Console.write("and type this code: \(TerminalText.line(prompt.userCode))")
             }
         }
         if signIn.service.showsCode {
@@ -66,7 +66,7 @@ struct SignInDialog {
                 "Check the network, HTTPS_PROXY and ca_file in the settings, and try again."
             case .malformedAnswer, .tokenFile, .store: nil
             }
-        return Failure("\(service.title): \(error).", advice: advice)
+        return Failure("\(service.title): \(TerminalText.line("\(error)")).", advice: advice)
     }
 }
 

@@ -14,8 +14,9 @@ struct AccountsCommand: ParsableCommand {
     func run() throws {
         let accounts = try AccountRegistry(folders: try Folders()).accounts()
         if json {
-            let data = try ControlCoding.encode(accounts.map(Shown.init), pretty: true)
-            Console.write(String(decoding: data, as: UTF8.self))
+            Console.write(
+                json: try ControlCoding.encode(accounts.map(Shown.init), pretty: true)
+            )
             return
         }
         if accounts.isEmpty {
@@ -24,7 +25,8 @@ struct AccountsCommand: ParsableCommand {
         for account in accounts {
             let person = [account.displayName, account.email].compactMap(\.self)
                 .joined(separator: ", ")
-            Console.write("\(account.name)\t\(account.service)\t\(person)")
+            let columns = [account.name, account.service, person].map { TerminalText.line($0) }
+            Console.write(columns.joined(separator: "\t"))
         }
     }
 

@@ -83,7 +83,7 @@ struct LoginCommand: AsyncParsableCommand {
         let person = [account.displayName, account.email].compactMap(\.self)
             .joined(separator: ", ")
         Console.write(
-            "Signed in to \(service.title) as \(person); the account is \"\(account.name)\"."
+            "Signed in to \(service.title) as \(TerminalText.line(person)); the account is \"\(account.name)\"."
         )
         Console.write("Its tokens lie in \(accounts.store.place).")
         if control.isMountRunning {

@@ -35,29 +35,28 @@ struct StatusCommand: AsyncParsableCommand {
     private func show(_ report: StatusReport, clearing: Bool) {
         if json {
             if let data = try? ControlCoding.encode(report, pretty: !watch) {
-                Console.write(String(decoding: data, as: UTF8.self))
+                Console.write(json: data)
             }
         } else {
-            let text = StatusText.text(report)
-            Console.write(clearing ? "\u{1B}[H\u{1B}[2J" + text : text)
+            Console.write(StatusText.text(report), clearing: clearing)
         }
     }
 }
 
-/// The status in words.
+/// The status in words, of which every name and every text from outside is one line.
 enum StatusText {
     /// The whole report.
     static func text(_ report: StatusReport) -> String {
         var lines: [String] = []
         if let mount = report.mount {
-            lines.append("Mounted at \(mount.mountPoint) (process \(mount.process))")
+            lines.append("Mounted at \(shown(mount.mountPoint)) (process \(mount.process))")
             lines.append(
                 "Cache: \(ByteSize(bytes: mount.cachedBytes)) of "
                     + "\(ByteSize(bytes: mount.cacheLimit))"
             )
-            if let trouble = mount.trouble { lines.append("! \(trouble)") }
+            if let trouble = mount.trouble { lines.append("! \(shown(trouble))") }
             for folder in mount.foldersAside ?? [] {
-                lines.append("! What was not uploaded when the catalog was lost: \(folder)")
+                lines.append("! What was not uploaded when the catalog was lost: \(shown(folder))")
                 lines.append("  Look through it for what you miss, then remove the folder.")
             }
         } else {
@@ -72,32 +71,35 @@ enum StatusText {
 
     /// One pending change with its error and what happens next.
     static func line(_ change: PendingChange) -> String {
-        var text = "\(change.action): \(change.path)"
-        if let error = change.error { text += "\n      \(error)" }
-        if let next = change.next { text += "\n      \(next)" }
+        var text = "\(change.action): \(shown(change.path))"
+        if let error = change.error { text += "\n      \(shown(error))" }
+        if let next = change.next { text += "\n      \(shown(next))" }
         return text
     }
 
+    private static func shown(_ text: String) -> String { TerminalText.line(text) }
+
     private static func head(_ account: AccountStatus) -> String {
-        var parts = [account.service]
-        if let person = account.person { parts.append(person) }
+        var parts = [shown(account.service)]
+        if let person = account.person { parts.append(shown(person)) }
         if let used = account.usedBytes {
             let room = account.totalBytes.map { " of \(ByteSize(bytes: $0))" } ?? ""
             parts.append("\(ByteSize(bytes: used))\(room) in use")
         }
         if let count = account.knownItems { parts.append("\(count) items so far") }
-        return "\(account.name): \(account.state.rawValue) (\(parts.joined(separator: ", ")))"
+        let details = parts.joined(separator: ", ")
+        return "\(shown(account.name)): \(account.state.rawValue) (\(details))"
     }
 
     private static func details(_ account: AccountStatus) -> [String] {
         var lines: [String] = []
-        if let trouble = account.trouble { lines.append("  ! \(trouble)") }
+        if let trouble = account.trouble { lines.append("  ! \(shown(trouble))") }
         for transfer in account.transfers {
             let percent =
                 transfer.totalBytes > 0 ? transfer.doneBytes * 100 / transfer.totalBytes : 100
             lines.append(
                 "  \(transfer.isUpload ? "up  " : "down") \(percent)% of "
-                    + "\(ByteSize(bytes: transfer.totalBytes)): \(transfer.path)"
+                    + "\(ByteSize(bytes: transfer.totalBytes)): \(shown(transfer.path))"
             )
         }
         if account.pendingCount > 0 {
@@ -108,7 +110,7 @@ enum StatusText {
         }
         if !account.conflicts.isEmpty {
             lines.append("  \(account.conflicts.count) conflict copies, please look:")
-            lines += account.conflicts.prefix(mostLines).map { "    \($0)" }
+            lines += account.conflicts.prefix(mostLines).map { "    \(shown($0))" }
             lines += more(account.conflicts.count - mostLines)
         }
         return lines

@@ -88,16 +88,7 @@ struct LineLogHandler: LogHandler {
             ? ""
             : " " + all.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: " ")
         let time = Date().formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
-        // A name may hold a line feed; a log entry is one line.
-        // By scalars, since CR and LF are one character to Swift.
-        var words = String.UnicodeScalarView()
-        for scalar in "\(event.message)\(details)".unicodeScalars {
-            switch scalar {
-            case "\n": words.append(contentsOf: "\\n".unicodeScalars)
-            case "\r": words.append(contentsOf: "\\r".unicodeScalars)
-            default: words.append(scalar)
-            }
-        }
-        write("\(time) \(event.level) \(label): \(String(words))")
+        let words = TerminalText.line("\(event.message)\(details)")
+        write("\(time) \(event.level) \(label): \(words)")
     }
 }
