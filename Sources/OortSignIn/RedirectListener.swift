@@ -9,17 +9,27 @@ final class RedirectListener: Sendable {
     private struct State {
         var answer: Result<String, SignInError>?
         var waiter: CheckedContinuation<Result<String, SignInError>, Never>?
+        /// Where the browser is sent that opens the way in; nil before, and after the first one.
+        var target: String?
     }
 
     /// What the service is told to send the browser to.
     let url: String
+    private let port: UInt16
     private let server: HTTPServer
     /// Runs the server; ended by `close`.
     private let running: Task<Void, Never>
     private let inbox: Inbox
 
-    private init(url: String, server: HTTPServer, running: Task<Void, Never>, inbox: Inbox) {
+    private init(
+        url: String,
+        port: UInt16,
+        server: HTTPServer,
+        running: Task<Void, Never>,
+        inbox: Inbox
+    ) {
         self.url = url
+        self.port = port
         self.server = server
         self.running = running
         self.inbox = inbox
@@ -69,10 +79,20 @@ final class RedirectListener: Sendable {
         }
         return RedirectListener(
             url: "http://\(host):\(bound)\(path)",
+            port: bound,
             server: server,
             running: running,
             inbox: inbox
         )
+    }
+
+    /// An address of this machine that leads the first browser that opens it to `target`.
+    ///
+    /// It may be seen by other users, as the arguments of a program are: it says nothing, and opens
+    /// nothing a second time.
+    func entrance(to target: String) -> String {
+        inbox.lead(to: target)
+        return "http://127.0.0.1:\(port)\(inbox.entrance)"
     }
 
     /// The code that the browser brings.
@@ -100,12 +120,16 @@ final class RedirectListener: Sendable {
     private final class Inbox: Sendable {
         private let expectedState: String
         private let path: String
+        /// The path of the way in.
+        let entrance = "/open/\(RandomText.make())"
         private let state = Mutex(State())
 
         init(state: String, path: String) {
             expectedState = state
             self.path = path
         }
+
+        func lead(to target: String) { state.withLock { $0.target = target } }
 
         func answer() async -> Result<String, SignInError> {
             await withCheckedContinuation { continuation in
@@ -129,12 +153,13 @@ final class RedirectListener: Sendable {
         }
 
         func page(for request: FlyingFox.HTTPRequest) -> FlyingFox.HTTPResponse {
+            if request.method == .GET, request.path == entrance { return enter() }
             guard request.method == .GET, request.path == path else {
                 return page(.notFound, "There is nothing here.")
             }
             let query = request.query
+            // Any page of the web can have a browser ask for this: the sign-in goes on.
             guard query["state"] == expectedState else {
-                deliver(.failure(.stateMismatch))
                 return page(
                     .badRequest,
                     "This answer belongs to another sign-in. Please start again."
@@ -161,6 +186,26 @@ final class RedirectListener: Sendable {
                     ? "Access was denied. Nothing was changed. You can close this window."
                     : "The service refused the sign-in. The terminal says why."
             )
+        }
+
+        private func enter() -> FlyingFox.HTTPResponse {
+            let target = state.withLock { state in
+                defer { state.target = nil }
+                return state.target
+            }
+            guard let target else {
+                return page(
+                    .gone,
+                    """
+                    This address leads to the sign-in once only, and it was opened before: by this \
+                    browser, or by somebody else who uses this computer. If it was not you, end \
+                    oort login in the terminal (Ctrl-C) and start again.
+                    """
+                )
+            }
+            var response = page(HTTPStatusCode(302, phrase: "Found"), "The sign-in is elsewhere.")
+            response.headers[HTTPHeader("Location")] = target
+            return response
         }
 
         /// A page of fixed text: nothing that came by the URL is shown.

@@ -4,21 +4,25 @@ extension SignIn {
     /// Signs in through the person's browser: authorization code with PKCE, and a redirect to a
     /// port of this machine (RFC 8252).
     ///
-    /// `open` is given the URL once the port listens; it may open a browser or only show the URL.
+    /// `open` is given the URL once the port listens, to show it to the person alone. `launch` is given
+    /// an address then that leads there once and may be seen by others: for a browser's command line.
     ///
-    /// - Throws: `.denied`, `.stateMismatch`, `.timedOut`, `.portsTaken`, `.refused`,
+    /// - Throws: `.denied`, `.timedOut`, `.portsTaken`, `.refused`,
     ///   `.transport`; the port is free again in every case.
     public func withBrowser(
         timeLimit: Duration = .seconds(300),
         time: Timekeeper = .continuous,
-        open: (_ url: String) async -> Void
+        open: (_ url: String) async -> Void,
+        launch: (_ url: String) async -> Void = { _ in }
     ) async throws(SignInError) -> Tokens {
         let state = RandomText.make()
         let challenge = CodeChallenge()
         let listener = try await RedirectListener.listen(service.redirect, state: state)
         let code: String
         do throws(SignInError) {
-            await open(authorizeURL(challenge, state: state, redirect: listener.url))
+            let url = authorizeURL(challenge, state: state, redirect: listener.url)
+            await open(url)
+            await launch(listener.entrance(to: url))
             code = try await listener.code(within: timeLimit, time: time)
         } catch {
             await listener.close()

@@ -8,8 +8,6 @@ public enum SignInError: Error, Hashable, Sendable {
     case denied
     /// The service refused; its own code and words.
     case refused(OAuthRefusal)
-    /// The browser came back with another `state` than it was sent with: somebody else's answer.
-    case stateMismatch
     /// Nobody answered within the time limit.
     case timedOut
     /// None of the ports to which the service may send the browser back is free.
@@ -34,7 +32,6 @@ extension SignInError: CustomStringConvertible {
         case .refused(let refusal):
             "the service refused: \(refusal.code)"
                 + (refusal.text.isEmpty ? "" : " (\(refusal.text))")
-        case .stateMismatch: "the browser's answer belongs to another sign-in; start again"
         case .timedOut: "nobody answered in the browser within the time limit"
         case .portsTaken(let ports):
             "the port that the browser must come back to is in use by another program: "

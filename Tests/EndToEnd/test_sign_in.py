@@ -17,6 +17,7 @@ from machine import CLOUDS, OORT, Clouds, Machine, eventually
 # Opens the address like a browser would, follows the redirect to Oort's port, shows what it says.
 BROWSER = """#!{python}
 import sys, urllib.request
+assert "state" not in sys.argv[1] and "challenge" not in sys.argv[1]
 page = urllib.request.urlopen(sys.argv[1], timeout=30).read().decode(errors="replace")
 open({page!r}, "w").write(page)
 """
@@ -91,13 +92,14 @@ def test_with_a_browser(machine, clouds, cloud, folder, login):
     works(machine, clouds, cloud)
 
 
-def test_a_wrong_state_is_refused(machine, clouds, login):
+def test_a_wrong_state_is_refused_and_the_sign_in_goes_on(machine, clouds, login):
     session = login("drive", PATH="/nonexistent")
     url = session.until(r"(http://\S+)")
     with pytest.raises(urllib.error.HTTPError):
         browse(re.sub(r"state=[^&]+", "state=forged", url))
-    session.process.kill()
     assert json.loads(machine.oort("accounts", "--json")) == []
+    browse(url)
+    assert "Signed in to" in session.end()
 
 
 def test_without_a_browser(machine, clouds, cloud, login):

@@ -31,6 +31,7 @@ struct SignInDialog {
                 "Your browser asks whether Oort may use your \(service.title). If it does"
             )
             Console.write("not open, go to this address on this machine:\n\n  \(url)\n")
+        } launch: { url in
             Browser.open(url)
         }
     }
@@ -57,7 +58,7 @@ struct SignInDialog {
     private func failure(_ error: SignInError) -> Failure {
         let advice: String? =
             switch error {
-            case .denied, .timedOut, .stateMismatch: "Try again: oort login \(service.name)"
+            case .denied, .timedOut: "Try again: oort login \(service.name)"
             case .refused:
                 "Check the client id and what README.md says of \(service.title)'s registration."
             case .portsTaken: "End that program and try again."
