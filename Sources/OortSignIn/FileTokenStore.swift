@@ -58,6 +58,12 @@ public struct FileTokenStore: TokenStore {
 
     public func forget(_ account: String) async throws(SignInError) {
         let path = path(of: account)
+        // What a process that died while it kept tokens left.
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        for name in names where name.hasSuffix(".new") {
+            let left = "\(directory)/\(name)"
+            if left.hasPrefix("\(path).") { try? FileManager.default.removeItem(atPath: left) }
+        }
         do {
             try FileManager.default.removeItem(atPath: path)
         } catch CocoaError.fileNoSuchFile {

@@ -15,6 +15,8 @@ public actor StoredTokens: AccessTokens {
     private var isUnsaved = false
     /// The one refresh under way; ends by itself, cancelled by nobody since others may wait.
     private var refreshing: Task<Result<Credentials, TransportError>, Never>?
+    /// Whether others keep the account's tokens now, or nobody does.
+    private(set) var isRetired = false
     /// The refresh token that the service refused for good: it is not asked again with this one.
     private var refused: Secret?
 
@@ -73,6 +75,15 @@ public actor StoredTokens: AccessTokens {
         try await SignIn(service: service, client: client, http: http).revoke(stored.tokens)
     }
 
+    /// Stores nothing from now on: the account is signed out, or signed in anew, by somebody else.
+    ///
+    /// A refresh that is under way has ended when this returns; what it brought is dropped.
+    public func retire() async {
+        isRetired = true
+        refreshing?.cancel()
+        _ = await refreshing?.value
+    }
+
     // MARK: Refreshing
 
     private func ends(_ credentials: Credentials, within margin: Duration) -> Bool {
@@ -105,6 +116,7 @@ public actor StoredTokens: AccessTokens {
 
     private func refreshed(from old: Credentials) async throws(TransportError) -> Credentials {
         if let refreshing { return try await refreshing.value.get() }
+        guard !isRetired else { throw .cancelled }
         // Who was late with this old token finds the new one here already.
         if let credentials, credentials.tokens.accessToken != old.tokens.accessToken {
             return credentials
@@ -134,6 +146,7 @@ public actor StoredTokens: AccessTokens {
         let signIn = SignIn(service: service, client: client, http: http)
         do throws(SignInError) {
             let new = Credentials(client: client, tokens: try await signIn.refresh(old.tokens))
+            guard !isRetired else { throw .transport(.cancelled) }
             credentials = new
             isUnsaved = true
             try await store.keep(new, of: account)
@@ -168,6 +181,7 @@ public actor StoredTokens: AccessTokens {
     }
 
     private func save(_ credentials: Credentials) async throws(TransportError) {
+        guard !isRetired else { throw .cancelled }
         do throws(SignInError) {
             try await store.keep(credentials, of: account)
         } catch {

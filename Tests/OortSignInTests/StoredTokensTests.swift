@@ -30,6 +30,26 @@ struct StoredTokensTests {
         }
     }
 
+    @Test("a refresh that was under way when the account was signed out keeps nothing")
+    func retired() async throws {
+        try await withTokens { server, http, store in
+            let waiting = HeldClient(http)
+            let tokens = server.storedTokens(in: store, waiting)
+            let refresh = Task { try await tokens.refresh(afterRejectionOf: "access-0") }
+            await waiting.untilAsked()
+            let retiring = Task { await tokens.retire() }
+            while await !tokens.isRetired { await Task.yield() }
+            waiting.letGo()
+            await retiring.value
+            #expect(await (try? refresh.value) == nil)
+            let kept = try await store.credentials(of: "work")
+            #expect(kept?.tokens.accessToken == Secret("access-0"))
+            await #expect(throws: TransportError.cancelled) {
+                try await tokens.refresh(afterRejectionOf: "access-0")
+            }
+        }
+    }
+
     @Test("a token that ends soon is refreshed ahead; one without an end is not")
     func ahead() async throws {
         for (left, expected) in [(299 as Int64?, "access-1"), (301, "access-0"), (nil, "access-0")]
@@ -246,5 +266,36 @@ extension FakeAuthorizationServer {
         now: @escaping @Sendable () -> Timestamp = { .now }
     ) -> StoredTokens {
         StoredTokens(account: "work", service: service, store: store, http: http, now: now)
+    }
+}
+
+/// A client whose answers come when the test wants them.
+private final class HeldClient: HTTPClient {
+    private let next: any HTTPClient
+    private let asked = AsyncStream<Void>.makeStream()
+    private let released = AsyncStream<Void>.makeStream()
+
+    init(_ next: any HTTPClient) { self.next = next }
+
+    func untilAsked() async {
+        for await _ in asked.stream { return }
+    }
+
+    func letGo() { released.continuation.finish() }
+
+    func stream(
+        _ request: OortTransport.HTTPRequest
+    ) async throws(TransportError) -> HTTPStreamedResponse {
+        asked.continuation.yield()
+        // Not with the caller's cancellation: the answer is on its way.
+        let answer = await Task.detached { [next, stream = released.stream] in
+            for await _ in stream {}
+            do throws(TransportError) {
+                return Result<_, TransportError>.success(try await next.stream(request))
+            } catch {
+                return .failure(error)
+            }
+        }.value
+        return try answer.get()
     }
 }

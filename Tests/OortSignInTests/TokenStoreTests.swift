@@ -53,6 +53,20 @@ struct TokenStoreTests {
         }
     }
 
+    @Test("what a process that died left is forgotten with the account, and only with that")
+    func leftOver() async throws {
+        try await withFolder { folder in
+            let store = FileTokenStore(directory: folder)
+            for name in ["Work", "Work2"] { try await store.keep(Self.credentials, of: name) }
+            for name in ["Work.json.abc.new", "Work2.json.abc.new"] {
+                try "hush".write(toFile: "\(folder)/\(name)", atomically: true, encoding: .utf8)
+            }
+            try await store.forget("Work")
+            let left = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+            #expect(left == ["Work2.json", "Work2.json.abc.new"])
+        }
+    }
+
     @Test("a file that is damaged is an error, and not shown")
     func damaged() async throws {
         try await withFolder { folder in

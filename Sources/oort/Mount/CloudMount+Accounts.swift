@@ -47,7 +47,7 @@ extension CloudMount {
         }
         // After a new sign-in the engine begins anew, with the new tokens.
         let old = accounts.withLock { $0.removeValue(forKey: name) }
-        await old?.stop()
+        await old?.leave()
         try await connect(account)
         accounts.withLock { $0[name] }?.start()
         detached.withLock { $0[name] = nil }
@@ -62,7 +62,7 @@ extension CloudMount {
         }
         accounts.withLock { $0[name] = nil }
         detached.withLock { $0[name] = nil }
-        await mounted?.stop()
+        await mounted?.leave()
         files.disconnect(account.id)
         store.setFetcher(nil, for: account.id)
         try forget(account)
@@ -133,7 +133,8 @@ extension CloudMount {
         let mounted = MountedAccount(
             name: registered.name,
             service: service.name,
-            engine: engine
+            engine: engine,
+            tokens: connection.tokens
         )
         accounts.withLock { $0[registered.name] = mounted }
     }

@@ -2,6 +2,7 @@ import Foundation
 import OortCatalog
 import OortFileSystem
 import OortModel
+import OortSignIn
 import OortSync
 import Synchronization
 
@@ -13,14 +14,16 @@ final class MountedAccount: Sendable {
     let service: String
     /// What keeps it and its service in agreement.
     let engine: SyncEngine
+    private let tokens: StoredTokens
     /// Runs the engine; owned by this object, ended by `stop`.
     private let running = Mutex<Task<Void, Never>?>(nil)
 
     /// An account whose folders can be listed; `start` has its changes come and go.
-    init(name: String, service: String, engine: SyncEngine) {
+    init(name: String, service: String, engine: SyncEngine, tokens: StoredTokens) {
         self.name = name
         self.service = service
         self.engine = engine
+        self.tokens = tokens
     }
 
     /// Its number in the catalog.
@@ -38,6 +41,15 @@ final class MountedAccount: Sendable {
         let running = running.withLock { $0 }
         running?.cancel()
         await running?.value
+    }
+}
+
+extension MountedAccount {
+    /// Ends the engine of an account that is signed out or signed in anew: its tokens, too, are
+    /// somebody else's to keep from now on.
+    func leave() async {
+        await stop()
+        await tokens.retire()
     }
 }
 
