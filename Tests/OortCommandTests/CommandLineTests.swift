@@ -68,6 +68,39 @@ struct CommandLineTests {
         #expect(!options.allowsOtherUsers)
     }
 
+    @Test(
+        "a list of accounts with a name that is no folder's, or one twice, is refused",
+        arguments: [[""], ["a/b"], ["../../evil"], [".."], ["a/\u{301}b"], ["a", "a"]]
+    )
+    func badLists(names: [String]) throws {
+        let folder = try TemporaryFolder()
+        let folders = try folder.folders()
+        try folders.make()
+        let list = names.map { RegisteredAccount(name: $0, service: "drive") }
+        try JSONEncoder().encode(list).write(to: URL(filePath: folders.accountsFile))
+        let failure = #expect(throws: Failure.self) {
+            try AccountRegistry(folders: folders).accounts()
+        }
+        #expect(failure?.message.contains(folders.accountsFile) == true)
+    }
+
+    @Test("accounts that are added at once all stay on the list")
+    func parallelAccounts() async throws {
+        let folder = try TemporaryFolder()
+        let folders = try folder.folders()
+        try folders.make()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<40 {
+                group.addTask {
+                    try AccountRegistry(folders: folders)
+                        .put(RegisteredAccount(name: "a\(number)", service: "drive"))
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try AccountRegistry(folders: folders).accounts().count == 40)
+    }
+
     @Test("accounts are kept by name and their names are fit for a folder")
     func accounts() throws {
         let folder = try TemporaryFolder()

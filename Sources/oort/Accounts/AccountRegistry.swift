@@ -18,25 +18,45 @@ struct RegisteredAccount: Codable, Hashable, Sendable {
 /// The list of accounts, in a file of the state folder; no secrets lie in it.
 struct AccountRegistry: Sendable {
     private let path: String
+    /// Held by whoever changes the list.
+    private let lock: String
 
-    init(folders: Folders) { path = folders.accountsFile }
+    init(folders: Folders) {
+        path = folders.accountsFile
+        lock = folders.accountsFile + ".lock"
+    }
 
     /// All accounts, by name; none when there is no file yet.
     ///
     /// - Throws: `Failure` when the file is there and cannot be understood.
     func accounts() throws(Failure) -> [RegisteredAccount] {
         guard FileManager.default.fileExists(atPath: path) else { return [] }
+        let all: [RegisteredAccount]
         do {
             let data = try Data(contentsOf: URL(filePath: path))
-            return try JSONDecoder().decode([RegisteredAccount].self, from: data)
+            all = try JSONDecoder().decode([RegisteredAccount].self, from: data)
                 .sorted { $0.name < $1.name }
         } catch {
-            throw Failure(
-                "The list of accounts \(path) cannot be read: \(Self.words(error))",
-                advice: "Move the file away and sign in again with the same names; "
-                    + "what is not uploaded yet is kept."
-            )
+            throw unreadable(Self.words(error))
         }
+        // Each is a folder of the mount, and the file may have been edited by hand.
+        for account in all {
+            do throws(Failure) { try AccountName.check(account.name) } catch {
+                throw unreadable(error.message)
+            }
+        }
+        for (account, next) in zip(all, all.dropFirst()) where account.name == next.name {
+            throw unreadable("there are two accounts \"\(account.name)\".")
+        }
+        return all
+    }
+
+    private func unreadable(_ reason: String) -> Failure {
+        Failure(
+            "The list of accounts \(path) cannot be read: \(reason)",
+            advice: "Move the file away and sign in again with the same names; "
+                + "what is not uploaded yet is kept."
+        )
     }
 
     /// The account of this name.
@@ -55,14 +75,42 @@ struct AccountRegistry: Sendable {
 
     /// Adds an account, or replaces the one of its name.
     func put(_ account: RegisteredAccount) throws(Failure) {
-        var all = try accounts().filter { $0.name != account.name }
-        all.append(account)
-        try write(all)
+        try change { all in
+            all.removeAll { $0.name == account.name }
+            all.append(account)
+        }
     }
 
     /// Takes an account off the list.
     func remove(named name: String) throws(Failure) {
-        try write(try accounts().filter { $0.name != name })
+        try change { all in all.removeAll { $0.name == name } }
+    }
+
+    /// Reads, changes and writes the list while no other process does.
+    private func change(_ body: (inout [RegisteredAccount]) -> Void) throws(Failure) {
+        let descriptor = unsafe open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw Failure(
+                "The lock \(lock) cannot be opened: \(POSIXText.ofErrno()).",
+                advice: "Check the free space and the permissions of its folder."
+            )
+        }
+        defer { close(descriptor) }
+        // Whoever holds it writes one small file.
+        var tries = 0
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            guard tries < 500 else {
+                throw Failure(
+                    "The list of accounts \(path) is being changed by another process.",
+                    advice: "Wait for that one to end, and try again."
+                )
+            }
+            tries += 1
+            usleep(20_000)
+        }
+        var all = try accounts()
+        body(&all)
+        try write(all)
     }
 
     private func write(_ accounts: [RegisteredAccount]) throws(Failure) {

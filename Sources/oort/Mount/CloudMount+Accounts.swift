@@ -16,7 +16,9 @@ extension CloudMount {
         for account in try storedAccounts() {
             let entry = registered.first { $0.name == account.name }
             let kept = KeptAccount(account)
-            guard let obstacle = kept.obstacle(onList: entry) else { continue }
+            guard let obstacle = kept.obstacle(onList: entry) ?? unknownService(of: kept) else {
+                continue
+            }
             // A sign-out forgets the account at once; of this one nothing is kept, and nobody's it is.
             if entry == nil, account.identity == nil, try await pending(account.id).isEmpty {
                 try forget(account)
@@ -30,8 +32,30 @@ extension CloudMount {
                 $0[account.name] = DetachedAccount(id: account.id, kept: kept, obstacle: obstacle)
             }
         }
-        let missing = detached.withLock { $0 }
-        for account in registered where missing[account.name] == nil { try await connect(account) }
+        for account in registered where detached.withLock({ $0[account.name] == nil }) {
+            if let obstacle = unknownService(of: KeptAccount(account)) {
+                logger.warning(
+                    "an account is not mounted",
+                    metadata: ["account": "\(account.name)", "reason": "\(obstacle)"]
+                )
+                detached.withLock {
+                    $0[account.name] = DetachedAccount(
+                        id: nil,
+                        kept: KeptAccount(account),
+                        obstacle: obstacle
+                    )
+                }
+                continue
+            }
+            try await connect(account)
+        }
+    }
+
+    /// Why an account cannot work, where only another version of Oort knows its service.
+    private func unknownService(of account: KeptAccount) -> String? {
+        guard Services.named(account.service) == nil else { return nil }
+        return "This Oort does not know the service \"\(account.service)\": install a newer one, "
+            + "or sign the account out: oort logout " + Shell.quoted(account.name)
     }
 
     func keptAccounts() throws(Failure) -> [KeptAccount] {

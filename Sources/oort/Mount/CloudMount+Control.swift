@@ -163,8 +163,9 @@ extension CloudMount {
         of account: DetachedAccount,
         below inode: Inode?
     ) async throws(CatalogError) -> [PendingChange] {
+        guard let id = account.id else { return [] }
         let now = Date()
-        return try await catalog.pending(account.id, below: inode).map { item in
+        return try await catalog.pending(id, below: inode).map { item in
             var change = SyncWords.change(
                 item,
                 below: "\(mountPoint)/\(account.kept.name)",

@@ -55,8 +55,8 @@ extension MountedAccount {
 
 /// An account whose folder is shown and whose changes are kept, but which nobody signed in to.
 struct DetachedAccount: Sendable {
-    /// Its number in the catalog.
-    let id: AccountID
+    /// Its number in the catalog; nil while the catalog has nothing of it.
+    let id: AccountID?
     /// Whose it is.
     let kept: KeptAccount
     /// Why nothing goes out, and what to do.
