@@ -5,9 +5,12 @@ public struct AutomaticTokenStore: TokenStore {
     private let files: any TokenStore
 
     /// Looks for a Secret Service, and takes files in `directory` where there is none.
-    public init(directory: String) async {
+    ///
+    /// In the Secret Service, the credentials are those of `directory`, too; `takesOver` is as for
+    /// `SecretServiceTokenStore`.
+    public init(directory: String, takesOver: Bool) async {
         self.init(
-            desktop: await SecretServiceTokenStore(),
+            desktop: await SecretServiceTokenStore(folder: directory, takesOver: takesOver),
             files: FileTokenStore(directory: directory)
         )
     }

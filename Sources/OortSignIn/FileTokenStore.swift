@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import SystemPackage
 
@@ -77,6 +78,15 @@ public struct FileTokenStore: TokenStore {
         guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
     }
 
+    /// A file's name has 255 bytes at most, with what is added to it while it is written.
+    private static func shortened(_ name: String) -> String {
+        guard name.utf8.count > 150 else { return name }
+        // No plain name has a tilde.
+        let hash = SHA256.hash(data: Data(name.utf8)).prefix(16)
+            .map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        return "\(name.prefix(100))~\(hash)"
+    }
+
     private func path(of account: String) -> String {
         // No name can lead out of the folder, and none collides with another.
         let name = account.utf8.map { byte in
@@ -86,6 +96,6 @@ public struct FileTokenStore: TokenStore {
                 && (character.isLetter || character.isNumber || "-_".contains(character))
             return isPlain ? String(character) : "%" + String(byte, radix: 16)
         }.joined()
-        return "\(directory)/\(name).json"
+        return "\(directory)/\(Self.shortened(name)).json"
     }
 }

@@ -5,10 +5,19 @@ import Foundation
 public struct SecretServiceTokenStore: TokenStore {
     private let tool: String
     private let environment: [String: String]
+    private let folder: String
+    private let takesOver: Bool
 
-    /// The Secret Service of the session that `environment` (nil: this process's) describes; nil
+    /// The credentials that belong to the folder of state `folder`, in the Secret Service of the session that `environment` (nil: this process's) describes; nil
     /// where `secret-tool` is not installed, there is no session bus, or nothing answers on it as Secret Service.
-    public init?(environment: [String: String]? = nil) async {
+    ///
+    /// `takesOver` says whether those are this folder's, too, that earlier versions kept under the
+    /// account's name alone; they are moved when they are asked for.
+    public init?(
+        folder: String,
+        takesOver: Bool,
+        environment: [String: String]? = nil
+    ) async {
         let environment = environment ?? ProcessInfo.processInfo.environment
         let hasBus =
             environment["DBUS_SESSION_BUS_ADDRESS"]?.isEmpty == false
@@ -18,6 +27,8 @@ public struct SecretServiceTokenStore: TokenStore {
         guard hasBus, let tool = ToolRun.path(of: "secret-tool", environment) else { return nil }
         self.tool = tool
         self.environment = environment
+        self.folder = folder
+        self.takesOver = takesOver
         // Finding nothing is 1 without a word; a missing service says so.
         let probe = await run(["lookup", "application", "oort-probe"])
         guard let probe, probe.status == 1, probe.errors.isEmpty else { return nil }
@@ -26,7 +37,16 @@ public struct SecretServiceTokenStore: TokenStore {
     public var place: String { "the Secret Service" }
 
     public func credentials(of account: String) async throws(SignInError) -> Credentials? {
-        let result = try await answer(["lookup"] + attributes(of: account))
+        if let found = try await credentials(by: attributes(of: account)) { return found }
+        guard takesOver, let old = try await credentials(by: oldAttributes(of: account)) else {
+            return nil
+        }
+        try await keep(old, of: account)
+        return old
+    }
+
+    private func credentials(by attributes: [String]) async throws(SignInError) -> Credentials? {
+        let result = try await answer(["lookup"] + attributes)
         if result.status == 0 { return try Credentials(json: result.output) }
         guard result.errors.isEmpty else { throw failure(result) }
         return nil
@@ -39,15 +59,27 @@ public struct SecretServiceTokenStore: TokenStore {
         let arguments = ["store", "--label=Oort: \(account)"] + attributes(of: account)
         let result = try await answer(arguments, input: credentials.json)
         guard result.status == 0 else { throw failure(result) }
+        if takesOver { try await clear(oldAttributes(of: account)) }
     }
 
     public func forget(_ account: String) async throws(SignInError) {
+        try await clear(attributes(of: account))
+        if takesOver { try await clear(oldAttributes(of: account)) }
+    }
+
+    private func clear(_ attributes: [String]) async throws(SignInError) {
         // 1 without a word: there was nothing.
-        let result = try await answer(["clear"] + attributes(of: account))
+        let result = try await answer(["clear"] + attributes)
         guard result.status == 0 || result.errors.isEmpty else { throw failure(result) }
     }
 
+    /// One keyring serves all folders of state, each of which may have an account of that name.
     private func attributes(of account: String) -> [String] {
+        ["application", "oort", "folder", folder, "name", account]
+    }
+
+    /// Those of earlier versions; no present ones have them all.
+    private func oldAttributes(of account: String) -> [String] {
         ["application", "oort", "account", account]
     }
 

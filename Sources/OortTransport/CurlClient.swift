@@ -16,8 +16,8 @@ public final class CurlClient: HTTPClient {
         ///
         /// Ends in `(gzip)`, without which Google does not compress.
         public var userAgent: String
-        /// A file of certificate authorities (PEM) trusted besides the system's; nil takes the
-        /// one that `SSL_CERT_FILE` names, if it names one.
+        /// A file of certificate authorities (PEM) trusted in place of the system's; nil trusts the
+        /// system's, and the file's that `SSL_CERT_FILE` names, if it names one.
         public var caFile: String?
         /// The proxy's URL; nil takes what the environment says.
         public var proxy: String?

@@ -55,6 +55,11 @@ import Foundation
             set(CURLOPT_CAINFO, file)
             set(CURLOPT_PROXY_CAINFO, file)
         }
+        if settings.caFile != nil {
+            // Or the system's authorities, which Debian's libcurl takes from a folder, stay trusted.
+            unsafe set(CURLOPT_CAPATH, pointer: nil)
+            unsafe set(CURLOPT_PROXY_CAPATH, pointer: nil)
+        }
         if let proxy = settings.proxy { set(CURLOPT_PROXY, proxy) }
         if transfer.usesHTTP2 {
             set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)

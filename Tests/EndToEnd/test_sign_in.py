@@ -300,7 +300,7 @@ def test_a_list_of_accounts_from_elsewhere_changes_nothing(machine, clouds, bobs
 
 
 def test_tokens_of_somebody_else_send_nothing(machine, clouds, bobs, cloud, drive, folder):
-    """A keyring is shared by all folders of state, and each may have an account of that name."""
+    """Whatever is wrong with the store: files may be copied, and keyrings shared."""
     (drive / "file.txt").write_text("hers")
     machine.sync()
     clouds.gates[cloud].shut()
@@ -342,6 +342,19 @@ def test_tokens_lie_where_only_the_user_reads_them(machine, clouds):
     assert len(files) == 3
     assert all(file.stat().st_mode & 0o077 == 0 for file in files)
     assert (machine.state / "tokens").stat().st_mode & 0o077 == 0
+
+
+def test_a_keyring_keeps_apart_what_belongs_to_two_folders_of_state(
+        machine, clouds, keyring, folder):
+    other = Machine(folder, clouds, "two")
+    other.environment["DBUS_SESSION_BUS_ADDRESS"] = machine.environment["DBUS_SESSION_BUS_ADDRESS"]
+    for one in (machine, other):
+        one.login("dropbox")
+        assert "Secret Service" in one.said[-1]
+    other.oort("logout", "dropbox")
+    machine.mount()
+    assert machine.ready("dropbox").is_dir()
+    clouds.control("dropbox", "POST", "tokens/expire")
 
 
 PROGRAMS = ["dbus-daemon", "gnome-keyring-daemon", "secret-tool"]
@@ -420,6 +433,22 @@ def test_tokens_lie_in_the_keyring_where_there_is_one(machine, clouds, keyring):
     machine.unmount()
     machine.oort("logout", "dropbox")
     assert tokens["refresh_token"] not in keyring()
+
+
+def test_an_account_of_an_unknown_service_keeps_no_other_from_being_mounted(machine, clouds):
+    clouds.edit("drive", "write", "/there.txt", text="there")
+    machine.login("drive")
+    file = machine.state / "accounts.json"
+    known = json.loads(file.read_text())
+    file.write_text(json.dumps([*known, {"name": "box", "service": "box"}]))
+    machine.mount()
+    assert (machine.ready("drive") / "there.txt").read_text() == "there"
+    account = machine.account("box")
+    assert account["state"] == "trouble" and "oort logout box" in account["trouble"]
+    machine.sync()
+    machine.oort("logout", "box")
+    assert [account["name"] for account in json.loads(machine.oort("accounts", "--json"))] == [
+        "drive"]
 
 
 def test_a_command_ends_well_however_busy_the_machine_is(clouds, folder):

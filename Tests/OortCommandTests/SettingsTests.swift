@@ -117,4 +117,17 @@ struct SettingsTests {
         #expect(folders.socket == "/r/oort/control.sock")
         #expect(folders.defaultMountPoint == "/home/u/clouds")
     }
+
+    @Test("without a session the socket lies in the state folder, where nobody else can be first")
+    func runtimeFolder() throws {
+        func runtime(_ home: String) throws -> String {
+            try Folders(environment: ["HOME": home], session: "/nonexistent").runtime
+        }
+        #expect(try runtime("/home/u") == "/home/u/.local/state/oort/run")
+        let long = "/home/" + String(repeating: "u", count: 80)
+        #expect(try runtime(long) == "/tmp/oort-\(getuid())")
+        let here = try Folders(environment: ["HOME": "/home/u"], session: NSHomeDirectory())
+        #expect(here.runtime == NSHomeDirectory() + "/oort")
+        #expect(here.isUsualState)
+    }
 }

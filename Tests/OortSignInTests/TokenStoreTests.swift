@@ -40,6 +40,19 @@ struct TokenStoreTests {
         try await withFolder { try await check(FileTokenStore(directory: $0)) }
     }
 
+    @Test("a name of many bytes is kept like any other, and apart from one that begins as it does")
+    func longNames() async throws {
+        try await withFolder { folder in
+            let store = FileTokenStore(directory: folder)
+            let name = String(repeating: "я", count: 50)
+            try await store.keep(Self.credentials, of: name)
+            #expect(try await store.credentials(of: name) == Self.credentials)
+            #expect(try await store.credentials(of: name + "я") == nil)
+            try await store.forget(name)
+            #expect(try await store.credentials(of: name) == nil)
+        }
+    }
+
     @Test("files are their owner's alone, also when replaced, and no other file stays behind")
     func modes() async throws {
         try await withFolder { folder in
@@ -102,7 +115,13 @@ struct TokenStoreTests {
 
     @Test("without a session bus there is no Secret Service")
     func noBus() async {
-        #expect(await SecretServiceTokenStore(environment: ["PATH": "/usr/bin:/bin"]) == nil)
+        #expect(
+            await SecretServiceTokenStore(
+                folder: "/",
+                takesOver: true,
+                environment: ["PATH": "/usr/bin:/bin"]
+            ) == nil
+        )
     }
 
     private static let isKeyringInstalled = ["dbus-daemon", "gnome-keyring-daemon", "secret-tool"]
@@ -178,10 +197,54 @@ struct TokenStoreTests {
             // It answers once it is unlocked.
             var answering: SecretServiceTokenStore?
             while answering == nil {
-                answering = await SecretServiceTokenStore(environment: environment)
+                answering = await SecretServiceTokenStore(
+                    folder: "/one",
+                    takesOver: true,
+                    environment: environment
+                )
             }
             let store = try #require(answering)
             try await check(store)
+            let other = try #require(
+                await SecretServiceTokenStore(
+                    folder: "/two",
+                    takesOver: false,
+                    environment: environment
+                )
+            )
+            try await checkFolders(store, other, environment)
         }
+    }
+
+    /// What belongs to one folder of state is another's neither to read nor to forget; what earlier
+    /// versions kept becomes that folder's which takes it over.
+    private func checkFolders(
+        _ store: SecretServiceTokenStore,
+        _ other: SecretServiceTokenStore,
+        _ environment: [String: String]
+    ) async throws {
+        try await store.keep(Self.credentials, of: "mine")
+        #expect(try await other.credentials(of: "mine") == nil)
+        try await other.forget("mine")
+        #expect(try await store.credentials(of: "mine") == Self.credentials)
+        let old = ["application", "oort", "account", "old"]
+        func tool(_ words: [String], _ input: [UInt8] = []) async -> ToolRun.Result? {
+            await ToolRun.run(
+                "/usr/bin/secret-tool",
+                words + old,
+                input: input,
+                environment: environment,
+                timeLimit: .seconds(60)
+            )
+        }
+        let stored = await tool(["store", "--label=old"], Self.credentials.json)
+        #expect(stored?.status == 0)
+        #expect(try await other.credentials(of: "old") == nil)
+        try await other.forget("old")
+        for _ in 0..<2 { #expect(try await store.credentials(of: "old") == Self.credentials) }
+        let left = await tool(["lookup"])
+        #expect(left?.status == 1, "they are moved")
+        try await store.forget("old")
+        #expect(try await store.credentials(of: "old") == nil)
     }
 }

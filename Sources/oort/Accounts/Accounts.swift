@@ -28,7 +28,7 @@ struct Accounts: Sendable {
     init(_ surroundings: Surroundings) async throws(Failure) {
         try self.init(
             surroundings,
-            store: await AutomaticTokenStore(directory: surroundings.folders.tokensFolder)
+            store: await surroundings.folders.tokenStore()
         )
     }
 
@@ -211,7 +211,8 @@ struct Accounts: Sendable {
     private func storeFailure(_ error: SignInError) -> Failure {
         Failure(
             "The tokens in \(store.place) cannot be used: \(error)",
-            advice: "Unlock the desktop's keyring, or check the permissions of the folder."
+            advice: "Unlock the desktop's keyring, or check the permissions of the folder and the "
+                + "free space of its disk."
         )
     }
 
@@ -277,5 +278,12 @@ enum ProviderWords {
                 advice: "Try again; if it stays, the registration may lack a permission."
             )
         }
+    }
+}
+
+extension Folders {
+    /// Where tokens of this state lie: with the desktop, or in files.
+    func tokenStore() async -> AutomaticTokenStore {
+        await AutomaticTokenStore(directory: tokensFolder, takesOver: isUsualState)
     }
 }

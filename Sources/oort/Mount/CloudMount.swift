@@ -64,7 +64,7 @@ final class CloudMount: MountedClouds {
             logger: logger
         )
         let wire = try Wire.make(options.settings)
-        let tokens = await AutomaticTokenStore(directory: options.folders.tokensFolder)
+        let tokens = await options.folders.tokenStore()
         let mount = CloudMount(
             options: options,
             logger: logger,

@@ -13,10 +13,14 @@ struct Folders: Hashable, Sendable {
     /// The home folder.
     let home: String
 
-    /// The folders that this environment names, or the usual ones.
+    /// The folders that this environment names, or the usual ones; `session` is the folder of the
+    /// person's session, if there is one.
     ///
     /// - Throws: `Failure` when no home folder is known.
-    init(environment: [String: String] = ProcessInfo.processInfo.environment) throws(Failure) {
+    init(
+        environment: [String: String] = ProcessInfo.processInfo.environment,
+        session: String = "/run/user/\(getuid())"
+    ) throws(Failure) {
         // The specification says that relative paths are to be ignored.
         func absolute(_ name: String) -> String? {
             environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
@@ -31,10 +35,13 @@ struct Folders: Hashable, Sendable {
         cache = (absolute("XDG_CACHE_HOME") ?? home + "/.cache") + "/oort"
         if let runtime = absolute("XDG_RUNTIME_DIR") {
             self.runtime = runtime + "/oort"
-        } else if Self.isOwned("/run/user/\(getuid())") {
-            runtime = "/run/user/\(getuid())/oort"
+        } else if Self.isOwned(session) {
+            runtime = session + "/oort"
         } else {
-            runtime = "/tmp/oort-\(getuid())"
+            // Not in /tmp, where somebody else may make it first, unless a socket's path would be too
+            // long for Linux.
+            let own = state + "/run"
+            runtime = "\(own)/control.sock".utf8.count < 108 ? own : "/tmp/oort-\(getuid())"
         }
     }
 
@@ -44,6 +51,8 @@ struct Folders: Hashable, Sendable {
     var accountsFile: String { state + "/accounts.json" }
     /// Tokens, where the desktop has no keyring.
     var tokensFolder: String { state + "/tokens" }
+    /// Whether the state lies where it does when the environment says nothing else.
+    var isUsualState: Bool { state == home + "/.local/state/oort" }
     /// The catalog.
     var catalogFile: String { state + "/catalog.sqlite" }
     /// Contents that the service does not have yet.
