@@ -1,12 +1,21 @@
 #pragma once
 #include <curl/curl.h>
 #include <pthread.h>
+#include <sys/prctl.h>
 
 // Glibc declares it with _GNU_SOURCE only, so Swift does not see it; the name after the declaration is
 // the function's own.
 int oort_name_thread(pthread_t thread, const char *name) __asm__("pthread_setname_np");
 
 // Swift imports no variadic function, so each kind of argument has a wrapper of its own.
+
+static inline int oort_set_dumpable(int value) {
+    return prctl(PR_SET_DUMPABLE, (unsigned long)value, 0UL, 0UL, 0UL);
+}
+
+static inline int oort_is_dumpable(void) {
+    return prctl(PR_GET_DUMPABLE, 0UL, 0UL, 0UL, 0UL);
+}
 
 static inline CURLcode oort_set_long(CURL *easy, CURLoption option, long value) {
     return curl_easy_setopt(easy, option, value);

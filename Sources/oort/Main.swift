@@ -62,6 +62,21 @@ struct OortCommand: AsyncParsableCommand {
     )
 }
 
+extension OortCommand {
+    /// What to say of a first word that is no command; nil when it is one, or a flag.
+    static func unknownCommand(in arguments: [String]) -> Failure? {
+        let names = configuration.subcommands.compactMap { $0.configuration.commandName }
+        guard let word = arguments.first, !word.hasPrefix("-"), word != "help",
+            !names.contains(word)
+        else { return nil }
+        let near = NearName.of(word, among: names).map { "Did you mean: oort \($0)\n" } ?? ""
+        return Failure(
+            "There is no command \"\(word)\".",
+            advice: near + "The commands are: \(names.joined(separator: ", "))."
+        )
+    }
+}
+
 /// The version of this build.
 enum OortVersion {
     static let current = "0.1.0"

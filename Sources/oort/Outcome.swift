@@ -30,7 +30,8 @@ enum Outcome {
     /// Says what happened, help to standard output and errors to standard error, and ends.
     static func end(with error: any Error) -> Never {
         let code = exitCode(for: error)
-        if let failure = error as? Failure {
+        let unknown = OortCommand.unknownCommand(in: Array(CommandLine.arguments.dropFirst()))
+        if let failure = error as? Failure ?? (code == 2 ? unknown : nil) {
             Console.error("oort: \(failure)")
         } else {
             let text = OortCommand.fullMessage(for: error)

@@ -134,3 +134,17 @@ def test_no_time_at_all_is_no_answer(machine, cloud, drive):
     said = machine.oort("sync", "--timeout", "0s", status=None)
     assert "0 changes" not in said
     assert machine.sync() == ""
+
+
+def test_a_mount_that_died_is_told_of(machine, clouds):
+    machine.login("dropbox")
+    machine.mount()
+    process = machine.process
+    machine.kill()
+    assert machine.status()["died"]["process"] == process
+    said = machine.oort("status")
+    assert "did not end orderly" in said and str(process) in said and "oort.log" in said
+    machine.mount()
+    assert "died" not in machine.status()
+    machine.unmount()
+    assert "died" not in machine.status() and "orderly" not in machine.oort("status")

@@ -21,9 +21,16 @@ install_packages() {
         die "These packages are missing and this is no Debian: ${missing[*]}. Install them by hand."
     local as_root=()
     if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo >/dev/null ||
-            die "These packages are missing: ${missing[*]}. Run: apt-get install ${missing[*]}"
-        as_root=(sudo)
+        local line="apt-get install ${missing[*]}" answer=no
+        command -v sudo >/dev/null || die "These packages are missing. Run as root: $line"
+        if [ -t 0 ] && [ -t 1 ]; then
+            say "These packages are missing: ${missing[*]}"
+            read -r -p "Install them with sudo apt-get? [y/N] " answer
+        fi
+        case $answer in
+        [yY]*) as_root=(sudo) ;;
+        *) die "These packages are missing. Run: sudo $line" ;;
+        esac
     fi
     say "Installing ${missing[*]} ..."
     local log

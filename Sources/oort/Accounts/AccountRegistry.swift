@@ -65,11 +65,12 @@ struct AccountRegistry: Sendable {
     func account(named name: String) throws(Failure) -> RegisteredAccount {
         let all = try accounts()
         if let account = all.first(where: { $0.name == name }) { return account }
+        let near = NearName.of(name, among: all.map(\.name)).map { "Did you mean \"\($0)\"? " }
         throw Failure(
             "There is no account \"\(name)\".",
             advice: all.isEmpty
                 ? "No account is signed in yet; `oort login SERVICE` adds one."
-                : "The accounts are: \(all.map(\.name).joined(separator: ", "))."
+                : (near ?? "") + "The accounts are: \(all.map(\.name).joined(separator: ", "))."
         )
     }
 

@@ -143,7 +143,7 @@ struct ServiceName: ExpressibleByArgument, Sendable {
     let service: CloudService
 
     init?(argument: String) {
-        guard let service = Services.named(argument) else { return nil }
+        guard let service = Services.named(argument.lowercased()) else { return nil }
         self.service = service
     }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import OortTransport
 
 /// `oort mount`.
 struct MountCommand: AsyncParsableCommand, StopsOrderly {
@@ -61,6 +62,8 @@ struct MountCommand: AsyncParsableCommand, StopsOrderly {
         log: @escaping @Sendable (String) -> Void,
         ready: @escaping @Sendable (ReadyMessage) -> Void
     ) async throws {
+        // It holds tokens. For a debugger there is a way around.
+        if ProcessInfo.processInfo.environment["OORT_DEBUGGABLE"] == nil { PrivateMemory.begin() }
         let options = flags.options(try Surroundings(), mountPoint: mountPoint)
         try await Daemon(options: options, log: log).run(
             make: CloudMount.make,

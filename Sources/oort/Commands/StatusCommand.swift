@@ -61,6 +61,16 @@ enum StatusText {
             }
         } else {
             lines.append("Not mounted; `oort mount` mounts the accounts.")
+            if let died = report.died {
+                lines.append(
+                    "! The last mount (process \(died.process), at \(shown(died.mountPoint))) did not "
+                        + "end orderly: it crashed, was killed, or the machine went down."
+                )
+                lines.append(
+                    "  What was not uploaded is kept and goes on with the next mount; the log is "
+                        + shown(died.log)
+                )
+            }
         }
         if report.accounts.isEmpty {
             lines.append("No account is signed in; `oort login SERVICE` adds one.")

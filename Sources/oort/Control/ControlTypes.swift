@@ -4,8 +4,20 @@ import Foundation
 struct StatusReport: Codable, Hashable, Sendable {
     /// The running mount; nil when none runs.
     var mount: MountStatus?
+    /// The last mount, if it did not end orderly and none runs.
+    var died: DiedMount?
     /// Every account that is signed in, or of which something is kept, by name.
     var accounts: [AccountStatus]
+}
+
+/// A mount that crashed, was killed, or ended with the machine.
+struct DiedMount: Codable, Hashable, Sendable {
+    /// Where it was mounted.
+    var mountPoint: String
+    /// The daemon's process.
+    var process: Int32
+    /// The file that has its last words.
+    var log: String
 }
 
 /// The running mount.

@@ -38,7 +38,11 @@ final class InstanceLock: Sendable {
         try? FileHandle(fileDescriptor: descriptor).write(contentsOf: text)
     }
 
-    deinit { close(descriptor) }
+    deinit {
+        // Who finds words in it and nobody who holds it knows that the holder died.
+        ftruncate(descriptor, 0)
+        close(descriptor)
+    }
 
     /// Whether somebody holds the lock now.
     static func isHeld(path: String) -> Bool {
@@ -49,7 +53,7 @@ final class InstanceLock: Sendable {
         return flock(descriptor, LOCK_SH | LOCK_NB) != 0
     }
 
-    /// Who wrote the lock file last: the holder, while it is held.
+    /// Who wrote the lock file last: the holder, while it is held; else one that did not end orderly.
     static func holder(path: String) -> (process: Int32, mountPoint: String)? {
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return nil }
         let lines = text.split(separator: "\n", maxSplits: 1)

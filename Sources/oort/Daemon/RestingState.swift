@@ -14,6 +14,13 @@ struct RestingState {
     /// - Throws: `Failure` when the list of accounts or the catalog cannot be read.
     func report() async throws(Failure) -> StatusReport {
         var report = StatusReport(mount: nil, accounts: [])
+        if let died = InstanceLock.holder(path: folders.lockFile), !died.mountPoint.isEmpty {
+            report.died = DiedMount(
+                mountPoint: died.mountPoint,
+                process: died.process,
+                log: folders.logFile
+            )
+        }
         let registered = try AccountRegistry(folders: folders).accounts()
         for account in registered {
             report.accounts.append(AccountStatus(KeptAccount(account)))

@@ -40,6 +40,10 @@ final class CloudMount: MountedClouds {
         _ options: MountOptions,
         _ logger: Logger
     ) async throws(Failure) -> CloudMount {
+        try MountRequirements().check(
+            path: options.mountPoint.path,
+            allowsOtherUsers: options.allowsOtherUsers
+        )
         if let place = try LostCatalog(folders: options.folders).setContentsAside() {
             logger.warning(
                 "there is no catalog; what was not uploaded was moved aside",
@@ -217,14 +221,10 @@ final class CloudMount: MountedClouds {
             )
             fuse.withLock { $0 = mounted }
         } catch {
-            var advice = "Check that /dev/fuse is there and that fusermount3 is installed "
-            advice += "(apt-get install fuse3)."
-            if options.allowsOtherUsers, getuid() != 0 {
-                advice += " --allow-other needs the line user_allow_other in /etc/fuse.conf."
-            }
             throw Failure(
                 "Mounting at \(options.mountPoint.path) failed: \(error).",
-                advice: advice
+                advice: "What fusermount3 said of it is at the end of the log "
+                    + "(\(options.folders.logFile)), or above, with --foreground."
             )
         }
     }

@@ -1,0 +1,55 @@
+import Foundation
+
+/// What a machine must have for a mount, looked at before anything is begun.
+struct MountRequirements {
+    /// The kernel's device.
+    var device = "/dev/fuse"
+    /// What root allows to users who mount.
+    var configuration = "/etc/fuse.conf"
+    /// Where programs are looked for.
+    var searchPath = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+    /// Who mounts.
+    var user = getuid()
+
+    /// Checks the machine for a mount at `path`, a folder that is there.
+    ///
+    /// - Throws: `Failure` naming the first thing that is missing, and how to get it.
+    func check(path: String, allowsOtherUsers: Bool) throws(Failure) {
+        guard FileManager.default.fileExists(atPath: device) else {
+            throw Failure(
+                "This machine has no \(device), so nothing can be mounted.",
+                advice: "Load the module (modprobe fuse), or start the container with "
+                    + "--device /dev/fuse --cap-add SYS_ADMIN."
+            )
+        }
+        // libfuse looks in /usr/bin first.
+        let folders = ["/usr/bin"] + searchPath.split(separator: ":").map(String.init)
+        let hasHelper = folders.contains {
+            FileManager.default.isExecutableFile(atPath: $0 + "/fusermount3")
+        }
+        guard hasHelper else {
+            throw Failure(
+                "The program fusermount3 is not installed, so nothing can be mounted.",
+                advice: "Install it: apt-get install fuse3"
+            )
+        }
+        guard user != 0 else { return }
+        guard unsafe access(path, W_OK) == 0 else {
+            throw Failure(
+                "\(path) is not yours to write to, so you cannot mount there.",
+                advice: "Name a folder of your own: oort mount FOLDER"
+            )
+        }
+        guard allowsOtherUsers else { return }
+        let text = (try? String(contentsOfFile: configuration, encoding: .utf8)) ?? ""
+        let lines = text.split(whereSeparator: \.isNewline).map {
+            $0.trimmingCharacters(in: .whitespaces)
+        }
+        guard lines.contains("user_allow_other") else {
+            throw Failure(
+                "--allow-other is not allowed to users on this machine.",
+                advice: "Root can allow it: add the line user_allow_other to \(configuration)."
+            )
+        }
+    }
+}
