@@ -34,6 +34,13 @@ struct MountRequirements {
             )
         }
         guard user != 0 else { return }
+        // fusermount3 opens it with the user's own rights.
+        guard unsafe access(device, R_OK | W_OK) == 0 else {
+            throw Failure(
+                "You may not open \(device), so you cannot mount.",
+                advice: "Root can allow it: chmod 666 \(device), as it is on most machines."
+            )
+        }
         guard unsafe access(path, W_OK) == 0 else {
             throw Failure(
                 "\(path) is not yours to write to, so you cannot mount there.",
