@@ -43,6 +43,51 @@ extension Catalog {
         }
     }
 
+    /// All staged contents.
+    public func stagedContents() throws(CatalogError) -> [ContentRow] {
+        try read { database in
+            try database.all(
+                "SELECT \(ContentRow.columns) FROM content WHERE is_staged = 1",
+                [],
+                ContentRow.init(columns:)
+            )
+        }
+    }
+
+    /// The cached contents of larger numbers than one, in order.
+    public func cachedContents(
+        after id: ContentID,
+        limit: Int
+    ) async throws(CatalogError) -> [ContentRow] {
+        try await readAsync { database in
+            try database.all(
+                """
+                SELECT \(ContentRow.columns) FROM content
+                WHERE id > ? AND is_staged = 0 ORDER BY id LIMIT ?
+                """,
+                [id.rawValue, limit],
+                ContentRow.init(columns:)
+            )
+        }
+    }
+
+    /// Bytes that the cached contents take on the disk.
+    public func cachedBytes() throws(CatalogError) -> Int64 {
+        try read { database in
+            try database.number(
+                "SELECT sum(bytes_on_disk) FROM content WHERE is_staged = 0",
+                []
+            ) ?? 0
+        }
+    }
+
+    /// Forgets all cached contents: their files are gone.
+    public func removeCachedContents() async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            try transaction.database.run("DELETE FROM content WHERE is_staged = 0", [])
+        }
+    }
+
     /// The number of a revision's cached content, made if there is none, of which nothing is here:
     /// its file is about to be made anew.
     public func insertCachedContent(
@@ -335,7 +380,12 @@ extension Catalog {
 
     /// The cached contents that may be evicted, the least recently used first: none of which something is
     /// made that is still to be sent.
-    public func evictableContents(limit: Int) async throws(CatalogError) -> [ContentRow] {
+    ///
+    /// At most `limit` of them, the first `skipped` left out.
+    public func evictableContents(
+        limit: Int,
+        after skipped: Int = 0
+    ) async throws(CatalogError) -> [ContentRow] {
         try await readAsync { database in
             try database.all(
                 """
@@ -345,9 +395,9 @@ extension Catalog {
                         WHERE content_item IS NOT NULL AND revision IS NOT NULL
                     UNION SELECT account, base_item, base_revision FROM content
                         WHERE is_staged = 1 AND base_item IS NOT NULL)
-                ORDER BY used_ms LIMIT ?
+                ORDER BY used_ms, id LIMIT ? OFFSET ?
                 """,
-                [limit],
+                [limit, skipped],
                 ContentRow.init(columns:)
             )
         }

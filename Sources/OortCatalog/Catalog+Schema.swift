@@ -75,6 +75,9 @@ extension Catalog {
                     """
             )
         }
+        migrator.registerMigration("stamps of the contents' folders") { database in
+            try database.execute(sql: "CREATE TABLE stamp (value TEXT PRIMARY KEY) STRICT")
+        }
         return migrator
     }
 

@@ -64,8 +64,24 @@ public final class Catalog: Sendable {
     }
 
     /// Closes the database; every later call fails with `.storage`.
+    ///
+    /// The main file has everything then, as far as nobody else reads: a copy of it alone is whole.
     public func close() throws(CatalogError) {
-        try Self.translating { try pool.close() }
+        try Self.translating {
+            _ = try? pool.barrierWriteWithoutTransaction { try $0.checkpoint(.truncate) }
+            try pool.close()
+        }
+    }
+
+    /// Brings what was committed into the main file, as far as no reader needs the log; waits for
+    /// nobody.
+    ///
+    /// To be called now and then: SQLite itself does so only once the log is long, and until then a
+    /// lost log is a lost catalog.
+    public func checkpoint() async throws(CatalogError) {
+        do {
+            _ = try await pool.writeWithoutTransaction { try $0.checkpoint(.passive) }
+        } catch { throw Self.translate(error) }
     }
 
     /// Who hears of changes from now on.

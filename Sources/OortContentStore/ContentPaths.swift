@@ -5,8 +5,11 @@ import OortCatalog
 struct ContentPaths: Sendable {
     /// Folder of the cached contents, in the cache.
     let cacheFolder: String
+    /// The folder that has the one of the staged contents.
+    let stateFolder: String
+
     /// Folder of the staged contents, in the state.
-    let stagedFolder: String
+    var stagedFolder: String { stateFolder + "/staged" }
 
     /// The file of a cached content.
     func cached(_ id: ContentID) -> String { "\(cacheFolder)/\(Self.spread(id))" }
@@ -20,13 +23,41 @@ struct ContentPaths: Sendable {
     }
 
     /// The sidecar of a staged content that is an overlay.
-    func journal(_ id: ContentID) -> String { staged(id) + ".journal" }
+    func journal(_ id: ContentID) -> String { staged(id) + Self.journalEnding }
+
+    /// What a sidecar's name has besides its content's.
+    static let journalEnding = ".journal"
 
     /// The file that tells which run of the machine used the contents last.
     var boot: String { "\(stagedFolder)/boot" }
 
+    /// The file by which the catalog knows one of the two folders.
+    func stamp(of folder: String) -> String { "\(folder)/stamp" }
+
     /// A file that is being made and belongs to nobody yet.
     func temporary(_ number: UInt64) -> String { "\(stagedFolder)/temporary-\(number)" }
+
+    /// A file by which the disk is tried.
+    var probe: String { "\(stagedFolder)/temporary-probe" }
+
+    /// Whether a file of the staged contents' folder is one that was being made.
+    func isTemporary(_ path: String) -> Bool { path.hasPrefix("\(stagedFolder)/temporary-") }
+
+    /// What the names of the folders begin with that have staged contents which no catalog knows.
+    private static let asidePrefix = "staged-of-a-lost-catalog-"
+
+    /// A folder for staged contents that the catalog does not know.
+    func aside(at time: Date) -> String {
+        let style = Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted)
+        return "\(stateFolder)/\(Self.asidePrefix)\(time.formatted(style))"
+    }
+
+    /// The folders with such contents that nobody has removed since.
+    var foldersAside: [String] {
+        let names = try? FileManager.default.contentsOfDirectory(atPath: stateFolder)
+        return (names ?? []).filter { $0.hasPrefix(Self.asidePrefix) }.sorted()
+            .map { "\(stateFolder)/\($0)" }
+    }
 
     /// Makes all folders.
     func prepare() throws(ContentError) {

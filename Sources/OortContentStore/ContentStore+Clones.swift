@@ -109,8 +109,9 @@ extension ContentStore {
             account: account,
             modified: modified
         ) { id throws(ContentError) in
-            pool.forget(paths.staged(id))
-            try DiskFile.rename(thawed.path, to: paths.staged(id))
+            try freeStagedFile(id)
+            // The second name, until the catalog knows of the first, says that the bytes are a copy.
+            try DiskFile.link(thawed.path, as: paths.staged(id))
             var journal: OverlayJournal?
             if base != nil {
                 var records = OverlayJournal(file: try pool.create(paths.journal(id)))
@@ -153,7 +154,11 @@ public final class ThawedContent: Sendable {
     }
 
     deinit {
+        if !isGiven {
+            // Under its other name, too, where the catalog's transaction failed.
+            try? DiskFile.open(path).resize(to: 0)
+            frozen.state.withLock { $0.freezes -= 1 }
+        }
         DiskFile.remove(path)
-        if !isGiven { frozen.state.withLock { $0.freezes -= 1 } }
     }
 }

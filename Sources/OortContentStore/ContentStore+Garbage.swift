@@ -4,9 +4,9 @@ import Synchronization
 
 /// Taking away staged contents that no file has any longer.
 ///
-/// Their files go last: only after the catalog that has forgotten them is safe from the death of the
-/// machine. Else the catalog might come back as it was before, with a file whose bytes are gone: one
-/// that had been written, synchronised, and replaced a moment ago.
+/// Their files go only after the catalog in which no file has them is safe from the death of the machine.
+/// Else it might come back as it was before, with a file whose bytes are gone: one that had been written,
+/// synchronised, and replaced a moment ago. Their rows go last: a file without one is unknown, and kept.
 extension ContentStore {
     /// Takes away what no file has and nobody uses; what is in use goes with its last user.
     ///
@@ -36,7 +36,6 @@ extension ContentStore {
         }
         guard !garbage.isEmpty else { return }
         do throws(CatalogError) {
-            try await catalog.removeContents(Array(garbage.keys), areStaged: true)
             try catalog.persist()
         } catch {
             logger.warning("contents were not taken away", metadata: ["cause": "\(error)"])
@@ -46,6 +45,11 @@ extension ContentStore {
         for (id, bytes) in garbage {
             remove([paths.staged(id), paths.journal(id)])
             room.giveStaged(min(bytes, room.used.staged))
+        }
+        do throws(CatalogError) {
+            try await catalog.removeContents(Array(garbage.keys), areStaged: true)
+        } catch {
+            logger.info("contents are not forgotten yet", metadata: ["cause": "\(error)"])
         }
     }
 

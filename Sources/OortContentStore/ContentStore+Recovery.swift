@@ -11,11 +11,19 @@ public struct ContentRecovery: Sendable, Hashable {
     public var damaged: [Int64] = []
     /// Cached contents whose file was gone, or had lost bytes.
     public var lost = 0
-    /// Files that belonged to nothing.
+    /// Files that belonged to nothing, and had nothing that could be anybody's only copy.
     public var strays = 0
+    /// Staged files that the catalog does not know, moved to one of `ContentStore.foldersAside`.
+    public var aside = 0
+    /// Whether the staged contents were last used under another catalog, or a later state of this one:
+    /// nothing of them was taken for what this catalog says.
+    public var isOfAnotherCatalog = false
     /// Whether the machine started anew since the contents were last used: what was not
     /// synchronised may be lost, which is looked for.
     public var isAfterPowerLoss = false
+
+    /// Nothing out of the ordinary.
+    public init() {}
 }
 
 extension ContentStore {
@@ -26,57 +34,99 @@ extension ContentStore {
     /// After the death of the process alone, all that was written is there. After that of the
     /// machine, the disk may have kept any of what was not synchronised, and the catalog may be of
     /// an earlier moment than the files. Staged content is never taken away for being damaged: it
-    /// stays, and reading it fails.
+    /// stays, and reading it fails. Nor is what the catalog does not know: that is moved aside.
     @discardableResult
     public func recover() async throws(ContentError) -> ContentRecovery {
+        var recovery = try await recoverStaged()
+        try await recoverCached(&recovery)
+        return recovery
+    }
+
+    /// The part of `recover` that comes before everything else: what is staged, and whose the folders
+    /// are.
+    ///
+    /// Takes as long as what is staged; `recoverCached` is to follow, and may go on beside everything
+    /// else.
+    public func recoverStaged() async throws(ContentError) -> ContentRecovery {
         var recovery = ContentRecovery()
         let boot = Self.bootID
         recovery.isAfterPowerLoss =
             boot == nil || DiskFile.text(at: paths.boot) != boot
-        let looksForHoles =
-            recovery.isAfterPowerLoss && !DiskFile.makesHolesOfZeros(at: temporaryPath())
-        setLooksForHoles(looksForHoles)
+        setLooksForHoles(
+            recovery.isAfterPowerLoss && !DiskFile.makesHolesOfZeros(at: paths.probe)
+        )
+        try await takeOver(&recovery)
         do throws(CatalogError) {
             // Files are taken away below on the word of a catalog that must not be forgotten.
             try catalog.persist()
             let orphans = Set(try await catalog.orphanedContents())
-            let rows = try catalog.contents()
-            var gone: [ContentID] = Array(orphans)
-            var staged: Set<ContentID> = []
-            var cached: Set<ContentID> = []
-            for row in rows {
-                if orphans.contains(row.id) { continue }
-                if row.isStaged {
-                    staged.insert(row.id)
-                    await recover(row, &recovery)
-                } else if isCached(row, looksForHoles: looksForHoles) {
-                    cached.insert(row.id)
-                    room.addCached(row.bytesOnDisk)
-                } else {
-                    gone.append(row.id)
-                    recovery.lost += 1
-                }
-            }
-            try await catalog.removeContents(gone)
-            try catalog.persist()
-            recovery.strays =
-                sweep(paths.stagedFolder, keeping: staged)
-                + sweep(paths.cacheFolder, keeping: cached)
+            let rows = try catalog.stagedContents()
+            for row in rows where !orphans.contains(row.id) { await recover(row, &recovery) }
+            let known = Set(rows.map(\.id)).subtracting(orphans)
+            do throws(ContentError) {
+                try clearStaged(keeping: known, orphans: orphans, &recovery)
+            } catch { throw CatalogError(error) }
+            // After their files: one without a row is unknown.
+            try await catalog.removeContents(Array(orphans), areStaged: true)
+            room.addCached(try catalog.cachedBytes())
         } catch { throw ContentError(error) }
-        if let boot { try DiskFile.write(boot, at: paths.boot) }
+        // Bytes that the disk lost must not be read before this is known.
+        if looksForHoles { try await recoverCached(&recovery) }
         return recovery
+    }
+
+    /// The part of `recover` that may go on beside everything else: cached contents whose files are
+    /// gone or have lost bytes, and files that belong to none.
+    public func recoverCached(_ recovery: inout ContentRecovery) async throws(ContentError) {
+        do throws(CatalogError) {
+            var last = ContentID(0)
+            while true {
+                let rows = try await catalog.cachedContents(after: last, limit: 1000)
+                guard let end = rows.last?.id else { break }
+                let lost = rows.filter { !isIntact($0) }
+                recovery.lost += try await remove(cached: lost).count
+                last = end
+                guard !Task.isCancelled else { return }
+            }
+            for (path, id) in paths.files(in: paths.cacheFolder) {
+                if path == paths.stamp(of: paths.cacheFolder) { continue }
+                // A file has its row before it is made, and numbers are not used twice.
+                if let id, try catalog.content(id) != nil { continue }
+                remove([path])
+                recovery.strays += 1
+                await Task.yield()
+                guard !Task.isCancelled else { return }
+            }
+        } catch { throw ContentError(error) }
+        // As long as this says something else, holes are looked for.
+        if let boot = Self.bootID { try DiskFile.write(boot, at: paths.boot) }
+    }
+
+    /// Makes the two folders this catalog's.
+    ///
+    /// Of what was last used under another one, or a later state of this one, nothing is what this
+    /// catalog says: its numbers may mean other contents there.
+    private func takeOver(_ recovery: inout ContentRecovery) async throws(ContentError) {
+        let isKnown = try areFoldersKnown()
+        recovery.isOfAnotherCatalog = !isKnown.staged
+        if !isKnown.staged { try clearStaged(keeping: nil, orphans: [], &recovery) }
+        do throws(CatalogError) {
+            if !isKnown.cache { try await catalog.removeCachedContents() }
+        } catch { throw ContentError(error) }
+        if !isKnown.cache { remove(paths.files(in: paths.cacheFolder).map(\.path)) }
+        do throws(ContentError) { try renewStamps() } catch {
+            // The next start would take what this one stages for another catalog's.
+            guard isKnown.staged, isKnown.cache else { throw error }
+            logger.warning("the folders' stamps are the old ones", metadata: ["cause": "\(error)"])
+        }
     }
 
     /// What tells one run of the machine from the next; `man 4 random`.
     private static var bootID: String? { DiskFile.text(at: "/proc/sys/kernel/random/boot_id") }
 
-    /// Whether the bytes of a revision are where they should be.
-    private func isCached(_ row: ContentRow, looksForHoles: Bool) -> Bool {
-        guard
-            DiskFile.exists(paths.cached(row.id))
-                || DiskFile.move(paths.staged(row.id), to: paths.cached(row.id))
-        else { return false }
-        guard looksForHoles else { return true }
+    /// Whether the bytes of a revision that the catalog tells of are here.
+    func isIntact(_ row: ContentRow) -> Bool {
+        guard looksForHoles else { return DiskFile.exists(paths.cached(row.id)) }
         let present = row.present.flatMap { RangeSet(record: $0, size: row.size) } ?? RangeSet()
         guard let file = try? DiskFile.open(paths.cached(row.id)),
             let data = try? file.dataRanges()
@@ -163,16 +213,64 @@ extension ContentStore {
         return row
     }
 
-    /// Takes away files that belong to no content.
-    private func sweep(_ folder: String, keeping: Set<ContentID>) -> Int {
-        var count = 0
-        for (path, id) in paths.files(in: folder) {
-            if path == paths.boot { continue }
-            if let id, keeping.contains(id) { continue }
-            DiskFile.remove(path)
-            count += 1
+    /// Takes away what belongs to no staged content: what was being made, what no file had any longer,
+    /// and what is cached by now; what the catalog does not know is moved aside.
+    ///
+    /// `known` are the contents that files have, nil when the catalog's word does not count; `orphans`
+    /// are those that the catalog knows to be nobody's.
+    private func clearStaged(
+        keeping known: Set<ContentID>?,
+        orphans: Set<ContentID>,
+        _ recovery: inout ContentRecovery
+    ) throws(ContentError) {
+        let files = paths.files(in: paths.stagedFolder)
+        // What was being made last: it says of a clone what that is.
+        let made = files.filter { paths.isTemporary($0.path) }
+        for (path, id) in files.filter({ !paths.isTemporary($0.path) }) + made {
+            if path == paths.boot || path == paths.stamp(of: paths.stagedFolder) { continue }
+            if let id, let known, known.contains(id) { continue }
+            // A sidecar goes with its file; without one it has nothing to say.
+            if path.hasSuffix(ContentPaths.journalEnding), DiskFile.exists(path.withoutEnding) {
+                continue
+            }
+            // Gone with its file a moment ago.
+            guard DiskFile.exists(path) else { continue }
+            if try isRubbish(path, id, orphans: orphans, isKnown: known != nil) {
+                remove([path, path + ContentPaths.journalEnding])
+                recovery.strays += 1
+            } else if try setAside(path) {
+                recovery.aside += 1
+            } else {
+                recovery.strays += 1
+            }
         }
-        return count
+    }
+
+    private func isRubbish(
+        _ path: String,
+        _ id: ContentID?,
+        orphans: Set<ContentID>,
+        isKnown: Bool
+    ) throws(ContentError) -> Bool {
+        if paths.isTemporary(path) || path.hasSuffix(ContentPaths.journalEnding) { return true }
+        guard isKnown, let id else { return false }
+        if orphans.contains(id) { return true }
+        do throws(CatalogError) {
+            guard let row = try catalog.content(id), !row.isStaged else { return false }
+            // Its way to the cache was not safe from the death of the machine.
+            if !DiskFile.exists(paths.cached(id)) {
+                pool.forget(path)
+                return !DiskFile.move(path, to: paths.cached(id))
+            }
+            return true
+        } catch { throw ContentError(error) }
+    }
+}
+
+extension String {
+    /// A sidecar's path without what it has besides its content's.
+    fileprivate var withoutEnding: String {
+        String(decoding: utf8.dropLast(ContentPaths.journalEnding.utf8.count), as: UTF8.self)
     }
 }
 

@@ -24,7 +24,7 @@ extension ContentStore {
                 id,
                 inode throws(CatalogError) in
                 do throws(ContentError) {
-                    _ = try self.pool.create(self.paths.staged(id))
+                    _ = try self.makeStagedFile(id)
                 } catch {
                     throw CatalogError(error)
                 }
@@ -98,7 +98,7 @@ extension ContentStore {
             account: account,
             modified: modified
         ) { id throws(ContentError) in
-            let file = try pool.create(paths.staged(id))
+            let file = try makeStagedFile(id)
             guard base != nil else { return nil }
             try file.resize(to: size)
             return OverlayJournal(file: try pool.create(paths.journal(id)))
@@ -195,6 +195,9 @@ extension ContentStore {
         await endExports()
         await endCompletions()
         await save()
+        do throws(ContentError) { try renewStamps() } catch {
+            logger.warning("the folders' stamps are the old ones", metadata: ["cause": "\(error)"])
+        }
     }
 
     func endCompletions() async {

@@ -61,6 +61,8 @@ public final class ContentStore: Sendable {
         /// Staged contents that are being read from the disk: by how many, and how often one that was
         /// read by then was let go by its last user.
         var loads: [ContentID: (count: Int, closings: Int)] = [:]
+        /// Where this process puts staged files that the catalog does not know.
+        var aside: String?
         /// Documents that are being exported.
         var exports: [ContentKey: Task<Result<Void, ContentError>, Never>] = [:]
         /// What brings the rest of small bases to the staged contents over them.
@@ -100,7 +102,7 @@ public final class ContentStore: Sendable {
     ) throws(ContentError) {
         paths = ContentPaths(
             cacheFolder: cacheFolder + "/content",
-            stagedFolder: stateFolder + "/staged"
+            stateFolder: stateFolder
         )
         try paths.prepare()
         self.catalog = catalog
@@ -421,33 +423,57 @@ public final class ContentStore: Sendable {
     }
 
     private func evictOnce(toFit bytes: Int64, cached: Int64) async {
-        var excess = room.excess(with: bytes, cached: cached)
-        guard excess > 0 else { return }
-        guard let rows = try? await catalog.evictableContents(limit: 100_000) else { return }
-        var gone: [(row: ContentRow, key: ContentKey)] = []
-        for row in rows where excess > 0 {
+        let begin = room.excess(with: bytes, cached: cached)
+        guard begin > 0 else { return }
+        // Small ones go besides, so that the next upload at the limit need not look again.
+        let most = begin + settings.limit / 20
+        var (gone, kept) = (Int64(0), 0)
+        while gone < begin {
+            let rows = try? await catalog.evictableContents(limit: 256, after: kept)
+            guard let rows, !rows.isEmpty else { return }
+            var chosen: [ContentRow] = []
+            var sum = gone
+            for row in rows where sum < begin || sum + row.bytesOnDisk <= most {
+                sum += row.bytesOnDisk
+                chosen.append(row)
+            }
+            do throws(CatalogError) {
+                let removed = try await remove(cached: chosen)
+                gone += removed.bytes
+                // What somebody uses is passed over.
+                kept += chosen.count - removed.count
+            } catch { return }
+        }
+    }
+
+    /// Takes cached contents away that nobody uses.
+    ///
+    /// - Returns: how many they were, and the bytes that they took.
+    func remove(
+        cached rows: [ContentRow]
+    ) async throws(CatalogError) -> (count: Int, bytes: Int64) {
+        var unused: [(row: ContentRow, key: ContentKey)] = []
+        for row in rows {
             guard let item = row.item, let revision = row.revision else { continue }
             let key = ContentKey(account: row.account, item: item, revision: revision)
             let isKnown = state.withLock { $0.cached[key] != nil }
-            guard !isKnown else { continue }
-            gone.append((row, key))
-            excess -= row.bytesOnDisk
+            if !isKnown { unused.append((row, key)) }
         }
-        let removed: Set<ContentID>
-        do throws(CatalogError) {
-            removed = try await catalog.removeContents(gone.map(\.row.id), areStaged: false)
-        } catch { return }
+        guard !unused.isEmpty else { return (0, 0) }
         // What an upload replaced meanwhile is counted there.
-        for (row, key) in gone where removed.contains(row.id) {
+        let removed = try await catalog.removeContents(unused.map(\.row.id), areStaged: false)
+        var bytes: Int64 = 0
+        for (row, key) in unused where removed.contains(row.id) {
+            bytes += row.bytesOnDisk
             // Opened since: who waits for bytes looks again, and has them fetched.
             if let content = state.withLock({ $0.cached[key]?.content }), content.id == row.id {
                 content.discard()
                 continue
             }
-            pool.forget(paths.cached(row.id))
-            DiskFile.remove(paths.cached(row.id))
+            remove([paths.cached(row.id)])
             room.addCached(-row.bytesOnDisk)
         }
+        return (removed.count, bytes)
     }
 }
 

@@ -35,6 +35,13 @@ public final class DiskFile: Sendable {
         return (Int64(status.st_size), Int64(status.st_blocks) * 512)
     }
 
+    /// How many names it has.
+    func linkCount() throws(ContentError) -> Int {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { throw Self.failure("stat") }
+        return Int(status.st_nlink)
+    }
+
     /// When the content was last written: seconds and nanoseconds since 1970.
     func modified() throws(ContentError) -> (seconds: Int64, nanoseconds: Int32) {
         var status = stat()
@@ -226,6 +233,16 @@ public final class DiskFile: Sendable {
     /// Moves a file within one file system, or says what kept it from being moved.
     static func rename(_ path: String, to newPath: String) throws(ContentError) {
         guard unsafe Glibc.rename(path, newPath) == 0 else { throw failure("rename \(path)") }
+    }
+
+    /// Gives a file a second name within one file system; where that has no such names, a new one in
+    /// place of the old.
+    static func link(_ path: String, as newPath: String) throws(ContentError) {
+        if unsafe Glibc.link(path, newPath) == 0 { return }
+        guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(errno) else {
+            throw failure("link \(path)")
+        }
+        try rename(path, to: newPath)
     }
 
     /// Whether a file is there.

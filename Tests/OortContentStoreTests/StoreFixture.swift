@@ -62,6 +62,35 @@ final class StoreFixture {
         return try await store.recover()
     }
 
+    /// What a process that is killed now leaves, with some of the catalog's files lost ("" for the
+    /// main one, "-wal", "-shm") or replaced by older ones.
+    func crash(
+        losing lost: [String] = [],
+        replacing older: [String: Data] = [:]
+    ) async throws -> ContentRecovery {
+        await store.endCompletions()
+        let left = try catalogFiles()
+        try catalog.close()
+        for ending in ["", "-wal", "-shm"] {
+            let url = URL(filePath: catalog.path + ending)
+            try? FileManager.default.removeItem(at: url)
+            let data = older.isEmpty ? left[ending] : older[ending]
+            if let data, !lost.contains(ending) { try data.write(to: url) }
+        }
+        (catalog, store) = try Self.open(folder, settings)
+        store.setFetcher(service, for: account.id)
+        return try await store.recover()
+    }
+
+    /// The catalog's files as they are now, by their names' endings.
+    func catalogFiles() throws -> [String: Data] {
+        var files: [String: Data] = [:]
+        for ending in ["", "-wal", "-shm"] {
+            files[ending] = try? Data(contentsOf: URL(filePath: catalog.path + ending))
+        }
+        return files
+    }
+
     func key(_ item: String, _ revision: String = "1") -> ContentKey {
         ContentKey(account: account.id, item: ItemID(item), revision: Revision(revision))
     }
@@ -94,6 +123,16 @@ final class StoreFixture {
         let root = folder.appendingPathComponent(part)
         let all = FileManager.default.enumerator(atPath: root.path)
         return (all?.allObjects as? [String] ?? []).filter { $0.split(separator: "/").count > 2 }
+    }
+
+    /// The bytes of the staged files that were moved aside.
+    var aside: [[UInt8]] {
+        get throws {
+            try store.foldersAside.flatMap { folder in
+                try store.paths.files(in: folder).filter { !$0.path.hasSuffix(".journal") }
+                    .map { try DiskFile.open($0.path).read(at: 0, count: 1 << 20) }
+            }
+        }
     }
 
     deinit {

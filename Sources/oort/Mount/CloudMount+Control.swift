@@ -18,7 +18,7 @@ extension CloudMount {
                 cachedBytes: usage.cached,
                 cacheLimit: options.settings.cacheSize.bytes,
                 trouble: diskTrouble,
-                foldersAside: LostCatalog(folders: options.folders).foldersAside
+                foldersAside: store.foldersAside
             ),
             accounts: []
         )

@@ -26,6 +26,8 @@ final class CloudMount: MountedClouds {
     let tokens: any TokenStore
     /// What the kernel asks; nil until `mount`.
     private let fuse = Mutex<FileSystemMount?>(nil)
+    /// Owned by the mount, which ends it when it closes.
+    private let upkeep = Mutex<Task<Void, Never>?>(nil)
     /// The accounts that are connected, by name.
     let accounts = Mutex<[String: MountedAccount]>([:])
     /// The accounts that are shown without being connected, by name.
@@ -44,12 +46,6 @@ final class CloudMount: MountedClouds {
             path: options.mountPoint.path,
             allowsOtherUsers: options.allowsOtherUsers
         )
-        if let place = try LostCatalog(folders: options.folders).setContentsAside() {
-            logger.warning(
-                "there is no catalog; what was not uploaded was moved aside",
-                metadata: ["folder": "\(place)"]
-            )
-        }
         let catalog: Catalog
         do {
             catalog = try Catalog(path: options.folders.catalogFile, logger: logger)
@@ -91,7 +87,31 @@ final class CloudMount: MountedClouds {
             await mount.close()
             throw error
         }
+        mount.beginUpkeep()
         return mount
+    }
+
+    /// What goes on beside the mount as long as it stands: the rest of the recovery, and the catalog's
+    /// log brought home once a minute.
+    private func beginUpkeep() {
+        let task = Task { [store, catalog, logger] in
+            do throws(ContentError) {
+                var found = ContentRecovery()
+                try await store.recoverCached(&found)
+                logger.info("the cache was looked through", metadata: ["lost": "\(found.lost)"])
+            } catch {
+                logger.warning("the cache was not looked through", metadata: ["cause": "\(error)"])
+            }
+            while (try? await Task.sleep(for: .seconds(60))) != nil {
+                do throws(CatalogError) { try await catalog.checkpoint() } catch {
+                    logger.warning(
+                        "the catalog's log was not brought home",
+                        metadata: ["cause": "\(error)"]
+                    )
+                }
+            }
+        }
+        upkeep.withLock { $0 = task }
     }
 
     private init(
@@ -154,6 +174,9 @@ final class CloudMount: MountedClouds {
     /// Ends everything, in the order in which it depends on each other.
     private func close() async {
         try? await fuse.withLock { $0 }?.unmount(within: .zero)
+        let task = upkeep.withLock { $0 }
+        task?.cancel()
+        await task?.value
         let connected = accounts.withLock { accounts in
             defer { accounts = [:] }
             return Array(accounts.values)
@@ -162,6 +185,7 @@ final class CloudMount: MountedClouds {
         await store.stop()
         await wire.shutdown()
         do {
+            // Should the main file's checkpoint fail, the log is safe.
             try catalog.persist()
             try catalog.close()
         } catch {
@@ -190,7 +214,13 @@ final class CloudMount: MountedClouds {
                 settings: settings,
                 logger: logger
             )
-            let found = try await store.recover()
+            let found = try await store.recoverStaged()
+            if found.isOfAnotherCatalog || found.aside > 0 {
+                logger.error(
+                    "the catalog is another one than before, or an older copy of it",
+                    metadata: ["moved aside": "\(found.aside)", "to": "\(store.foldersAside)"]
+                )
+            }
             if !found.damaged.isEmpty {
                 logger.error(
                     "staged contents are damaged",
