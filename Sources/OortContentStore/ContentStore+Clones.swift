@@ -101,7 +101,7 @@ extension ContentStore {
                 own: own,
                 isNamed: isNamed,
                 damage: thawed.state.damage,
-                charged: own.byteCount
+                unkept: thawed.state.unkept
             ),
             over: base,
             original: thawed.frozen.id,

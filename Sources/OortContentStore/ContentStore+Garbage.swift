@@ -13,12 +13,12 @@ extension ContentStore {
     /// To be called now and then, and when room is needed. One at a time: a second call returns at
     /// once.
     public func collectGarbage() async {
-        let doomed = state.withLock { state -> [ContentID: Int64]? in
+        let doomed = state.withLock { state -> Set<ContentID>? in
             guard !state.isCollecting else { return nil }
             state.isCollecting = true
-            defer { state.doomed = [:] }
+            defer { state.doomed = [] }
             // One that somebody opened again, by what was read of its file before, is found by the next.
-            return state.doomed.filter { state.staged[$0.key] == nil }
+            return state.doomed.filter { state.staged[$0] == nil }
         }
         guard let doomed else { return }
         defer { state.withLock { $0.isCollecting = false } }
@@ -29,25 +29,21 @@ extension ContentStore {
             return (orphans.filter { state.staged[$0] == nil }, state.making > 0)
         }
         var garbage = doomed
-        if !isMaking {
-            for id in unused where garbage[id] == nil {
-                garbage[id] = (try? pool.file(paths.staged(id)).status().onDisk) ?? 0
-            }
-        }
+        if !isMaking { garbage.formUnion(unused) }
         guard !garbage.isEmpty else { return }
         do throws(CatalogError) {
             try catalog.persist()
         } catch {
             logger.warning("contents were not taken away", metadata: ["cause": "\(error)"])
-            state.withLock { $0.doomed.merge(garbage) { $1 } }
+            state.withLock { $0.doomed.formUnion(garbage) }
             return
         }
-        for (id, bytes) in garbage {
+        for id in garbage {
             remove([paths.staged(id), paths.journal(id)])
-            room.giveStaged(min(bytes, room.used.staged))
+            room.set(0, of: id)
         }
         do throws(CatalogError) {
-            try await catalog.removeContents(Array(garbage.keys), areStaged: true)
+            try await catalog.removeContents(Array(garbage), areStaged: true)
         } catch {
             logger.info("contents are not forgotten yet", metadata: ["cause": "\(error)"])
         }
@@ -63,8 +59,7 @@ extension ContentStore {
 
     /// The last user of a content that no file has is gone.
     func doom(_ content: StagedContent) {
-        let charged = content.state.withLock { $0.charged }
-        state.withLock { $0.doomed[content.id] = charged }
+        state.withLock { _ = $0.doomed.insert(content.id) }
     }
 
     func beginMaking() { state.withLock { $0.making += 1 } }

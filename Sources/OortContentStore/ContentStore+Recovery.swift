@@ -142,8 +142,7 @@ extension ContentStore {
             let row = try await takeBack(row)
             let content = try load(staged: row.id)
             defer { if let base = content.base { close(base) } }
-            let charged = content.state.withLock { $0.charged }
-            room.addStaged(charged)
+            room.set(content.state.withLock { $0.own.byteCount }, of: row.id)
             try judge(row, content, &recovery)
             // Longer than was recorded when it was closed: a write of which the disk kept the bytes
             // and not the note that comes before.

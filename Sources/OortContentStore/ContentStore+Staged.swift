@@ -151,7 +151,7 @@ extension ContentStore {
                 }
             }
             (state.isReopened, state.isNobodys) = (true, node == nil)
-            room.addStaged(state.charged)
+            room.set(state.own.byteCount, of: id)
             let content = StagedContent(
                 id: id,
                 account: account,
@@ -258,7 +258,6 @@ extension ContentStore {
         }
         data.remove(contentsOf: 0..<state.baseEnd)
         state.own.formUnion(data)
-        state.charged = state.own.byteCount
         return StagedContent(
             id: id,
             account: row.account,
@@ -274,13 +273,11 @@ extension ContentStore {
     /// Room that was made before the call counts, too. `isNeedless` says, whenever it looks again, that
     /// none is needed any longer.
     ///
-    /// - Throws: `.noSpace` when nothing was given back for as long as the settings say, or the bytes
-    ///   are more than there is in all.
+    /// - Throws: `.noSpace` when nothing was given back for as long as the settings say.
     public func makeRoom(
         for bytes: Int64,
         unless isNeedless: @Sendable () -> Bool = { false }
     ) async throws(ContentError) {
-        guard bytes <= settings.limit else { throw .noSpace }
         let step = Duration.milliseconds(100)
         var given = room.given
         var waited = Duration.zero

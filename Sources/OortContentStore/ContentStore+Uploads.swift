@@ -103,17 +103,14 @@ extension ContentStore {
             await forget(content, as: key, size: frozen.size, hash: frozen.hash, wasMoved: isMoved)
             return
         }
-        let charged = content.state.withLock { state in
-            let charged = state.charged
-            state.charged = 0
+        content.state.withLock { state in
             state.cached = cached
             state.journal = nil
-            return charged
         }
         pool.forget(paths.journal(id))
         DiskFile.remove(paths.journal(id))
         room.addCached(frozen.size)
-        room.giveStaged(charged)
+        room.set(0, of: id)
         await record(cached, as: id, present)
         await evict()
     }

@@ -5,7 +5,7 @@ import Synchronization
 
 /// How the store behaves.
 public struct ContentStoreSettings: Sendable {
-    /// Bytes that staged and cached contents may take together.
+    /// Bytes that cached contents may take; what is staged takes what the disk has.
     public var limit: Int64 = 20 << 30
     /// Bytes of the disk that contents leave free, for the catalog.
     public var reserve: Int64 = 64 << 20
@@ -15,6 +15,10 @@ public struct ContentStoreSettings: Sendable {
     public var roomPatience = Duration.seconds(60)
     /// How often the cache's state is stored while it changes.
     public var saveInterval = Duration.seconds(2)
+
+    /// Tells the bytes that are free on the disk of a folder, nil where nobody knows; a test has a disk
+    /// of its own.
+    var freeBytes: @Sendable (String) -> Int64? = { DiskFile.freeBytes(at: $0) }
 
     /// The defaults: 20 GiB, 64 MiB, 256 files, 60 seconds, 2 seconds.
     public init() {}
@@ -52,9 +56,8 @@ public final class ContentStore: Sendable {
         var evictsAgain = false
         var lastTemporary: UInt64 = 0
         var looksForHoles = false
-        /// Contents that nobody wants any longer and whose files are still there, with the bytes
-        /// that the room counts for them.
-        var doomed: [ContentID: Int64] = [:]
+        /// Contents that nobody wants any longer and whose files are still there.
+        var doomed: Set<ContentID> = []
         var isCollecting = false
         /// Staged contents that are being made.
         var making = 0
@@ -114,7 +117,8 @@ public final class ContentStore: Sendable {
             limit: settings.limit,
             reserve: settings.reserve,
             folder: paths.stagedFolder,
-            cacheFolder: paths.cacheFolder
+            cacheFolder: paths.cacheFolder,
+            measure: settings.freeBytes
         )
     }
 
@@ -250,7 +254,13 @@ public final class ContentStore: Sendable {
         guard isLast else { return }
         content.stopFetching()
         // What a transfer brought that did not come to its end is kept, too.
-        if isUnsaved { markChanged(content) }
+        if isUnsaved {
+            markChanged(content)
+        } else if room.excess(with: 0) > 0 {
+            // What was read is more than the limit, and could not go as long as somebody read it. Owned
+            // by the store; ends by itself.
+            Task { await evict() }
+        }
     }
 
     /// The staged content of this number, to be read or written; `close` lets it go.

@@ -1,10 +1,15 @@
+import OortCatalog
 import Synchronization
 
 /// How much of the disk the contents may take, and how much they do.
 ///
-/// Staged bytes are sure of their place once they have it; cached ones give way to them.
+/// What programs wrote takes what the disk has; the limit is for cached contents, which also give way to
+/// it. Staged bytes are counted by content, and their sum follows from that.
 final class Room: Sendable {
     private struct State {
+        /// Bytes that each staged content has on the disk.
+        var ledger: [ContentID: Int64] = [:]
+        /// The ledger's sum.
         var staged: Int64 = 0
         var cached: Int64 = 0
         /// Bytes that may be written before the disk itself is asked again.
@@ -13,22 +18,38 @@ final class Room: Sendable {
         var given: Int64 = 0
         /// What that was when somebody waited in vain.
         var givenInVain: Int64?
+
+        mutating func set(_ id: ContentID, to bytes: Int64) {
+            let before = ledger[id] ?? 0
+            ledger[id] = bytes > 0 ? bytes : nil
+            staged += max(bytes, 0) - before
+            given += max(before - bytes, 0)
+        }
     }
 
-    /// Bytes that staged and cached contents may have together.
+    /// Bytes that cached contents may have together.
     let limit: Int64
     /// Bytes of the disk that are left for the catalog.
     let reserve: Int64
     private let folder: String
     /// The cache's folder, where it lies on another disk than the staged contents.
     private let otherFolder: String?
+    private let measure: @Sendable (String) -> Int64?
     private let state = Mutex(State())
 
-    /// A room for staged contents in one folder and cached ones in another.
-    init(limit: Int64, reserve: Int64, folder: String, cacheFolder: String) {
+    /// A room for staged contents in one folder and cached ones in another; `measure` tells the bytes
+    /// that are free on a folder's disk.
+    init(
+        limit: Int64,
+        reserve: Int64,
+        folder: String,
+        cacheFolder: String,
+        measure: @escaping @Sendable (String) -> Int64?
+    ) {
         self.limit = limit
         self.reserve = reserve
         self.folder = folder
+        self.measure = measure
         otherFolder = DiskFile.areOnOneDisk(folder, cacheFolder) ? nil : cacheFolder
     }
 
@@ -36,6 +57,9 @@ final class Room: Sendable {
     var used: (staged: Int64, cached: Int64) {
         state.withLock { ($0.staged, $0.cached) }
     }
+
+    /// Bytes that each staged content has.
+    var ledger: [ContentID: Int64] { state.withLock { $0.ledger } }
 
     /// Counts what was given back so far.
     var given: Int64 { state.withLock { $0.given } }
@@ -45,53 +69,42 @@ final class Room: Sendable {
         set { state.withLock { $0.givenInVain = newValue } }
     }
 
-    /// Takes room for bytes about to be written.
+    /// Takes room for bytes about to be written to a staged content.
     ///
-    /// - Returns: false when there is none, not even in place of cached bytes.
-    func takeStaged(_ bytes: Int64) -> Bool {
+    /// - Returns: false when the disk has none; what is cached is to give way then.
+    func take(_ bytes: Int64, for id: ContentID) -> Bool {
         state.withLock { state in
-            guard state.staged + bytes <= limit else { return false }
             state.unchecked -= bytes
             if state.unchecked < 0 {
-                guard (DiskFile.freeBytes(at: folder) ?? .max) - bytes > reserve else {
-                    return false
-                }
+                guard onDisk(folder) - bytes > reserve else { return false }
                 state.unchecked = min(8 << 20, reserve / 4)
             }
-            state.staged += bytes
+            state.set(id, to: (state.ledger[id] ?? 0) + bytes)
             return true
         }
     }
 
-    /// Whether bytes that are to be written would find room.
-    func hasRoom(for bytes: Int64) -> Bool {
-        used.staged + bytes <= limit
-            && (DiskFile.freeBytes(at: folder) ?? .max) - bytes > reserve
+    /// Gives back what was taken for bytes that were not written.
+    func give(_ bytes: Int64, of id: ContentID) {
+        state.withLock { $0.set(id, to: ($0.ledger[id] ?? 0) - bytes) }
     }
+
+    /// Says how many bytes a staged content has on the disk by now.
+    func set(_ bytes: Int64, of id: ContentID) { state.withLock { $0.set(id, to: bytes) } }
+
+    /// Whether bytes that are to be written would find room.
+    func hasRoom(for bytes: Int64) -> Bool { onDisk(folder) - bytes > reserve }
 
     /// Bytes that staged contents can still take, in place of cached ones if need be.
     var free: Int64 {
-        let (staged, cached) = used
         // What is cached on another disk cannot give way.
-        let here = otherFolder == nil ? cached : 0
-        let onDisk = (DiskFile.freeBytes(at: folder) ?? .max).addingReportingOverflow(here)
-        return max(min(limit - staged, (onDisk.overflow ? .max : onDisk.partialValue) - reserve), 0)
+        let here = otherFolder == nil ? used.cached : 0
+        let free = onDisk(folder).addingReportingOverflow(here)
+        return max((free.overflow ? .max : free.partialValue) - reserve, 0)
     }
 
     /// Whether a program that writes much would find no room now.
-    var isFull: Bool { free < min(8 << 20, limit / 16) }
-
-    /// Counts staged bytes that were there before.
-    func addStaged(_ bytes: Int64) { state.withLock { $0.staged += bytes } }
-
-    /// Gives back what staged bytes took.
-    func giveStaged(_ bytes: Int64) {
-        guard bytes > 0 else { return }
-        state.withLock { state in
-            state.staged -= bytes
-            state.given += bytes
-        }
-    }
+    var isFull: Bool { free < 8 << 20 }
 
     /// Counts cached bytes (negative: taken away).
     func addCached(_ bytes: Int64) {
@@ -104,16 +117,17 @@ final class Room: Sendable {
     /// Bytes of cached content that must go so that the limit and the reserve are kept with some
     /// more bytes: staged ones, and cached ones.
     func excess(with bytes: Int64, cached more: Int64 = 0) -> Int64 {
-        let (staged, cached) = used
-        let overLimit = staged + cached - limit + bytes + more
+        let overLimit = used.cached - limit + more
         let overDisk: Int64
         if let otherFolder {
-            overDisk = spare + more - (DiskFile.freeBytes(at: otherFolder) ?? .max)
+            overDisk = spare + more - onDisk(otherFolder)
         } else {
-            overDisk = (reserve * 2) + bytes + more - (DiskFile.freeBytes(at: folder) ?? .max)
+            overDisk = (reserve * 2) + bytes + more - onDisk(folder)
         }
         return max(overLimit, overDisk, 0)
     }
+
+    private func onDisk(_ folder: String) -> Int64 { measure(folder) ?? .max }
 
     /// Bytes that are left free on a disk that has nothing of ours but the cache.
     private let spare: Int64 = 4 << 20

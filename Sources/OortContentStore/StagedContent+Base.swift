@@ -80,10 +80,8 @@ extension StagedContent {
             for gap in gaps {
                 try state.journal?.append(.written(gap))
                 state.own.insert(contentsOf: gap)
-                let growth = gap.upperBound - gap.lowerBound
-                store.room.addStaged(growth)
-                state.charged += growth
             }
+            store.room.set(state.own.byteCount, of: id)
             // The next record counts them.
             if !gaps.isEmpty { try state.journal?.synchronise() }
         }

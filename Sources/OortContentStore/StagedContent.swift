@@ -43,8 +43,10 @@ public final class StagedContent: Sendable {
         /// Whether its file has something else by now: what the service made of it, as a rule, when
         /// the answer to its upload was lost.
         var isLeft = false
-        /// Bytes that the room counts for it.
-        var charged: Int64 = 0
+        /// Bytes that a program wrote in vain: the disk did not take them.
+        ///
+        /// A file without them is not what the program meant, and has a `damage`.
+        var unkept = RangeSet<Int64>()
     }
 
     /// What came of a write.
@@ -101,12 +103,10 @@ public final class StagedContent: Sendable {
             let growth = state.own.gaps(in: range).reduce(Int64(0)) {
                 $0 + ($1.upperBound - $1.lowerBound)
             }
-            guard growth == 0 || store.room.takeStaged(growth) else { return .noRoom(for: growth) }
-            state.charged += growth
-            func giveBack() {
-                state.charged -= growth
-                store.room.giveStaged(growth)
+            guard growth == 0 || store.room.take(growth, for: id) else {
+                return .noRoom(for: growth)
             }
+            func giveBack() { store.room.give(growth, of: id) }
             do throws(ContentError) {
                 guard try reopen(&state) else {
                     giveBack()
@@ -116,6 +116,7 @@ public final class StagedContent: Sendable {
                 try file.write(bytes, at: offset)
                 try note(range, &state)
                 state.size = max(state.size, range.upperBound)
+                keep(range, &state)
             } catch {
                 giveBack()
                 return try full(error, for: growth)
@@ -134,11 +135,11 @@ public final class StagedContent: Sendable {
         try locked { state throws(ContentError) in
             guard state.isWritable else { return .frozen }
             let size = onlyExtends ? max(size, state.size) : size
-            if size == 0, state.damage != nil {
-                try Self.translating { () throws(CatalogError) in
-                    try store.catalog.setDamage(nil, ofStaged: id)
-                }
-                state.damage = nil
+            if size == 0 {
+                state.unkept = RangeSet()
+                try setDamage(nil, &state)
+            } else if size <= state.size {
+                keep(size..<Int64.max, &state)
             }
             guard size != state.size else { return .done(offset: size) }
             guard try reopen(&state) else { return .frozen }
@@ -146,9 +147,7 @@ public final class StagedContent: Sendable {
             state.size = size
             if size < state.baseEnd { (state.baseEnd, state.owedCut) = (size, size) }
             state.own.remove(contentsOf: size..<Int64.max)
-            let now = state.own.byteCount
-            store.room.giveStaged(max(state.charged - now, 0))
-            state.charged = min(state.charged, now)
+            store.room.set(state.own.byteCount, of: id)
             // Done it is: a full disk has the next change wait, and not this one fail.
             try? noteCut(&state)
             return .done(offset: size)
@@ -169,6 +168,46 @@ public final class StagedContent: Sendable {
             }
             return .done(offset: range.lowerBound)
         }
+    }
+
+    /// Notes that a program's write was refused, which the program knows: what is here is not all that it
+    /// wrote, and is not sent before the rest is written, or all of it anew.
+    ///
+    /// - Parameters:
+    ///   - offset: where the bytes were to go; nil means the end.
+    ///   - count: how many they were.
+    ///   - cause: why they were refused, in words.
+    public func refused(at offset: Int64?, count: Int64, cause: String) {
+        state.withLock { state in
+            let start = offset ?? state.size
+            guard count > 0, start <= Int64.max - count else { return }
+            // What was lost before is lost still.
+            if state.damage != nil, state.unkept.isEmpty { return }
+            state.unkept.insert(contentsOf: start..<start + count)
+            let damage =
+                "a program could not write all of it (\(cause)), so it is not sent: write it again, or "
+                + "remove it"
+            do throws(ContentError) { try setDamage(damage, &state) } catch {
+                // Not sent as long as this process lives.
+                state.damage = damage
+            }
+        }
+    }
+
+    /// Notes that bytes are as a program wants them.
+    private func keep(_ range: Range<Int64>, _ state: inout State) {
+        guard !state.unkept.isEmpty else { return }
+        state.unkept.remove(contentsOf: range)
+        // Where the catalog cannot be told, it is not sent.
+        if state.unkept.isEmpty { try? setDamage(nil, &state) }
+    }
+
+    private func setDamage(_ damage: String?, _ state: inout State) throws(ContentError) {
+        guard state.damage != damage else { return }
+        try Self.translating { () throws(CatalogError) in
+            try store.catalog.setDamage(damage, ofStaged: id)
+        }
+        state.damage = damage
     }
 
     /// Has the catalog forget what it recorded, before the first change after that.

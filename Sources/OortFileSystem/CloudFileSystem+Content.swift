@@ -139,14 +139,49 @@ extension CloudFileSystem {
                 noteChange(by: open, in: staged)
                 return .now(.success(count))
             }
-        } catch { return .failure(error) }
+        } catch {
+            note(refusal: error, by: open, at: place, count: count)
+            return .failure(error)
+        }
         let copy = Self.copy(of: bytes)
         return waiting.later { () async throws(FileSystemError) in
-            try await self.change(open) { staged throws(ContentError) in
-                try staged.write(copy, at: place)
-            }
+            try await self.write(copy, at: place, by: open)
             return count
         }
+    }
+
+    /// Writes all bytes at an offset (nil: the end), waiting for a clone or for room if need be.
+    func write(
+        _ bytes: [UInt8],
+        at place: Int64?,
+        by open: OpenHandle
+    ) async throws(FileSystemError) {
+        do throws(FileSystemError) {
+            try await change(open) { staged throws(ContentError) in
+                try staged.write(bytes, at: place)
+            }
+        } catch {
+            note(refusal: error, by: open, at: place, count: bytes.count)
+            throw error
+        }
+    }
+
+    /// Has a file that lacks what a program could not write stay here.
+    private func note(
+        refusal error: FileSystemError,
+        by open: OpenHandle,
+        at place: Int64?,
+        count: Int
+    ) {
+        guard case .staged(let staged) = open.content else { return }
+        let cause =
+            switch error {
+            case .noSpace: "there was no room on the local disk"
+            case .interrupted, .timedOut: "it was broken off while it waited for room"
+            case .failed(let detail), .contentDamaged(let detail): detail
+            default: "\(error)"
+            }
+        staged.refused(at: place, count: Int64(count), cause: cause)
     }
 
     /// Cuts or extends a file, through a handle or without one.

@@ -42,9 +42,7 @@ extension CloudFileSystem {
                 let bytes = try await self.bytes(start..<end, of: from)
                 guard !bytes.isEmpty else { break }
                 let place = targetOffset + copied
-                try await self.change(to) { staged throws(ContentError) in
-                    try staged.write(bytes, at: place)
-                }
+                try await self.write(bytes, at: place, by: to)
                 copied += Int64(bytes.count)
             }
             return copied

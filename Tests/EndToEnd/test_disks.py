@@ -195,16 +195,61 @@ def test_a_full_disk_refuses_and_loses_nothing(machine, clouds, cloud, disk):
     (disk.at / "filler").unlink()
     if not machine.is_mounted:
         machine.mount()
-    small = {path.name for path in drive.iterdir() if path.name.startswith("small ")}
+    small = {path.name: path.read_bytes() for path in drive.iterdir()
+             if path.name.startswith("small ")}
+    for name, content in small.items():
+        assert content == first[:len(content)]
+        # What was refused in part does not go out before it is written anew.
+        if content != first:
+            (drive / name).write_bytes(first)
     clouds.gates[cloud].open()
     machine.sync()
     there = clouds.tree(cloud)
     assert there["/folder/second.bin"]["hash"] == sha(first)
-    for name in small:
-        content = (drive / name).read_bytes()
-        assert content == first[:len(content)] and there[f"/{name}"]["hash"] == sha(content)
-    assert {path[1:] for path in there if "small" in path} == small
+    assert {path: item["hash"] for path, item in there.items() if "small" in path} == {
+        f"/{name}": sha(first) for name in small}
     eventually(lambda: read(drive / "theirs.txt") == "theirs", "what others do shows")
+
+
+def test_a_file_larger_than_the_cache(machine, clouds):
+    """`cache_size` limits what is cached, and never what a program writes."""
+    machine.write_settings('cache_size = "8M"\n' + machine.settings())
+    machine.login("drive")
+    machine.mount()
+    drive = machine.ready("drive")
+    clouds.gates["drive"].shut()
+    content = random.Random(8).randbytes(40 * MIB)
+    (drive / "large.bin").write_bytes(content)
+    assert "no room" not in machine.oort("status")
+    clouds.gates["drive"].open()
+    machine.sync()
+    assert clouds.tree("drive")["/large.bin"]["hash"] == sha(content)
+    assert (drive / "large.bin").read_bytes() == content
+    eventually(lambda: machine.status()["mount"]["cached_bytes"] <= 8 * MIB, "the limit is kept")
+
+
+@pytest.mark.parametrize("disk", ["state"], indirect=True)
+def test_what_was_written_in_part_does_not_go_out(machine, clouds, disk):
+    machine.write_settings('room_patience = "1s"\n' + machine.settings())
+    machine.login("drive")
+    machine.mount()
+    drive = machine.ready("drive")
+    (drive / "other.txt").write_text("other")
+    with pytest.raises(OSError) as refusal:
+        with open(drive / "huge.bin", "wb", buffering=0) as file:
+            for _ in range(disk.free() // MIB):
+                file.write(bytes(MIB))
+    assert refusal.value.errno == errno.ENOSPC
+    said = machine.oort("sync", "--timeout", "60s", status=1)
+    assert "huge.bin" in said and "could not write all of it" in said
+    assert set(clouds.tree("drive")) == {"/other.txt"}
+    machine.unmount()
+    machine.mount()
+    machine.ready("drive")
+    assert "could not write all of it" in machine.oort("sync", "--timeout", "60s", status=1)
+    (drive / "huge.bin").write_text("small by now")
+    machine.sync()
+    assert clouds.content("drive", "/huge.bin") == b"small by now"
 
 
 @pytest.mark.parametrize("disk", ["cache"], indirect=True)

@@ -396,11 +396,7 @@ struct StagedContentTests {
 
     @Test("a write waits for an upload to make room, then is told that there is none")
     func full() async throws {
-        var settings = ContentStoreSettings()
-        settings.limit = 1000
-        settings.reserve = 1
-        settings.roomPatience = .milliseconds(200)
-        let fixture = try StoreFixture(settings: settings)
+        let fixture = try StoreFixture(settings: .onDisk(of: 1000))
         let node = try fixture.file("f")
         let content = try fixture.stage(of: node)
         #expect(try content.write([UInt8](repeating: 1, count: 900), at: 0) == .done(offset: 0))

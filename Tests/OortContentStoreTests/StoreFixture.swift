@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import OortCatalog
 import OortModel
+import OortTesting
 import Synchronization
 
 @testable import OortContentStore
@@ -138,6 +139,17 @@ final class StoreFixture {
     deinit {
         try? catalog.close()
         try? FileManager.default.removeItem(at: folder)
+    }
+}
+
+extension ContentStoreSettings {
+    /// Nearly without a reserve, on a small disk, where a write waits for room for a moment only.
+    static func onDisk(of capacity: Int64) -> ContentStoreSettings {
+        var settings = ContentStoreSettings()
+        settings.reserve = 1
+        settings.roomPatience = .milliseconds(200)
+        settings.freeBytes = { SmallDisk(capacity: capacity).freeBytes(below: $0) }
+        return settings
     }
 }
 

@@ -1,6 +1,7 @@
 import OortCatalog
 import OortFileSystem
 import OortModel
+import OortTesting
 import Synchronization
 import Testing
 
@@ -90,7 +91,8 @@ extension OperationTests {
     @Test("who writes to a file that an upload holds still waits for room for the clone")
     func cloneWithoutRoom() async throws {
         var storing = ContentStoreSettings()
-        storing.limit = 1000
+        storing.reserve = 1
+        storing.freeBytes = { SmallDisk(capacity: 1000).freeBytes(below: $0) }
         let fixture = try FileSystemFixture(storing: storing)
         let (system, store, root) = (fixture.system, fixture.store, fixture.account.root)
         let (entry, f) = try await system.make("f", in: root)
@@ -129,7 +131,8 @@ extension OperationTests {
     )
     func cloneNotNeeded() async throws {
         var storing = ContentStoreSettings()
-        storing.limit = 500
+        storing.reserve = 1
+        storing.freeBytes = { SmallDisk(capacity: 500).freeBytes(below: $0) }
         let fixture = try FileSystemFixture(storing: storing)
         let (system, store, root) = (fixture.system, fixture.store, fixture.account.root)
         let (entry, f) = try await system.make("f", in: root)

@@ -36,7 +36,7 @@ extension CloudMount {
         let advice =
             switch trouble {
             case .noSpace:
-                "make room on the disk or raise cache_size; uploads make room by themselves"
+                "make room on the disk; uploads make room by themselves"
             default: "nothing can be changed until the disk is mended; nothing that was is lost"
             }
         return "\(trouble) (\(options.folders.state)): \(advice)"
