@@ -270,6 +270,7 @@ extension CachedContent {
         while position < size {
             let bytes = try source.read(at: position, count: Int(min(1 << 20, size - position)))
             guard !bytes.isEmpty else { throw .disk(code: 0, detail: "a file that is too short") }
+            guard !Task.isCancelled, !store.isStopping else { throw .noLongerNeeded }
             try file.write(bytes[...], at: position)
             position += Int64(bytes.count)
             await Task.yield()
@@ -286,7 +287,7 @@ extension CachedContent {
             store.pool.forget(target)
         } else {
             let copy = try store.pool.create(target)
-            try await copy.becomeCopy(of: source)
+            try await copy.becomeCopy(of: source) { !self.store.isStopping }
         }
         filled(id, generation: generation)
     }
@@ -388,28 +389,33 @@ extension CachedContent {
     func verified() async { await startVerifying()?.value }
 
     /// Compares the complete content with the service's hash, and throws it away if it differs.
+    ///
+    /// Broken off when the bytes are thrown away meanwhile, or the store ends.
     private func verify() async {
         let generation = state.withLock { $0.generation }
         var isGood = true
+        var isBrokenOff = false
         if let hash, let id, let fetcher = store.fetcher(of: key.account) {
             var hasher = fetcher.makeHasher()
             do throws(ContentError) {
                 let file = try store.pool.file(store.paths.cached(id))
                 var position: Int64 = 0
-                while position < size {
+                while position < size, !isBrokenOff {
                     let bytes = try file.read(at: position, count: 1 << 20)
                     guard !bytes.isEmpty else { break }
                     hasher.update(bytes[...])
                     position += Int64(bytes.count)
                     await Task.yield()
+                    isBrokenOff =
+                        store.isStopping || state.withLock { $0.generation != generation }
                 }
                 let found = hasher.finalize()
-                isGood = found.algorithm != hash.algorithm || found == hash
+                isGood = isBrokenOff || found.algorithm != hash.algorithm || found == hash
             } catch { isGood = false }
         }
         state.withLock { state in
             state.verification = nil
-            if state.generation == generation { state.isVerified = isGood }
+            if state.generation == generation, !isBrokenOff { state.isVerified = isGood }
         }
         if !isGood, state.withLock({ $0.generation == generation }) {
             store.logger.error(

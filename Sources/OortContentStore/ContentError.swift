@@ -31,6 +31,11 @@ public enum ContentError: Error, Hashable, Sendable, CustomStringConvertible {
         self = error == .diskFull ? .noSpace : .catalog(detail: "\(error)")
     }
 
+    /// What ends work that nobody needs any longer.
+    static var noLongerNeeded: ContentError {
+        .fetch(ProviderError(.cancelled, detail: "nobody needs it any longer"))
+    }
+
     /// Whether nobody waits any longer.
     public var isCancellation: Bool {
         if case .fetch(let error) = self { error.kind == .cancelled } else { false }

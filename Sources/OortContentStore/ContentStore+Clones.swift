@@ -26,7 +26,9 @@ extension ContentStore {
             DiskFile.remove(thawed.path)
             let copy = try DiskFile.open(thawed.path, creates: true)
             try await beforeClone.withLock { $0 }?()
-            try await copy.becomeCopy(of: source)
+            try await copy.becomeCopy(of: source) {
+                !self.isStopping && frozen.state.withLock { $0.cached == nil }
+            }
             // What was synchronised stays so.
             if state.isNamed { try copy.synchronise() }
         } catch {

@@ -192,6 +192,7 @@ extension ContentStore {
 
     /// Ends what goes on by itself, and stores what the cache knows; programs write nothing any more.
     public func stop() async {
+        isStopping = true
         await endExports()
         await endCompletions()
         await save()

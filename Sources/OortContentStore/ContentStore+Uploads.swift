@@ -192,6 +192,9 @@ extension ContentStore {
         close(content)
     }
 
+    /// Hashes a staged content.
+    ///
+    /// - Throws: as `StagedContent.checkNeed`; `.damaged`, `.fetch`.
     private func hash(of content: StagedContent) async throws(ContentError) -> ContentHash {
         if let hash = content.state.withLock({ $0.hash }) { return hash }
         guard let fetcher = fetcher(of: content.account) else {
@@ -200,6 +203,7 @@ extension ContentStore {
         var hasher = fetcher.makeHasher()
         var position: Int64 = 0
         while position < content.size {
+            try content.checkNeed(looking: position > 0 && position % (16 << 20) == 0)
             let bytes = try await content.bytes(position..<position + (1 << 20))
             guard !bytes.isEmpty else { break }
             hasher.update(bytes[...])

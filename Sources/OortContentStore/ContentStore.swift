@@ -84,6 +84,7 @@ public final class ContentStore: Sendable {
     let logger: Logger
     let state = Mutex(State())
     let completing = CompletionTurn()
+    private let stopping = Atomic<Bool>(false)
     /// What comes before the bytes of a clone are copied: a test holds them back, or has them fail as
     /// the disk would.
     let beforeClone = Mutex<(@Sendable () async throws(ContentError) -> Void)?>(nil)
@@ -125,6 +126,12 @@ public final class ContentStore: Sendable {
     /// Says who gets an account's bytes from the service; nil when nobody does any longer.
     public func setFetcher(_ fetcher: (any ContentFetcher)?, for account: AccountID) {
         state.withLock { $0.fetchers[account] = fetcher }
+    }
+
+    /// Whether the store ends, and what takes long is broken off.
+    var isStopping: Bool {
+        get { stopping.load(ordering: .acquiring) }
+        set { stopping.store(newValue, ordering: .releasing) }
     }
 
     /// Whether written bytes may be holes: the machine died, and the disk kept only some of them.

@@ -143,14 +143,20 @@ public final class DiskFile: Sendable {
     /// Makes this empty file a copy of another: sharing its blocks where the disk's file system
     /// can, else copied in the kernel, holes left out.
     ///
-    /// Suspends between parts.
-    func becomeCopy(of source: DiskFile) async throws(ContentError) {
+    /// Suspends between parts, and goes on only while the copy is needed.
+    ///
+    /// - Throws: `.fetch` of kind `.cancelled` when the calling task is cancelled or `isNeeded` says no.
+    func becomeCopy(
+        of source: DiskFile,
+        while isNeeded: @Sendable () -> Bool
+    ) async throws(ContentError) {
         // FICLONE, `man 2 ioctl_ficlone`: the macro is not imported.
         if ioctl(descriptor, 0x4004_9409, source.descriptor) == 0 { return }
         try resize(to: try source.size())
         for range in try source.dataRanges().ranges {
             var position = range.lowerBound
             while position < range.upperBound {
+                guard !Task.isCancelled, isNeeded() else { throw .noLongerNeeded }
                 // copy_file_range is hidden without _GNU_SOURCE; sendfile does the same. It writes
                 // at the descriptor's place, which nobody else uses: this file is new.
                 guard lseek(descriptor, off_t(position), SEEK_SET) >= 0 else {

@@ -1,3 +1,4 @@
+import OortCatalog
 import OortModel
 import Synchronization
 
@@ -19,6 +20,7 @@ extension StagedContent {
             for gap in missing {
                 var position = gap.lowerBound
                 while position < gap.upperBound, count < Self.mostUnsynchronised {
+                    try checkNeed(looking: position >= 16 << 20)
                     let part = position..<min(gap.upperBound, position + (4 << 20))
                     // What goes up with a program's bytes is of exactly the revision that they lie over.
                     try fill(part, with: try await base.verifiedBytes(part))
@@ -50,6 +52,22 @@ extension StagedContent {
             try fill(whole, with: try file.read(at: 0, count: Int(base.size)))
             try claim(RangeSet(whole))
         }
+    }
+
+    /// Ends what takes long once nobody needs it any longer: the calling task is cancelled, the store
+    /// ends, or the file was removed, where that is to be looked for.
+    ///
+    /// - Throws: `.fetch` of kind `.cancelled`.
+    func checkNeed(looking: Bool) throws(ContentError) {
+        var isNeeded = !Task.isCancelled && !store.isStopping
+        if isNeeded, looking {
+            do throws(CatalogError) {
+                isNeeded = try store.catalog.node(staged: id)?.parent != nil
+            } catch {
+                // Who cannot ask goes on.
+            }
+        }
+        guard isNeeded else { throw .noLongerNeeded }
     }
 
     /// Writes the base's bytes of a range where the program wrote none; they count only once they are

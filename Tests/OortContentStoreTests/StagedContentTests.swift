@@ -416,6 +416,42 @@ struct StagedContentTests {
         #expect(try second.write([UInt8](repeating: 1, count: 200), at: 0) == .done(offset: 0))
     }
 
+    /// A content of 4 TiB, all holes, which takes hours to be hashed, and its hashing under way.
+    private func hashing(
+        _ fixture: StoreFixture
+    ) async throws -> (StagedContent, Task<Result<Void, ProviderError>, Never>) {
+        let content = try fixture.stage(of: try fixture.file("f"))
+        _ = try content.truncate(to: 4 << 40)
+        let store = fixture.store
+        let task = Task { () -> Result<Void, ProviderError> in
+            do throws(ProviderError) {
+                store.release(try await store.freeze(content.id))
+                return .success(())
+            } catch { return .failure(error) }
+        }
+        try await until { content.state.withLock { $0.freezes > 0 } }
+        return (content, task)
+    }
+
+    @Test("the hashing of a large content ends with the task, the file, and the store")
+    func endedHashing() async throws {
+        func kind(_ result: Result<Void, ProviderError>) -> ProviderError.Kind? {
+            if case .failure(let error) = result { error.kind } else { nil }
+        }
+        for end in ["task", "file", "store"] {
+            let fixture = try StoreFixture()
+            let (content, task) = try await hashing(fixture)
+            switch end {
+            case "task": task.cancel()
+            case "file": _ = try fixture.catalog.unlink("f", in: fixture.account.root)
+            default: await fixture.store.stop()
+            }
+            #expect(kind(await task.value) == .cancelled, "\(end)")
+            #expect(content.state.withLock { $0.freezes } == 0)
+            fixture.store.close(content)
+        }
+    }
+
     @Test("data and holes are told as they are")
     func holes() async throws {
         let fixture = try StoreFixture()
