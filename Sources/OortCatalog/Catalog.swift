@@ -23,6 +23,7 @@ public final class Catalog: Sendable {
     let exports = Mutex<[AccountID: ExportPreference]>([:])
     /// Who has which file open for writing.
     public let writers = WriterRegistry()
+    let health = Mutex<CatalogError?>(nil)
 
     /// Opens the catalog at `path`, making or upgrading it.
     ///
@@ -81,7 +82,7 @@ public final class Catalog: Sendable {
     public func checkpoint() async throws(CatalogError) {
         do {
             _ = try await pool.writeWithoutTransaction { try $0.checkpoint(.passive) }
-        } catch { throw Self.translate(error) }
+        } catch { throw noted(error) }
     }
 
     /// Who hears of changes from now on.
@@ -127,18 +128,20 @@ public final class Catalog: Sendable {
 
     /// Runs one read of a single statement, without a transaction around it.
     func read<T>(_ body: (Database) throws -> T) throws(CatalogError) -> T {
-        try Self.translating { try pool.unsafeRead(body) }
+        do { return try pool.unsafeRead(body) } catch { throw noted(error) }
     }
 
     /// Runs a transaction on the calling thread.
     func mutate<T>(
         _ body: (inout CatalogTransaction) throws -> T
     ) throws(CatalogError) -> T {
-        let (result, effects) = try Self.translating {
-            try pool.writeWithoutTransaction { try transact($0, body) }
-        }
-        tell(effects)
-        return result
+        let outcome: (T, CatalogTransaction.Effects)
+        do {
+            outcome = try pool.writeWithoutTransaction { try transact($0, body) }
+        } catch { throw noted(error) }
+        noteSuccess()
+        tell(outcome.1)
+        return outcome.0
     }
 
     /// Runs a transaction from a task, which waits its turn without blocking a thread.
@@ -148,7 +151,8 @@ public final class Catalog: Sendable {
         let outcome: (T, CatalogTransaction.Effects)
         do {
             outcome = try await pool.writeWithoutTransaction { try self.transact($0, body) }
-        } catch { throw Self.translate(error) }
+        } catch { throw noted(error) }
+        noteSuccess()
         tell(outcome.1)
         return outcome.0
     }
@@ -190,7 +194,7 @@ public final class Catalog: Sendable {
     func readAsync<T: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> T
     ) async throws(CatalogError) -> T {
-        do { return try await pool.read(body) } catch { throw Self.translate(error) }
+        do { return try await pool.read(body) } catch { throw noted(error) }
     }
 
     /// Has the kernel told of what changed without a transaction: a file that shows other bytes to

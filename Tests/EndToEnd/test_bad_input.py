@@ -5,11 +5,19 @@ import json
 import os
 import pathlib
 import shutil
+import sqlite3
 import subprocess
 
 import pytest
 
 from machine import OORT, Machine, eventually
+
+
+@pytest.fixture
+def drive_of_one(machine):
+    machine.login("drive")
+    machine.mount()
+    return machine.ready("drive")
 
 
 def test_usage(machine):
@@ -98,6 +106,36 @@ def test_a_corrupt_catalog(machine, cloud, drive):
     catalog.unlink()
     machine.mount()
     assert (machine.ready(cloud) / "file.txt").read_text() == "x"
+
+
+def test_damaged_pages_of_the_catalog(machine, drive_of_one):
+    """Pages that nobody reads as a rule: the mount comes up, and says what is wrong and what to do."""
+    for number in range(50):
+        (drive_of_one / f"{number}.txt").write_text(str(number))
+    machine.sync()
+    assert machine.status()["mount"].get("trouble") is None
+    machine.unmount()
+    path = machine.state / "catalog.sqlite"
+    with sqlite3.connect(path) as catalog:
+        page, = catalog.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'node_by_hash'").fetchone()
+        size, = catalog.execute("PRAGMA page_size").fetchone()
+    catalog.close()
+    with open(path, "r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xa5" * size)
+    machine.mount()
+    eventually(lambda: "damaged" in (machine.status()["mount"].get("trouble") or ""), "it is told")
+    said = machine.oort("status")
+    assert "catalog.sqlite is damaged" in said and "mount again" in said
+    # As it advises.
+    machine.unmount()
+    for file in machine.state.glob("catalog.sqlite*"):
+        file.unlink()
+    machine.mount()
+    machine.ready("drive")
+    assert (drive_of_one / "7.txt").read_text() == "7"
+    assert machine.status()["mount"].get("trouble") is None
 
 
 def test_what_was_not_uploaded_outlives_its_catalog(machine, clouds, cloud, drive):

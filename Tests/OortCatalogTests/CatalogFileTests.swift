@@ -1,7 +1,9 @@
 import Foundation
+import GRDB
 import Logging
-import OortCatalog
 import Testing
+
+@testable import OortCatalog
 
 @Suite("the catalog's files")
 struct CatalogFileTests {
@@ -21,5 +23,55 @@ struct CatalogFileTests {
             try catalog.close()
             try files.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
         }
+    }
+
+    @Test("a damaged page is told of before anybody reads it, and stays told")
+    func damagedPage() async throws {
+        let temporary = try TemporaryCatalog()
+        try await temporary.catalog.checkPages()
+        #expect(temporary.catalog.trouble == nil)
+        // An index that no call of this test uses.
+        let page = try temporary.catalog.read { database in
+            try database.number(
+                "SELECT rootpage FROM sqlite_master WHERE name = 'node_by_hash'",
+                []
+            )
+        }
+        let offset = UInt64(try #require(page) - 1) * 4096
+        try temporary.reopen {
+            let file = try FileHandle(forUpdating: URL(filePath: temporary.path))
+            try file.seek(toOffset: offset)
+            try file.write(contentsOf: Data(repeating: 0xA5, count: 4096))
+            try file.close()
+        }
+        #expect(temporary.catalog.trouble == nil)
+        let error = await #expect(throws: CatalogError.self) {
+            try await temporary.catalog.checkPages()
+        }
+        #expect(temporary.catalog.trouble == error)
+        guard case .corrupt = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        try temporary.catalog.setStamps(["a transaction that succeeds"])
+        #expect(temporary.catalog.trouble == error)
+    }
+
+    @Test("a disk without room for the catalog is told of until a transaction finds some")
+    func full() throws {
+        let catalog = try TemporaryCatalog()
+        func limit(to pages: Int) throws {
+            try catalog.catalog.pool.writeWithoutTransaction { database in
+                try database.execute(sql: "PRAGMA max_page_count = \(pages)")
+            }
+        }
+        // Not below what the file has.
+        try limit(to: 1)
+        let long = String(repeating: "x", count: 1 << 20)
+        #expect(throws: CatalogError.diskFull) { try catalog.catalog.setStamps([long]) }
+        #expect(catalog.catalog.trouble == .diskFull)
+        try limit(to: 1 << 30)
+        try catalog.catalog.setStamps([long])
+        #expect(catalog.catalog.trouble == nil)
     }
 }

@@ -20,9 +20,10 @@ final class TemporaryCatalog {
 
     var path: String { catalog.path }
 
-    /// Closes and opens again, as a restart does.
-    func reopen() throws {
+    /// Closes and opens again, as a restart does; `between` happens to the files meanwhile.
+    func reopen(between: () throws -> Void = {}) throws {
         try catalog.close()
+        try between()
         catalog = try Catalog(path: catalog.path, logger: Logger(label: "test"))
     }
 

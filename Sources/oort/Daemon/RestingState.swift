@@ -138,8 +138,23 @@ struct RestingState {
     }
 }
 
-/// What a person is told about a catalog that cannot be opened.
+/// What a person is told about a catalog that cannot be opened, or fails.
 enum CatalogTrouble {
+    /// The words for what a mounted catalog met, with what to do.
+    static func words(_ error: CatalogError, path: String) -> String {
+        switch error {
+        case .corrupt:
+            "the catalog \(path) is damaged, and what is shown may be wrong or missing: unmount (oort "
+                + "unmount), move it and its -wal and -shm files away, and mount again: the tree is "
+                + "read anew, and what was not uploaded is kept in a folder that oort status tells"
+        case .diskFull:
+            "there is no room on the disk for the catalog \(path): make some; nothing is lost"
+        default:
+            "the disk of the catalog \(path) fails (\(error)): check it; nothing can be changed "
+                + "until it works"
+        }
+    }
+
     /// The words for an error of the catalog's.
     static func failure(_ error: CatalogError, path: String) -> Failure {
         switch error {

@@ -32,7 +32,11 @@ extension CloudMount {
 
     /// What is wrong with the disk on which programs' writes are kept, in words.
     private var diskTrouble: String? {
-        guard let trouble = store.trouble else { return nil }
+        let catalogTrouble = catalog.trouble.map {
+            CatalogTrouble.words($0, path: options.folders.catalogFile)
+        }
+        if case .corrupt = catalog.trouble { return catalogTrouble }
+        guard let trouble = store.trouble else { return catalogTrouble }
         let advice =
             switch trouble {
             case .noSpace:

@@ -91,10 +91,13 @@ final class CloudMount: MountedClouds {
         return mount
     }
 
-    /// What goes on beside the mount as long as it stands: the rest of the recovery, and the catalog's
-    /// log brought home once a minute.
+    /// What goes on beside the mount as long as it stands: a look through the catalog's pages, the rest of
+    /// the recovery, and the catalog's log brought home once a minute.
     private func beginUpkeep() {
         let task = Task { [store, catalog, logger] in
+            do throws(CatalogError) { try await catalog.checkPages() } catch {
+                logger.error("the catalog is not sound", metadata: ["cause": "\(error)"])
+            }
             do throws(ContentError) {
                 var found = ContentRecovery()
                 try await store.recoverCached(&found)

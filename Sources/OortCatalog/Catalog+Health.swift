@@ -1,0 +1,57 @@
+import GRDB
+import Logging
+import Synchronization
+
+/// What ails the database, which nobody else would say: a damaged page is met only by who reads it.
+extension Catalog {
+    /// What is wrong with the database or its disk, as far as it was met; nil when nothing is.
+    ///
+    /// `.corrupt` for good; `.diskFull`, and `.storage` where the disk fails, until a transaction succeeds.
+    public var trouble: CatalogError? { health.withLock { $0 } }
+
+    /// Looks through all pages; what is found is told by `trouble`.
+    ///
+    /// Takes as long as the file is large, beside everything else. Ends early when the task is cancelled.
+    ///
+    /// - Throws: `.corrupt` with the first finding; `.storage` when it could not be looked through.
+    public func checkPages() async throws(CatalogError) {
+        let finding = try await readAsync { database in
+            // https://www.sqlite.org/pragma.html#pragma_quick_check: "ok", or what is wrong.
+            try database.first("PRAGMA quick_check(1)") { $0[0] as String } ?? "no answer"
+        }
+        guard finding != "ok" else { return }
+        throw note(.corrupt(detail: finding))
+    }
+
+    /// The catalog's word for an error of SQLite's, of which `trouble` tells from now on where it is one
+    /// of the file or the disk.
+    func noted(_ error: any Error) -> CatalogError {
+        let translated = Self.translate(error)
+        guard let error = error as? DatabaseError else { return translated }
+        // https://www.sqlite.org/rescode.html
+        switch error.resultCode {
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY,
+            .SQLITE_CANTOPEN:
+            return note(translated)
+        default: return translated
+        }
+    }
+
+    private func note(_ error: CatalogError) -> CatalogError {
+        let isNew = health.withLock { known in
+            if case .corrupt = known { return false }
+            defer { known = error }
+            return known != error
+        }
+        if isNew { logger.error("the catalog fails", metadata: ["cause": "\(error)"]) }
+        return error
+    }
+
+    /// A transaction came through: the disk has room and works.
+    func noteSuccess() {
+        health.withLock { known in
+            if case .corrupt = known { return }
+            known = nil
+        }
+    }
+}
