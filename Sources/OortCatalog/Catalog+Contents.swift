@@ -109,7 +109,7 @@ extension Catalog {
                 """,
                 [
                     account.rawValue, item.rawValue, revision.rawValue, size, hash?.description,
-                    Timestamp.now.milliseconds,
+                    Timestamp.now.inMilliseconds,
                 ]
             )
             let id = try database.number(
@@ -329,7 +329,7 @@ extension Catalog {
                 """,
                 [
                     item.rawValue, revision.rawValue, Data(present), size, size,
-                    Timestamp.now.milliseconds, id.rawValue,
+                    Timestamp.now.inMilliseconds, id.rawValue,
                 ]
             )
             return replaced
@@ -339,7 +339,7 @@ extension Catalog {
     /// Keeps what the cache knows anew.
     public func saveCache(_ records: [CacheRecord]) async throws(CatalogError) {
         try await mutateAsync { transaction in
-            let now = Timestamp.now.milliseconds
+            let now = Timestamp.now.inMilliseconds
             for record in records {
                 try transaction.database.run(
                     """
@@ -450,7 +450,7 @@ extension CatalogTransaction {
             """,
             [
                 account.rawValue, content.baseItem?.rawValue, content.baseRevision?.rawValue,
-                content.baseSize, content.size, content.damage, Timestamp.now.milliseconds,
+                content.baseSize, content.size, content.damage, Timestamp.now.inMilliseconds,
             ]
         )
         return ContentID(database.lastInsertedRowID)

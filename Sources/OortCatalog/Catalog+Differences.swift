@@ -324,7 +324,7 @@ struct TreesReader {
     /// Whether we made it at the service in the last ten minutes and have all of its content.
     private func isRecent(_ node: Node) throws -> Bool {
         guard let born = node.born, node.remoteID != nil, node.kind == .file,
-            born.milliseconds + 600_000 > conditions.now
+            born.inMilliseconds + 600_000 > conditions.now
         else { return false }
         if node.staged != nil { return true }
         // Its content is being taken over by the store; whoever waits for it waits for that, too.

@@ -10,7 +10,7 @@ extension CatalogTransaction {
         touch(node.inode)
         guard !node.kind.isLocalOnly else { return }
         effects.locallyChanged.insert(node.account)
-        let milliseconds = now.milliseconds
+        let milliseconds = now.inMilliseconds
         try database.run(
             """
             UPDATE motion SET changed_ms = ?, attempts = 0, next_try_ms = 0, error_kind = NULL,

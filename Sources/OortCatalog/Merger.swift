@@ -236,7 +236,7 @@ struct Merger {
             INSERT OR REPLACE INTO conflict (inode, account, original, made_ms)
             VALUES (?, ?, ?, ?)
             """,
-            [copy.column, node.account.rawValue, inode.column, now.milliseconds]
+            [copy.column, node.account.rawValue, inode.column, now.inMilliseconds]
         )
         transaction.effects.news.append(.entryAdded(parent: parent, name: name))
         try database.run("UPDATE node SET staged = NULL WHERE inode = ?", [inode.column])

@@ -23,7 +23,8 @@ extension Node {
         name = row[3]
         storedServiceName = row[4]
         kind = NodeKind(rawValue: row[5]) ?? .file
-        size = row[6]
+        // An older version took any number for a size.
+        size = min(max(row[6], 0), ReportedSize.largest)
         modified = Timestamp(
             seconds: row[7],
             nanoseconds: Int32(truncatingIfNeeded: row[8] as Int64)

@@ -5,9 +5,6 @@ extension Timestamp {
     /// Seconds since 1970, and nanoseconds of the next one.
     var parts: [Int64] { [seconds, Int64(nanoseconds)] }
 
-    /// Milliseconds since 1970, as the catalog counts moments.
-    var milliseconds: Int64 { seconds * 1000 + Int64(nanoseconds) / 1_000_000 }
-
     /// A time from its `parts`; nil where they are none.
     init?(parts: [Int64]?) {
         guard let parts, parts.count == 2 else { return nil }

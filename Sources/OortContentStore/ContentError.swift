@@ -5,6 +5,8 @@ import OortCatalog
 public enum ContentError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The disk or the limit is full, and no upload made room in time.
     case noSpace
+    /// The content would be larger than its service takes, or than the local disk takes.
+    case tooLarge
     /// Local bytes are lost or not what they should be; `detail` is for the log and for people.
     case damaged(detail: String)
     /// The local disk failed; `code` is the system's error number.
@@ -18,6 +20,7 @@ public enum ContentError: Error, Hashable, Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .noSpace: "there is no room on the local disk"
+        case .tooLarge: "the file is larger than it may be"
         case .disk(DiskFile.readOnlyCode, _): "the local disk is read-only"
         case .damaged(let detail): detail
         case .disk(let code, let detail): "the local disk failed (error \(code): \(detail))"

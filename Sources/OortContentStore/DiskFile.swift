@@ -1,4 +1,5 @@
 import Glibc
+import OortModel
 
 /// A file that is open on the local disk; closed when nobody holds the value any longer.
 ///
@@ -114,7 +115,7 @@ public final class DiskFile: Sendable {
             off_t(range.upperBound - range.lowerBound)
         )
         guard code == 0 else {
-            throw code == ENOSPC ? .noSpace : .disk(code: code, detail: "allocate")
+            throw Self.failure("allocate", code: code)
         }
     }
 
@@ -188,7 +189,8 @@ public final class DiskFile: Sendable {
     static func freeBytes(at path: String) -> Int64? {
         var status = statvfs()
         guard unsafe statvfs(path, &status) == 0 else { return nil }
-        return Int64(clamping: status.f_bavail) * Int64(clamping: status.f_frsize)
+        return Int64(clamping: status.f_bavail)
+            .multipliedSaturating(by: Int64(clamping: status.f_frsize))
     }
 
     /// Whether the disk's file system keeps no blocks for written zeros (as ZFS does when it
@@ -254,8 +256,11 @@ public final class DiskFile: Sendable {
     /// Whether a file is there.
     static func exists(_ path: String) -> Bool { unsafe access(path, F_OK) == 0 }
 
-    private static func failure(_ what: String) -> ContentError {
-        let code = errno
-        return code == ENOSPC || code == EDQUOT ? .noSpace : .disk(code: code, detail: what)
+    private static func failure(_ what: String, code: CInt = errno) -> ContentError {
+        switch code {
+        case ENOSPC, EDQUOT: .noSpace
+        case EFBIG: .tooLarge
+        default: .disk(code: code, detail: what)
+        }
     }
 }

@@ -91,13 +91,18 @@ public final class StagedContent: Sendable {
     // MARK: Writing
 
     /// Writes all bytes at `offset`; nil means the end.
+    ///
+    /// - Throws: `.tooLarge` when the content would have more than `limit` bytes; nothing is written
+    ///   then.
     public func write(
         _ bytes: RawSpan,
-        at offset: Int64?
+        at offset: Int64?,
+        upTo limit: Int64 = .max
     ) throws(ContentError) -> WriteOutcome {
         try locked { state throws(ContentError) in
             guard state.isWritable else { return .frozen }
             let offset = offset ?? state.size
+            guard offset <= limit - Int64(bytes.byteCount) else { throw .tooLarge }
             let range = offset..<offset + Int64(bytes.byteCount)
             guard !range.isEmpty else { return .done(offset: offset) }
             let growth = state.own.gaps(in: range).reduce(Int64(0)) {

@@ -92,7 +92,10 @@ extension DropboxProvider {
                     let result = try await api.poll(poll)
                     return .success(
                         result.changes
-                            ? .changed : .quiet(backoff: result.backoff.map { .seconds($0) })
+                            ? .changed
+                            : .quiet(
+                                backoff: result.backoff.map { Duration(reportedSeconds: $0) }
+                            )
                     )
                 } catch { return .failure(error) }
             }

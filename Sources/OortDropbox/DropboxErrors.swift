@@ -69,7 +69,7 @@ enum DropboxErrors {
         case 410: kind = .notFound
         case 429:
             kind = .rateLimited(
-                retryAfter: head.retryAfter ?? .seconds(union?.retryAfter ?? 1)
+                retryAfter: head.retryAfter ?? Duration(reportedSeconds: union?.retryAfter ?? 1)
             )
         case 500...: kind = .outcomeUnknown(retryAfter: head.retryAfter)
         default: kind = .malformedAnswer

@@ -32,12 +32,12 @@ extension Item {
             exports = formats
             return
         }
-        size = metadata.size
+        size = metadata.size?.bytes
         rev = metadata.rev.map { Revision($0) }
         contentHash = metadata.content_hash.map {
             ContentHash(algorithm: .dropboxContentHash, value: $0)
         }
-        thumbnail = DropboxThumbnails.isPossible(name: metadata.name, size: metadata.size ?? 0)
+        thumbnail = DropboxThumbnails.isPossible(name: metadata.name, size: size ?? 0)
     }
 
     /// The root, of which Dropbox has no metadata.

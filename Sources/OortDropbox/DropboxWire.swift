@@ -53,7 +53,7 @@ enum DropboxWire {
         var client_modified: String?
         var server_modified: String?
         var rev: String?
-        var size: Int64?
+        var size: ReportedSize?
         var is_downloadable: Bool?
         var content_hash: String?
         var export_info: Export?

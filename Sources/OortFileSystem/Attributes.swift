@@ -24,6 +24,9 @@ public struct FileAttributes: Hashable, Sendable {
     public var group: UInt32
     /// Names of the inode: 1, or 0 once unlinked; 2 for folders, whose children are not counted.
     public var linkCount: UInt32
+
+    /// The blocks of 512 bytes that a file of so many bytes takes.
+    static func blocks(ofSize size: Int64) -> Int64 { size / 512 + (size % 512 > 0 ? 1 : 0) }
 }
 
 /// What an item is to `stat`.

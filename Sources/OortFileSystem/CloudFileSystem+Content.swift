@@ -130,10 +130,12 @@ extension CloudFileSystem {
         guard offset <= Int64.max - Int64(count) else { return .failure(.tooLarge) }
         guard count > 0 else { return .now(.success(0)) }
         let place = open.mode.appends ? nil : offset
+        let largest = largestFile(of: open.file.account)
+        guard (place ?? 0) <= largest - Int64(count) else { return .failure(.tooLarge) }
         do throws(FileSystemError) {
             let staged = try writable(open)
             let outcome = try FileSystemError.translatingContent { () throws(ContentError) in
-                try staged.write(bytes, at: place)
+                try staged.write(bytes, at: place, upTo: largest)
             }
             if case .done = outcome {
                 noteChange(by: open, in: staged)
@@ -156,9 +158,10 @@ extension CloudFileSystem {
         at place: Int64?,
         by open: OpenHandle
     ) async throws(FileSystemError) {
+        let largest = largestFile(of: open.file.account)
         do throws(FileSystemError) {
             try await change(open) { staged throws(ContentError) in
-                try staged.write(bytes, at: place)
+                try staged.write(bytes, at: place, upTo: largest)
             }
         } catch {
             note(refusal: error, by: open, at: place, count: bytes.count)
@@ -192,6 +195,7 @@ extension CloudFileSystem {
         then answer: @escaping @Sendable () throws(FileSystemError) -> Entry
     ) -> Outcome<Entry> {
         do throws(FileSystemError) {
+            guard size <= largestFile(of: node.account) else { throw .tooLarge }
             if let handle, let open = table[handle], open.mode.writes {
                 return try resize(open, to: size, then: answer)
             }

@@ -50,7 +50,7 @@ extension CloudFileSystem {
                 open.shown != ShownContent(node)
             {
                 entry.attributes.size = open.size
-                entry.attributes.blocks = (open.size + 511) / 512
+                entry.attributes.blocks = FileAttributes.blocks(ofSize: open.size)
                 entry.validity = .sizeUnknown
             }
             return entry
@@ -199,17 +199,19 @@ extension CloudFileSystem {
             // written here at once. It is one disk, so it counts once.
             var isBoundless = accounts.isEmpty
             for account in accounts {
-                room.total += account.quota.map { $0.total ?? $0.used } ?? 0
-                if let quota = account.quota, let total = quota.total {
-                    room.free += max(total - quota.used, 0)
+                room.total = room.total.addingSaturating(
+                    account.quota.map { $0.total ?? $0.used } ?? 0
+                )
+                if let free = account.quota?.free {
+                    room.free = room.free.addingSaturating(free)
                 } else {
                     isBoundless = true
                 }
             }
             if isBoundless {
                 let local = store.freeBytes
-                room.total += local
-                room.free += local
+                room.total = room.total.addingSaturating(local)
+                room.free = room.free.addingSaturating(local)
             }
             return room
         }

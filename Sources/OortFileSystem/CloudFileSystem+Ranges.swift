@@ -22,8 +22,7 @@ extension CloudFileSystem {
             targetOffset <= Int64.max - count
         else { return .failure(.invalid) }
         guard
-            from.file.state.withLock({ $0.node.account })
-                == to.file.state.withLock({ $0.node.account })
+            from.file.account == to.file.account
         else { return .failure(.otherAccount) }
         do throws(FileSystemError) {
             if sourceOffset == 0, targetOffset == 0,
@@ -34,6 +33,8 @@ extension CloudFileSystem {
             }
         } catch { return .failure(error) }
         let count = min(count, Self.copyPart)
+        let largest = largestFile(of: to.file.account)
+        guard targetOffset <= largest - count else { return .failure(.tooLarge) }
         return waiting.later { () async throws(FileSystemError) in
             var copied: Int64 = 0
             while copied < count {
@@ -148,6 +149,9 @@ extension CloudFileSystem {
         guard let open = table[handle], open.mode.writes else { return .failure(.badHandle) }
         guard extends else { return .failure(.notSupported) }
         guard range.lowerBound >= 0, !range.isEmpty else { return .failure(.invalid) }
+        guard range.upperBound <= largestFile(of: open.file.account) else {
+            return .failure(.tooLarge)
+        }
         return waiting.later { () async throws(FileSystemError) in
             if range.upperBound > open.size {
                 try await self.change(open) { staged throws(ContentError) in

@@ -75,6 +75,12 @@ public final class CloudFileSystem: FileSystem {
         connections.withLock { $0[account]?.traits }
     }
 
+    /// The largest file of an account, in bytes: what its service takes, or what every service takes
+    /// while it is not connected.
+    func largestFile(of account: AccountID) -> Int64 {
+        min(traits(of: account)?.largestFile ?? .max, ReportedSize.largest)
+    }
+
     func node(_ inode: Inode) throws(FileSystemError) -> Node {
         do throws(CatalogError) { return try catalog.node(inode) } catch {
             // A file that was unlinked and is forgotten by now lives on while it is open.
@@ -259,7 +265,7 @@ public final class CloudFileSystem: FileSystem {
             inode: node.inode,
             kind: kind,
             size: size,
-            blocks: (size + 511) / 512,
+            blocks: FileAttributes.blocks(ofSize: size),
             modified: modified,
             changed: max(node.changed, node.modified),
             accessed: node.accessed ?? modified,

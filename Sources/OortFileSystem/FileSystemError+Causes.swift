@@ -30,6 +30,7 @@ extension FileSystemError {
             switch error {
             case .noSpace: .noSpace
             case .damaged(let detail): .contentDamaged(detail: detail)
+            case .tooLarge: .tooLarge
             case .disk(EROFS, _): .readOnly
             case .disk(let code, let detail): .failed(detail: "disk error \(code): \(detail)")
             case .fetch(let cause): FileSystemError(cause)

@@ -31,10 +31,12 @@ final class OpenFile: Sendable {
     }
 
     let inode: Inode
+    let account: AccountID
     let state: Mutex<State>
 
     init(node: Node) {
         inode = node.inode
+        account = node.account
         state = Mutex(State(node: node))
     }
 

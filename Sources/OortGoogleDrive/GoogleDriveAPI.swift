@@ -198,7 +198,9 @@ struct GoogleDriveAPI: Sendable {
     func drives() async throws(ProviderError) -> [DriveDrive] {
         var drives: [DriveDrive] = []
         var page: String?
+        var walk = PageWalk()
         repeat {
+            if let page { try walk.goOn(to: page) }
             var query = [
                 ("pageSize", "100"), ("fields", "nextPageToken,drives(\(DriveDrive.fields))"),
             ]

@@ -61,7 +61,7 @@ extension DriveFile {
         item.permissions = permissions
         switch item.kind {
         case .file:
-            item.size = size.flatMap { Int64($0) }
+            item.size = size?.bytes
             item.tag = md5Checksum
             item.rev = headRevisionId.map { Revision($0) }
             item.contentHash = md5Checksum.map { ContentHash(algorithm: .md5, value: $0) }

@@ -43,8 +43,10 @@ extension GoogleDriveProvider {
     private func syntheticFolders(in rootID: ItemID) async throws(ProviderError) -> [Item] {
         var folders: [Item] = []
         var page: String?
+        var walk = PageWalk()
         // A page may be empty and still not be the last.
         repeat {
+            if let page { try walk.goOn(to: page) }
             let shared = try await api.list(
                 "sharedWithMe=true and trashed=false",
                 page: page
@@ -99,7 +101,9 @@ extension GoogleDriveProvider {
             + " and name = \(GoogleDriveAPI.quoted(name)) and trashed=false"
         var items: [Item] = []
         var page: PageToken?
+        var walk = PageWalk()
         repeat {
+            if let page { try walk.goOn(to: page.rawValue) }
             let answer: DriveFileList
             do throws(ProviderError) {
                 answer = try await api.list(condition, page: page?.rawValue)
@@ -129,7 +133,9 @@ extension GoogleDriveProvider {
     ) async throws(ProviderError) -> [Item] {
         var items: [Item] = []
         var page: PageToken?
+        var walk = PageWalk()
         repeat {
+            if let page { try walk.goOn(to: page.rawValue) }
             let listing = try await children(of: folder, page: page)
             items += listing.items
             page = listing.next

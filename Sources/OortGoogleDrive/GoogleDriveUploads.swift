@@ -85,7 +85,7 @@ extension GoogleDriveProvider {
     }
 
     static func isContent(of upload: Upload, _ file: DriveFile) -> Bool {
-        file.md5Checksum == upload.hash.value && file.size == String(upload.size)
+        file.md5Checksum == upload.hash.value && file.size?.bytes == upload.size
     }
 
     // MARK: New items

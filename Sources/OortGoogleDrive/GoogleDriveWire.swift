@@ -30,7 +30,7 @@ struct DriveFile: Decodable, Sendable {
     var originalFilename: String?
     var createdTime: String?
     var modifiedTime: String?
-    var size: String?
+    var size: ReportedSize?
     var md5Checksum: String?
     var headRevisionId: String?
     var version: String?
@@ -69,7 +69,7 @@ struct DriveFileV2: Decodable, Sendable {
     var originalFilename: String?
     var createdDate: String?
     var modifiedDate: String?
-    var fileSize: String?
+    var fileSize: ReportedSize?
     var md5Checksum: String?
     var headRevisionId: String?
     var version: String?

@@ -18,16 +18,19 @@ public struct AccountIdentity: Hashable, Sendable {
     }
 }
 
-/// An account's room, in bytes.
+/// An account's room, in bytes; never negative.
 public struct Quota: Hashable, Sendable {
     /// Bytes in use, what lies in the trash included.
     public var used: Int64
     /// Bytes that may be used; nil when there is no limit.
     public var total: Int64?
 
-    /// Bytes in use and allowed.
+    /// Bytes in use and allowed; a negative number is taken for 0.
     public init(used: Int64, total: Int64?) {
-        self.used = used
-        self.total = total
+        self.used = max(used, 0)
+        self.total = total.map { max($0, 0) }
     }
+
+    /// Bytes that are still free; nil when there is no limit.
+    public var free: Int64? { total.map { max($0.addingSaturating(-used), 0) } }
 }

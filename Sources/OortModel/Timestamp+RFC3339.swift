@@ -39,10 +39,10 @@ extension Timestamp {
     }
 
     /// The time as RFC 3339 in UTC, with the digits that `resolution` keeps (nanoseconds are
-    /// written as milliseconds).
+    /// written as milliseconds); a time outside of the years 1 to 9999 is written as their nearest end.
     public func rfc3339(_ resolution: TimeResolution) -> String {
         switch resolution {
-        case .seconds: Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601)
+        case .seconds: truncated(to: .seconds).date.formatted(.iso8601)
         case .milliseconds, .nanoseconds:
             truncated(to: .milliseconds).date.addingTimeInterval(0.0002)
                 .formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))

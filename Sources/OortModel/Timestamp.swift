@@ -16,14 +16,26 @@ public struct Timestamp: Hashable, Sendable, Comparable {
         (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
     }
 
-    /// The time cut to what a service keeps, so that both sides can be compared.
+    /// The first second of the year 1.
+    public static let earliestSent = Timestamp(seconds: -62_135_596_800)
+    /// The last second of the year 9999.
+    public static let latestSent = Timestamp(seconds: 253_402_300_799)
+
+    /// The time cut to what a service keeps, so that both sides can be compared: to its resolution,
+    /// and to the years 1 to 9999, which are all that RFC 3339 can write.
     public func truncated(to resolution: TimeResolution) -> Timestamp {
-        switch resolution {
+        let time = min(max(self, Self.earliestSent), Self.latestSent)
+        return switch resolution {
         case .nanoseconds: self
         case .milliseconds:
-            Timestamp(seconds: seconds, nanoseconds: nanoseconds / 1_000_000 * 1_000_000)
-        case .seconds: Timestamp(seconds: seconds)
+            Timestamp(seconds: time.seconds, nanoseconds: time.nanoseconds / 1_000_000 * 1_000_000)
+        case .seconds: Timestamp(seconds: time.seconds)
         }
+    }
+
+    /// Milliseconds since 1970; the nearest end of the range where there are too many for an `Int64`.
+    public var inMilliseconds: Int64 {
+        seconds.multipliedSaturating(by: 1000).addingSaturating(Int64(nanoseconds) / 1_000_000)
     }
 }
 

@@ -80,7 +80,7 @@ final class OneDriveMemory: Sendable {
         at address: DriveAddress,
         isShortcut: Bool
     ) -> Download? {
-        guard let url = wire.downloadURL, let size = wire.size,
+        guard let url = wire.downloadURL, let size = wire.size?.bytes,
             let revision = OneDriveItems.revision(wire, in: address.drive, isShortcut: isShortcut)
         else { return nil }
         let download = Download(
@@ -131,7 +131,7 @@ enum OneDriveItems {
         result.description = wire.description.flatMap { $0.isEmpty ? nil : $0 }
         fillTimes(&result, wire)
         if result.kind == .file {
-            result.size = wire.remoteItem?.size ?? wire.size
+            result.size = (wire.remoteItem?.size ?? wire.size)?.bytes
             let file = wire.remoteItem?.file ?? wire.file
             result.mimeType = file?.mimeType
             result.rev = revision(wire, in: address.drive, isShortcut: id.isShortcut)
@@ -162,17 +162,17 @@ enum OneDriveItems {
     ) -> Revision? {
         if isShortcut || wire.remoteItem != nil {
             let remote = wire.remoteItem
-            let size = remote?.size ?? wire.size
+            let size = (remote?.size ?? wire.size)?.bytes
             let times = remote?.fileSystemInfo ?? wire.fileSystemInfo
             let time = times?.lastModifiedDateTime ?? wire.lastModifiedDateTime
             return Revision("\(time ?? "?"):\(size ?? 0)")
         }
         guard wire.file != nil else { return nil }
         if OneDriveSpelling.isPersonal(drive: drive), let tag = wire.cTag { return Revision(tag) }
-        if let hash = wire.file?.hashes?.quickXorHash, let size = wire.size {
+        if let hash = wire.file?.hashes?.quickXorHash, let size = wire.size?.bytes {
             return Revision("\(hash):\(size)")
         }
-        if wire.size == 0 { return Revision("\(QuickXorHasher().finalize().value):0") }
+        if wire.size?.bytes == 0 { return Revision("\(QuickXorHasher().finalize().value):0") }
         return wire.eTag.map { Revision($0) }
     }
 

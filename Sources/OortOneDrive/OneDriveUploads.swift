@@ -142,7 +142,7 @@ extension OneDriveProvider {
                 about: destination.isNew ? .parent : .item
             )
         }
-        guard created.size ?? 0 == 0 else {
+        guard created.size?.bytes ?? 0 == 0 else {
             throw ProviderError(
                 .contentDamaged,
                 detail: "an empty file that is not empty",
@@ -487,7 +487,7 @@ extension OneDriveProvider {
                 wire = try await api.item(at: destination.address)
             }
         } catch { throw error.asUnknownOutcome }
-        guard let wire, OneDriveItems.isFile(wire), wire.size == upload.size,
+        guard let wire, OneDriveItems.isFile(wire), wire.size?.bytes == upload.size,
             wire.file?.hashes?.quickXorHash == upload.hash.value
         else { return nil }
         return wire
@@ -516,7 +516,9 @@ extension OneDriveProvider {
             } catch { throw error.asUnknownOutcome }
         }
         let hash = item.file?.hashes?.quickXorHash
-        if hash == nil || (hash == upload.hash.value && item.size == upload.size) { return item }
+        if hash == nil || (hash == upload.hash.value && item.size?.bytes == upload.size) {
+            return item
+        }
         // Libraries of organizations write properties into documents on upload.
         if !OneDriveSpelling.isPersonal(drive: destination.drive),
             Self.isRewritten(item.name ?? "")
@@ -525,7 +527,7 @@ extension OneDriveProvider {
         }
         throw ProviderError(
             .contentDamaged,
-            detail: "\(item.size ?? -1) bytes with another hash arrived",
+            detail: "\(item.size?.bytes ?? 0) bytes with another hash arrived",
             item: try known(item, drive: destination.drive)
         )
     }

@@ -8,7 +8,7 @@ import OortModel
 struct DriveItemWire: Decodable, Sendable {
     var id: String?
     var name: String?
-    var size: Int64?
+    var size: ReportedSize?
     var eTag: String?
     var cTag: String?
     var description: String?
@@ -72,7 +72,7 @@ struct ParentReferenceWire: Decodable, Sendable {
 /// What lives in another drive.
 struct RemoteItemWire: Decodable, Sendable {
     var id: String?
-    var size: Int64?
+    var size: ReportedSize?
     var eTag: String?
     var fileSystemInfo: FileSystemInfoWire?
     var lastModifiedDateTime: String?

@@ -73,6 +73,7 @@ extension SyncEngine {
         isReadingFeed = true
         defer { isReadingFeed = false }
         let run = nextOrdinal()
+        var walk = PageWalk()
         while true {
             let known = try stored { () throws(CatalogError) in try catalog.account(account) }
             let cursor = lostCursor ? nil : known?.cursor
@@ -99,6 +100,8 @@ extension SyncEngine {
             isMidRun = page.hasMore && !page.isEnumeration
             isReachable()
             guard page.hasMore else { break }
+            // A feed that stands still is asked again as seldom as one that cannot be read.
+            try walk.goOn(to: page.cursor.rawValue)
         }
         lastRun = run
         // A later page may have told what an earlier one left open.
@@ -349,7 +352,9 @@ extension SyncEngine {
         let began = nextOrdinal()
         var items: [Item] = []
         var token: PageToken?
+        var walk = PageWalk()
         repeat {
+            if let token { try walk.goOn(to: token.rawValue) }
             let page = try await provider.children(of: reference, page: token)
             items += page.items
             token = page.next

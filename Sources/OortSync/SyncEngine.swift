@@ -341,15 +341,3 @@ struct AwaitedDeletion {
     /// The same, milliseconds since 1970.
     var found: Int64
 }
-
-extension Timestamp {
-    /// Milliseconds since 1970.
-    var inMilliseconds: Int64 { seconds * 1000 + Int64(nanoseconds) / 1_000_000 }
-}
-
-extension Duration {
-    /// Whole milliseconds.
-    var inMilliseconds: Int64 {
-        components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
-    }
-}

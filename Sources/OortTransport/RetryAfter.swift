@@ -1,19 +1,22 @@
 import Foundation
+import OortModel
 
 /// Reads the header field `Retry-After` (RFC 9110, section 10.2.3).
 enum RetryAfter {
-    /// Seconds or an HTTP date counted from `now`; at most one hour, nil when it is neither.
+    /// Seconds or an HTTP date counted from `now`; at most `longestReportedWait`, nil when it is neither.
     static func parse(_ text: String, now: Date = Date()) -> Duration? {
         let text = text.trimmingCharacters(in: .whitespaces)
         if let seconds = Double(text), seconds.isFinite {
-            return .seconds(min(max(seconds, 0), 3600))
+            return .seconds(min(max(seconds, 0), longest))
         }
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
         formatter.timeZone = TimeZone(identifier: "GMT")
         formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss zzz"
         return formatter.date(from: text).map {
-            .seconds(min(max($0.timeIntervalSince(now), 0), 3600))
+            .seconds(min(max($0.timeIntervalSince(now), 0), longest))
         }
     }
+
+    private static let longest = Double(Duration.longestReportedWait.components.seconds)
 }

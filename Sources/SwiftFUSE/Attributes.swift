@@ -101,7 +101,7 @@ public struct Attributes: Hashable, Sendable {
         self.groupID = groupID
         device = 0
         self.size = size
-        blocks = (size + 511) / 512
+        blocks = size / 512 + (size % 512 > 0 ? 1 : 0)
         preferredBlockSize = 4096
         accessTime = time
         modificationTime = time

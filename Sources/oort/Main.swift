@@ -5,7 +5,7 @@ import Dispatch
 @main
 enum Main {
     static func main() {
-        Signals.ignoreBrokenPipes()
+        Signals.ignoreFailedWrites()
         do {
             // Every later thread inherits this mask, so it must be set before the first one exists.
             if try OortCommand.parseAsRoot() is any StopsOrderly { Signals.blockStopSignals() }

@@ -31,4 +31,20 @@ struct TimestampTests {
             #expect(Timestamp(rfc3339: time.rfc3339(.seconds)) == time.truncated(to: .seconds))
         }
     }
+
+    @Test(
+        "a time outside of the years 1 to 9999 is sent as their nearest end, and compared as that",
+        arguments: [Int64.max, 253_402_300_800, Int64.min, -62_135_596_801]
+    )
+    func outOfRange(seconds: Int64) {
+        let time = Timestamp(seconds: seconds, nanoseconds: 5)
+        // Foundation counts the days before 1582 by the Julian calendar, in writing as in reading.
+        let sent = seconds > 0 ? "9999-12-31T23:59:59" : "0001-01-03T00:00:00"
+        #expect(time.rfc3339(.seconds) == sent + "Z")
+        #expect(time.rfc3339(.milliseconds) == sent + ".000Z")
+        for resolution in [TimeResolution.seconds, .milliseconds] {
+            let read = Timestamp(rfc3339: time.rfc3339(resolution))
+            #expect(read == time.truncated(to: resolution))
+        }
+    }
 }

@@ -12,6 +12,18 @@ extension MemoryCloud: Provider {
 
     func changes(since cursor: Cursor?) async throws(ProviderError) -> ChangePage {
         try await pass(.feed)
+        let isStill = state.withLock { state in
+            state.pages += 1
+            return state.standsStill
+        }
+        if isStill {
+            return ChangePage(
+                changes: [],
+                cursor: cursor ?? Cursor("0:0"),
+                hasMore: true,
+                isEnumeration: true
+            )
+        }
         let result: Result<ChangePage, ProviderError> = state.withLock { state in
             let end = Cursor("\(state.cursorEpoch):\(state.log.count)")
             guard let cursor else {

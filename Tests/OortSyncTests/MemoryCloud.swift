@@ -39,6 +39,8 @@ final class MemoryCloud: Sendable {
         var trash: [ItemID: Entry] = [:]
         var refusedLook: ItemID?
         var atNextLook: (@Sendable () -> Void)?
+        var standsStill = false
+        var pages = 0
     }
 
     /// What a test can hold up, to have something else happen meanwhile.
@@ -148,6 +150,12 @@ final class MemoryCloud: Sendable {
 
     /// From now on nobody who waits for news hears of any: the feed must be read.
     func fallSilent() { state.withLock { $0.isSilent = true } }
+
+    /// Whether the feed says for ever that there is more, and names the same place for it.
+    func standStill(_ standsStill: Bool) { state.withLock { $0.standsStill = standsStill } }
+
+    /// How many pages of the feed were asked for.
+    var pages: Int { state.withLock { $0.pages } }
 
     /// From now on these wait.
     func hold(_ gate: Gate) { state.withLock { _ = $0.held.insert(gate) } }

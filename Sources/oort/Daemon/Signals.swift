@@ -5,8 +5,12 @@ enum Signals {
     /// What asks a mount to stop: `kill`, Ctrl-C, a closed terminal.
     private static let stop = [SIGTERM, SIGINT, SIGHUP]
 
-    /// Writing to a closed connection shall be an error, not the end.
-    static func ignoreBrokenPipes() { _ = signal(SIGPIPE, SIG_IGN) }
+    /// Writing to a closed connection, or past the limit for files (`ulimit -f`), shall be an error,
+    /// not the end.
+    static func ignoreFailedWrites() {
+        _ = signal(SIGPIPE, SIG_IGN)
+        _ = signal(SIGXFSZ, SIG_IGN)
+    }
 
     /// Keeps the stop signals from being delivered; must run before any thread is made, since
     /// threads inherit the mask.
