@@ -9,6 +9,8 @@ struct AccountNameRules: Hashable, Sendable {
     var allowsDuplicates: Bool
     /// Whether the service takes `/` in a name, so that U+2215 stands for it here.
     var allowsSlash: Bool
+    /// Which link files show as links.
+    var links = LinkPolicy.own
 
     /// For the mount's root: account names.
     static let root = AccountNameRules(

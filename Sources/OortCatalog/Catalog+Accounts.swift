@@ -241,7 +241,9 @@ extension Catalog {
 
     /// How an account's names are compared and stored.
     func nameRules(of account: AccountID) -> AccountNameRules {
-        rules.withLock { $0[account] } ?? .root
+        var found = rules.withLock { $0[account] } ?? .root
+        found.links = links.withLock { $0[account] } ?? .own
+        return found
     }
 
     private static func account(_ row: Columns) -> Account {

@@ -222,9 +222,9 @@ struct Observer {
 
     /// An item that the catalog did not know.
     private mutating func appeared(_ item: Item, in parent: Node?) throws {
-        let stored = StoredItem(item)
+        let stored = StoredItem(item, beside: nil, rules.links)
         let shown = stored.shownName
-        let kind = NodeKind(item)
+        let kind = stored.nodeKind
         let place = try parent.flatMap { parent in
             try nameToShow(shown, in: parent).map { (parent: parent, name: $0) }
         }
@@ -236,8 +236,8 @@ struct Observer {
             INSERT INTO node (account, parent, name, name_key, service_name, plain_key, kind, size,
                 modified_s, modified_ns, changed_s, changed_ns, created_s, created_ns,
                 remote_id, revision, hash, target, permissions, description, mime_type,
-                details, enumeration)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                details, is_strangers, enumeration)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 account.rawValue, place?.parent.inode.column, name, rules.comparison.key(name),
@@ -248,7 +248,7 @@ struct Observer {
                 created.map { Int64($0.nanoseconds) }, item.id.rawValue, item.rev?.rawValue,
                 item.contentHash?.description, item.shortcutTarget?.rawValue,
                 Int64(item.permissions.rawValue), item.description, item.mimeType,
-                try stored.json(), enumeration,
+                try stored.json(), stored.isStrangers(beside: nil), enumeration,
             ]
         )
         let inode = Inode(column: database.lastInsertedRowID)
@@ -324,7 +324,7 @@ struct Observer {
                 guard let stored = try Catalog.motion(node.inode, database)?.remoteItem,
                     let name = try nameToShow(stored.shownName, in: folder)
                 else { continue }
-                try transaction.takeOver(stored, of: node)
+                try transaction.takeOver(stored, of: node, rules)
                 try transaction.put(
                     node,
                     at: folder.inode,
@@ -356,9 +356,11 @@ struct Observer {
     /// News of a clean item, applied at once; false when its new name is somebody else's.
     private mutating func updateClean(_ node: Node, _ item: Item, _ parent: Node) throws -> Bool {
         guard let oldParent = node.parent else { return false }
-        let stored = StoredItem(item)
+        let stored = StoredItem(item, beside: node, rules.links)
+        // What was a link and shows as a file, or the reverse, has another name here.
         let isSamePlace =
             parent.inode == oldParent && node.serviceName.isSameText(as: item.fileName)
+            && node.kind == stored.nodeKind
         if !isSamePlace {
             let shown = stored.shownName
             guard parent.parent != nil, !hasIntents,
@@ -375,7 +377,7 @@ struct Observer {
                 rules
             )
         }
-        try transaction.takeOver(stored, of: node)
+        try transaction.takeOver(stored, of: node, rules)
         return true
     }
 
@@ -392,7 +394,8 @@ struct Observer {
             WHERE inode = ?
             """,
             [
-                parentMark(of: item, in: parent), try StoredItem(item).json(), node.inode.column,
+                parentMark(of: item, in: parent),
+                try StoredItem(item, beside: node, rules.links).json(), node.inode.column,
             ]
         )
     }

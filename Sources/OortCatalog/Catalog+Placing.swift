@@ -60,8 +60,14 @@ extension CatalogTransaction {
     }
 
     /// Gives a node the content and attributes that the service has.
-    mutating func takeOver(_ item: StoredItem, of node: Node) throws {
+    mutating func takeOver(
+        _ item: StoredItem,
+        of node: Node,
+        _ rules: AccountNameRules
+    ) throws {
         touch(node.inode)
+        var item = item
+        item.decideKind(beside: node, rules.links)
         let isNewContent = node.revision?.rawValue != item.revision
         // What the service only keeps more coarsely is no other time.
         var modified = item.modifiedTime ?? node.modified
@@ -82,14 +88,15 @@ extension CatalogTransaction {
             """
             UPDATE node SET kind = ?, size = ?, modified_s = ?, modified_ns = ?, revision = ?,
                 content_item = NULL, hash = ?, staged = NULL,
-                target = CASE WHEN kind = 2 AND revision IS ? THEN target ELSE ? END,
-                permissions = ?, description = ?, mime_type = ?, details = ?
+                target = CASE WHEN kind IN (1, 2) AND revision IS ? THEN target ELSE ? END,
+                is_strangers = ?, permissions = ?, description = ?, mime_type = ?, details = ?
             WHERE inode = ?
             """,
             [
                 item.kind, size,
                 modified.seconds, Int64(modified.nanoseconds), item.revision, item.hash,
-                item.revision, item.target, Int64(item.permissions), item.description,
+                item.revision, item.target, item.isStrangers(beside: node),
+                Int64(item.permissions), item.description,
                 item.mimeType, try item.json(), node.inode.column,
             ]
         )

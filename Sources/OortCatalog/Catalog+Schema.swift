@@ -78,6 +78,19 @@ extension Catalog {
         migrator.registerMigration("stamps of the contents' folders") { database in
             try database.execute(sql: "CREATE TABLE stamp (value TEXT PRIMARY KEY) STRICT")
         }
+        migrator.registerMigration("whose a link file is") { database in
+            try database.execute(
+                sql: """
+                    -- Whether somebody else made a file's content or owns it, as far as is known.
+                    ALTER TABLE node ADD COLUMN is_strangers INTEGER NOT NULL DEFAULT 0;
+                    -- What came from the service is somebody else's until the service is asked.
+                    UPDATE node SET is_strangers = 1
+                        WHERE remote_id IS NOT NULL AND born_s IS NULL;
+                    -- Under which policy the link files were looked at; NULL before the first time.
+                    ALTER TABLE account ADD COLUMN links TEXT;
+                    """
+            )
+        }
         return migrator
     }
 

@@ -21,6 +21,7 @@ public final class Catalog: Sendable {
     private let listeners = Mutex(CatalogListeners())
     let rules = Mutex<[AccountID: AccountNameRules]>([:])
     let exports = Mutex<[AccountID: ExportPreference]>([:])
+    let links = Mutex<[AccountID: LinkPolicy]>([:])
     /// Who has which file open for writing.
     public let writers = WriterRegistry()
     let health = Mutex<CatalogError?>(nil)

@@ -117,7 +117,7 @@ struct Merger {
         if !wasHere {
             // It enters the tree as the service has it.
             if let item {
-                try transaction.takeOver(item, of: node)
+                try transaction.takeOver(item, of: node, rules)
             } else {
                 try restoreBase(node)
             }
@@ -163,7 +163,7 @@ struct Merger {
             return
         }
         let attributes = node
-        try transaction.takeOver(item, of: node)
+        try transaction.takeOver(item, of: node, rules)
         guard node.hash?.description == item.hash, node.size == item.size else { return }
         // Only the revision is another: the times stay the user's.
         var same = try transaction.node(inode)
@@ -240,7 +240,7 @@ struct Merger {
         )
         transaction.effects.news.append(.entryAdded(parent: parent, name: name))
         try database.run("UPDATE node SET staged = NULL WHERE inode = ?", [inode.column])
-        try transaction.takeOver(item, of: node)
+        try transaction.takeOver(item, of: node, rules)
     }
 
     private mutating func renumber(_ inode: Inode) throws {

@@ -7,7 +7,7 @@ extension Node {
         inode, account, parent, name, service_name, kind, size, modified_s, modified_ns, \
         changed_s, changed_ns, accessed_s, accessed_ns, created_s, created_ns, mode, owner, \
         grp, remote_id, revision, content_item, hash, staged, target, permissions, listed, \
-        description, mime_type, born_s, plain_key, generation
+        description, mime_type, born_s, plain_key, generation, is_strangers
         """
 
     /// How many columns `columns` names.
@@ -51,6 +51,7 @@ extension Node {
         born = (row[28] as Int64?).map { Timestamp(seconds: $0) }
         plainKey = row[29]
         generation = UInt64(bitPattern: row[30])
+        isStrangers = row[31]
     }
 }
 

@@ -112,6 +112,10 @@ public struct Node: Hashable, Sendable {
     /// another generation.
     public var generation: UInt64
 
+    /// Whether somebody else made its content or owns it, as far as is known; of what comes from the
+    /// service only.
+    public var isStrangers: Bool
+
     /// The name that the service has or is to have.
     public var serviceName: String { storedServiceName ?? name }
 

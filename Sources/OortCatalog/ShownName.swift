@@ -9,12 +9,12 @@ public enum ShownName {
     static let shownSlash: Unicode.Scalar = "\u{2215}"
 
     /// The name under which an item is shown, before duplicates are numbered: `/` becomes U+2215,
-    /// NUL U+2400, `.` and `..` and the empty name get full-width or visible forms, a link file loses
-    /// its ending, a native document gets the extension of its first export.
-    public static func shown(_ item: Item) -> String {
+    /// NUL U+2400, `.` and `..` and the empty name get full-width or visible forms, a file that shows
+    /// as a link loses its ending, a native document gets the extension of its first export.
+    public static func shown(_ item: Item, isLink: Bool = false) -> String {
         var name = item.fileName
         switch item.kind {
-        case .file where isLink(name):
+        case .file where isLink && Self.isLink(name):
             if let plain = name.dropping(ending: linkEnding) { name = String(plain) }
         case .nativeDocument:
             if let format = item.exports.first { name += "." + format.fileExtension }
@@ -23,7 +23,7 @@ public enum ShownName {
         return escaped(name)
     }
 
-    /// Whether a file of this name holds a symbolic link.
+    /// Whether a file of this name at a service may hold a symbolic link.
     static func isLink(_ name: String) -> Bool {
         name.dropping(ending: linkEnding).map { !$0.isEmpty } ?? false
     }

@@ -22,6 +22,8 @@ struct StoredItem: Codable {
     var version: String?
     var hash: String?
     var permissions: UInt8
+    /// Whether this account owns the item and wrote its content; nil in what older versions stored.
+    var isOwn: Bool?
     var target: String?
     var exports: [[String]]?
 
@@ -44,6 +46,7 @@ struct StoredItem: Codable {
         version = item.version
         hash = item.contentHash?.description
         permissions = item.permissions.rawValue
+        isOwn = item.isOwn
         target = item.shortcutTarget?.rawValue
         if !item.exports.isEmpty { exports = item.exports.map { [$0.mimeType, $0.fileExtension] } }
     }
@@ -72,7 +75,7 @@ struct StoredItem: Codable {
         case .shortcut: item.kind = .shortcut
         case .file, .symlink, .fifo, .socket: break
         }
-        return ShownName.shown(item)
+        return ShownName.shown(item, isLink: nodeKind == .symlink)
     }
 
     /// The modified time, where the service told one.
@@ -82,12 +85,11 @@ struct StoredItem: Codable {
 }
 
 extension NodeKind {
-    /// What an item of the service is to the file system.
+    /// What an item of the service is to the file system, but for links: `StoredItem.decideKind`.
     init(_ item: Item) {
         switch item.kind {
         case .folder: self = .folder
-        case .file:
-            self = ShownName.isLink(item.fileName) ? .symlink : .file
+        case .file: self = .file
         case .shortcut: self = .shortcut
         case .nativeDocument: self = .nativeDocument
         }

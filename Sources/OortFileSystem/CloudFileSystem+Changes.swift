@@ -55,6 +55,7 @@ extension CloudFileSystem {
         in folder: Inode,
         caller: Caller
     ) -> Outcome<Entry> {
+        guard settings.links != .off else { return .failure(.notPermitted) }
         guard !target.isEmpty else { return .failure(.notFound) }
         guard target.utf8.count < 4096 else { return .failure(.nameTooLong) }
         return make(

@@ -112,7 +112,7 @@ extension CloudFileSystem {
                     try await self.awaitTarget(of: node)
                 }
             case .symlink:
-                if let target = node.target { return .now(.success(target)) }
+                if let target = node.target { return .now(.success(try shown(target, of: node))) }
                 return waiting.later { () async throws(FileSystemError) in
                     try await self.fetchTarget(of: node)
                 }
@@ -174,15 +174,57 @@ extension CloudFileSystem {
         do throws(ContentError) {
             let content = try store.open(key, size: node.size, hash: node.hash)
             defer { store.close(content) }
-            bytes = try await content.bytes(0..<min(content.size, 4096))
+            bytes = try await content.bytes(0..<min(content.size, Self.longestTarget + 1))
         } catch { throw FileSystemError(error) }
-        guard let target = String(validating: bytes, as: UTF8.self), !target.isEmpty else {
-            throw .contentDamaged(detail: "the link file is no text")
-        }
+        let target = String(validating: bytes, as: UTF8.self) ?? ""
+        guard (1...Self.longestTarget).contains(Int64(bytes.count)), !bytes.contains(0),
+            !target.isEmpty
+        else { throw try refuseLink(node) }
+        let shown = try shown(target, of: node)
         try FileSystemError.translating { () throws(CatalogError) in
             try catalog.learn(size: nil, target: target, of: node.inode)
         }
-        return target
+        return shown
+    }
+
+    /// The longest target of a symbolic link, in bytes: `PATH_MAX` with its end.
+    private static let longestTarget: Int64 = 4095
+
+    /// A link's target, where the link may be followed.
+    private func shown(_ target: String, of node: Node) throws(FileSystemError) -> String {
+        guard node.isStrangers else { return target }
+        switch settings.links {
+        case .all: return target
+        case .inside where try staysInside(target, of: node): return target
+        case .inside, .own, .off: throw try refuseLink(node)
+        }
+    }
+
+    /// Shows a link as the file that it is at the service from now on; what asked for its target gets
+    /// what `readlink` says of a file.
+    private func refuseLink(_ node: Node) throws(FileSystemError) -> FileSystemError {
+        try FileSystemError.translating { () throws(CatalogError) in
+            try catalog.showAsFile(node.inode)
+        }
+        return .invalid
+    }
+
+    /// Whether a target is relative and, by its text alone, leads to nothing outside of the account.
+    private func staysInside(_ target: String, of node: Node) throws(FileSystemError) -> Bool {
+        guard target.utf8.first != UInt8(ascii: "/"), let parent = node.parent else { return false }
+        let here = try FileSystemError.translating { () throws(CatalogError) in
+            try catalog.shownPath(of: parent)
+        }
+        guard var depth = here?.count else { return false }
+        for part in target.utf8.split(separator: UInt8(ascii: "/")) {
+            if part.elementsEqual("..".utf8) {
+                depth -= 1
+            } else if !part.elementsEqual(".".utf8) {
+                depth += 1
+            }
+            guard depth >= 0 else { return false }
+        }
+        return true
     }
 
     // MARK: Room

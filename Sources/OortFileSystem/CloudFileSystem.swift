@@ -12,6 +12,8 @@ public struct FileSystemSettings: Sendable {
     public var owner: UInt32 = 0
     /// The group of what has none of its own.
     public var group: UInt32 = 0
+    /// Which link files of the services show as links.
+    public var links = LinkPolicy.own
     /// The longest that one operation waits for a service, or for room.
     public var waitLimit = Duration.seconds(120)
 

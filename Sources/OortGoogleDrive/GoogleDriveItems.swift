@@ -58,6 +58,8 @@ extension DriveFile {
         item.thumbnail = hasThumbnail
         item.version = version
         item.isTrashed = trashed ?? false
+        // The last to modify it may have renamed it only, so both must be this account.
+        item.isOwn = ownedByMe == true && lastModifyingUser?.me != false
         item.permissions = permissions
         switch item.kind {
         case .file:

@@ -22,6 +22,10 @@ struct DriveFile: Decodable, Sendable {
         var targetId: String?
     }
 
+    struct User: Decodable, Sendable {
+        var me: Bool?
+    }
+
     var id: String
     var name: String?
     var mimeType: String?
@@ -37,6 +41,7 @@ struct DriveFile: Decodable, Sendable {
     var trashed: Bool?
     var driveId: String?
     var ownedByMe: Bool?
+    var lastModifyingUser: User?
     var sharedWithMeTime: String?
     var hasThumbnail: Bool?
     var shortcutDetails: ShortcutDetails?
@@ -46,7 +51,7 @@ struct DriveFile: Decodable, Sendable {
     static let fields =
         "id,name,mimeType,parents,description,originalFilename,createdTime,modifiedTime,size,"
         + "md5Checksum,headRevisionId,version,trashed,driveId,ownedByMe,sharedWithMeTime,"
-        + "hasThumbnail,shortcutDetails(targetId),"
+        + "hasThumbnail,shortcutDetails(targetId),lastModifyingUser(me),"
         + "capabilities(canEdit,canTrash,canShare,canDownload,canAddChildren)"
 }
 
@@ -104,6 +109,7 @@ struct DriveFileV2: Decodable, Sendable {
             trashed: labels?.trashed,
             driveId: driveId,
             ownedByMe: ownedByMe,
+            lastModifyingUser: nil,
             sharedWithMeTime: sharedWithMeDate,
             hasThumbnail: thumbnailLink != nil,
             shortcutDetails: nil,

@@ -51,6 +51,9 @@ public struct Item: Hashable, Sendable {
     public var contentHash: ContentHash?
     /// What this account may do with the item.
     public var permissions: Permissions
+    /// Whether this account owns the item and wrote its content, as far as the service tells; false
+    /// where it does not tell.
+    public var isOwn: Bool
     /// Whether the item lies in the trash, by itself or under a trashed folder.
     public var isTrashed: Bool
     /// Where a shortcut leads.
@@ -73,6 +76,7 @@ public struct Item: Hashable, Sendable {
         self.parentID = parentID
         self.path = path
         permissions = .all
+        isOwn = false
         isTrashed = false
         exports = []
     }

@@ -8,6 +8,8 @@ final class OneDriveMemory: Sendable {
         var id: String
         var type: String
         var rootItem: String
+        /// The service's key of the person; nil where it does not tell.
+        var ownerID: String?
         var ownerName: String
         var ownerEmail: String?
 
@@ -128,6 +130,11 @@ enum OneDriveItems {
             parentID: parent.map { memory.itemID(at: DriveAddress(drive: drive, item: $0)) }
         )
         result.tag = wire.eTag
+        // The last to modify it may have renamed it only, so both must be this account.
+        let people = [wire.createdBy, wire.lastModifiedBy].map { $0?.user?.id }
+        result.isOwn =
+            wire.remoteItem == nil && memory.drive?.id == address.drive
+            && people.allSatisfy { $0 != nil && $0 == memory.drive?.ownerID }
         result.description = wire.description.flatMap { $0.isEmpty ? nil : $0 }
         fillTimes(&result, wire)
         if result.kind == .file {

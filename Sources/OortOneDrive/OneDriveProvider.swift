@@ -97,6 +97,7 @@ public struct OneDriveProvider: Provider {
             id: OneDriveSpelling.drive(id),
             type: answer.driveType ?? "",
             rootItem: OneDriveSpelling.item(rootID),
+            ownerID: answer.owner?.user?.id,
             ownerName: answer.owner?.user?.displayName ?? "",
             ownerEmail: answer.owner?.user?.email
         )

@@ -26,14 +26,24 @@ struct DriveItemWire: Decodable, Sendable {
     var video: MarkerWire?
     var remoteItem: RemoteItemWire?
     var parentReference: ParentReferenceWire?
+    var createdBy: IdentityWire?
+    var lastModifiedBy: IdentityWire?
     var downloadURL: String?
 
     private enum CodingKeys: String, CodingKey {
         case id, name, size, eTag, cTag, description, createdDateTime, lastModifiedDateTime
         case fileSystemInfo, file, folder, package, root, deleted, malware, image, photo, video
-        case remoteItem, parentReference
+        case remoteItem, parentReference, createdBy, lastModifiedBy
         case downloadURL = "@microsoft.graph.downloadUrl"
     }
+}
+
+/// Who did something to an item.
+struct IdentityWire: Decodable, Sendable {
+    struct User: Decodable, Sendable {
+        var id: String?
+    }
+    var user: User?
 }
 
 /// A facet of which only the presence counts; decodes from anything but null.
@@ -100,6 +110,7 @@ struct ItemPageWire: Decodable, Sendable {
 struct DriveWire: Decodable, Sendable {
     struct Owner: Decodable, Sendable {
         struct User: Decodable, Sendable {
+            var id: String?
             var displayName: String?
             var email: String?
         }

@@ -54,6 +54,8 @@ public struct SimulatedItem: Sendable {
     public internal(set) var version: Int64
     /// Fields that only one service has, in its own names.
     public var extra: [String: JSON]
+    /// Whether somebody else made it, and it lies in the account because it is shared.
+    public var isStrangers = false
 
     /// The current revision.
     public var head: SimulatedRevision? { revisions.last }

@@ -4,6 +4,8 @@ public import OortModel
 public enum SimulatorEdit: Sendable {
     /// A new file, or a new revision of the one that is there; makes missing folders.
     case write(path: [String], SimulatedContent, modifiedTime: Timestamp?)
+    /// A new file in the account that belongs to another person, who shared it.
+    case share(path: [String], SimulatedContent)
     /// A folder, with all that miss above it.
     case makeFolder(path: [String])
     /// A move, a rename or both.
@@ -32,6 +34,11 @@ public enum SimulatorEdit: Sendable {
                 return nil
             }
             return tree.create(name, in: parent, content: content, modifiedTime: time).id
+        case .share(let path, let content):
+            let edit = SimulatorEdit.write(path: path, content, modifiedTime: nil)
+            guard let id = edit.apply(to: &tree) else { return nil }
+            tree.update(id) { $0.isStrangers = true }
+            return id
         case .makeFolder(let path): return Self.folder(at: path, in: &tree)
         case .move(let from, let to):
             guard let item = tree.item(at: from), let name = to.last,
@@ -63,7 +70,7 @@ public enum SimulatorEdit: Sendable {
         return current
     }
 
-    /// `{"op": "write" | "mkdir" | "move" | "trash" | "remove", "path": "/a" or ["a"], "to",
+    /// `{"op": "write" | "share" | "mkdir" | "move" | "trash" | "remove", "path": "/a" or ["a"], "to",
     /// "text" | "seed" and "size", "modified"}`.
     init?(_ json: JSON) {
         guard let operation = json["op"]?.text, let path = Self.parts(json["path"]) else {
@@ -82,6 +89,7 @@ public enum SimulatorEdit: Sendable {
                 content,
                 modifiedTime: json["modified"]?.text.flatMap { Timestamp(rfc3339: $0) }
             )
+        case "share": self = .share(path: path, SimulatedContent(json["text"]?.text ?? ""))
         case "mkdir": self = .makeFolder(path: path)
         case "move":
             guard let to = Self.parts(json["to"]) else { return nil }

@@ -191,9 +191,14 @@ struct NumberedNameTests {
             item.exports = [ExportFormat(mimeType: "m", fileExtension: "docx")]
             return item
         }
+        func link(_ id: String) -> Item {
+            var item = item("link.rclonelink", id)
+            (item.isOwn, item.size) = (true, 5)
+            return item
+        }
         for (name, first, second) in [
             ("a∕b", item("a/b", "1"), item("a/b", "2")),
-            ("link", item("link.rclonelink", "1"), item("link.rclonelink", "2")),
+            ("link", link("1"), link("2")),
             ("plan.docx", document("1"), document("2")),
         ] {
             try await told([.changed(first), .changed(second)])

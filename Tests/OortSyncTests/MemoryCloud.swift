@@ -256,6 +256,22 @@ final class MemoryCloud: Sendable {
         }
     }
 
+    /// Somebody else's file, which is shared with this account.
+    func share(_ path: String, _ text: String) {
+        put(path, text)
+        disown(path)
+    }
+
+    /// A file of the account's turns out to be somebody else's.
+    func disown(_ path: String) {
+        guard let id = id(path) else { return }
+        state.withLock { state in
+            guard var entry = state.entries[id] else { return }
+            entry.item.isOwn = false
+            Self.store(entry, newContent: false, &state)
+        }
+    }
+
     func remove(_ path: String) {
         guard let id = id(path) else { return }
         state.withLock { Self.drop(id, &$0) }
@@ -338,6 +354,7 @@ final class MemoryCloud: Sendable {
             fileName: name,
             parentID: parent
         )
+        item.isOwn = true
         item.clientModifiedTime =
             bytes == nil ? nil : (modified ?? Timestamp(seconds: 1)).truncated(to: .milliseconds)
         let made = store(Entry(item: item, bytes: bytes ?? []), newContent: bytes != nil, &state)

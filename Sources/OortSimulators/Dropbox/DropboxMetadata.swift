@@ -24,6 +24,11 @@ extension SimulatedTree {
             ]
         } else if isReadOnly(item.id) {
             fields["sharing_info"] = ["read_only": true]
+        } else if item.isStrangers {
+            fields["sharing_info"] = [
+                "read_only": false, "parent_shared_folder_id": "84528192421",
+                "modified_by": "dbid:AAH4f99T0taONIb-OurWxbNQ6ywGRopQngc",
+            ]
         }
         if item.isFolder {
             if tagged { fields[".tag"] = "folder" }

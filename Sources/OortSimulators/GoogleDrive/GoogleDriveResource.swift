@@ -103,7 +103,6 @@ extension GoogleDriveSimulator {
         let role = role(on: item, in: tree)
         let isTrashed = tree.isTrashed(item.id)
         let mimeType = GoogleDriveType.of(item)
-        let own: JSON = person(isMe: true)
         var fields: [String: JSON] = [
             "kind": "drive#file", "id": .string(item.id), "name": .string(item.name),
             "mimeType": .string(mimeType), "starred": item.extra["starred"] ?? false,
@@ -118,7 +117,7 @@ extension GoogleDriveSimulator {
             "webViewLink": .string("https://drive.google.com/file/d/\(item.id)/view"),
             "quotaBytesUsed": .string(String(item.size)),
             "capabilities": capabilities(of: item, role: role),
-            "lastModifyingUser": own,
+            "lastModifyingUser": person(isMe: !item.isStrangers),
         ]
         if let parent = item.parentID { fields["parents"] = [.string(parent)] }
         if let text = item.description { fields["description"] = .string(text) }
@@ -132,7 +131,7 @@ extension GoogleDriveSimulator {
             fields["driveId"] = .string(driveID)
             fields["teamDriveId"] = .string(driveID)
         } else {
-            let isMine = role == .owner
+            let isMine = role == .owner && !item.isStrangers
             fields["ownedByMe"] = .bool(isMine)
             fields["owners"] = [person(isMe: isMine)]
             fields["shared"] = .bool(!isMine || item.extra["isPublic"]?.bool == true)

@@ -73,7 +73,8 @@ extension OneDriveSimulator {
                 "lastModifiedDateTime": Self.rfc3339(item.modifiedTime),
             ],
             "parentReference": parent(of: item, in: tree),
-            "createdBy": ["user": ["displayName": .string(account.displayName)]],
+            "createdBy": person(isMe: !item.isStrangers),
+            "lastModifiedBy": person(isMe: !item.isStrangers),
         ]
         fields["size"] = .integer(item.size)
         if !(isRoot && isFeed) { fields["eTag"] = .string(tags.eTag) }
@@ -214,6 +215,15 @@ extension OneDriveSimulator {
             "state": .string(used > total && total > 0 ? "exceeded" : "normal"),
         ]
         return .object(fields)
+    }
+
+    private func person(isMe: Bool) -> JSON {
+        [
+            "user": [
+                "displayName": .string(isMe ? account.displayName : "Grace Example"),
+                "id": .string(isMe ? ownDriveID : Self.otherDriveID),
+            ]
+        ]
     }
 
     /// All drives; a hidden library comes first.

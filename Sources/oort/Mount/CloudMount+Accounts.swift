@@ -132,6 +132,11 @@ extension CloudMount {
                 advice: "Sign it out and in again under another name."
             )
         }
+        do {
+            try catalog.setLinkPolicy(options.settings.links, of: account.id)
+        } catch {
+            throw Failure("The account \"\(registered.name)\" cannot be mounted: \(error)")
+        }
         catalog.setExportPreference(options.settings.documentFormats.preference, of: account.id)
         var settings = SyncSettings()
         settings.settle = options.settings.settle.duration

@@ -24,6 +24,8 @@ struct Settings: Hashable, Sendable {
     var roomPatience = TimeSpan(.seconds(60))
     /// A file of certificates (PEM) to trust in place of the system's.
     var caFile: String?
+    /// Which link files of the services show as links.
+    var links = LinkPolicy.own
     /// The extensions in which native documents are shown, the wish for each kind.
     var documentFormats = DocumentFormats()
     /// What belongs to each service, by the service's name.

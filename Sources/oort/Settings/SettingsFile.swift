@@ -1,4 +1,5 @@
 import Foundation
+import OortModel
 import TOMLKit
 
 /// Reads `config.toml`: every key is known and of its type, or the file is refused with the key's
@@ -50,7 +51,7 @@ struct SettingsFile {
         try root.allow(
             [
                 "mount_point", "cache_size", "poll_interval", "settle", "room_patience",
-                "ca_file", "documents",
+                "ca_file", "documents", "links",
             ] + serviceNames
         )
         settings.mountPoint = try root.path("mount_point")
@@ -73,6 +74,10 @@ struct SettingsFile {
             "a time above 0 such as \"60s\"",
             { TimeSpan($0).flatMap { $0.duration > .zero ? $0 : nil } }
         )
+        let policies = LinkPolicy.allCases.map(\.rawValue).joined(separator: ", ")
+        if let links = try root.value("links", "one of \(policies)", { LinkPolicy(rawValue: $0) }) {
+            settings.links = links
+        }
         if let documents = try root.section("documents") {
             try documents.allow(["text", "spreadsheet", "presentation", "drawing"])
             settings.documentFormats = try Self.documentFormats(documents)
