@@ -57,7 +57,7 @@ extension GoogleDriveAPI {
     ///
     /// Source: developers.google.com/workspace/drive/api/guides/performance.
     func batch(_ requests: [HTTPRequest]) async throws(ProviderError) -> [HTTPResponse?] {
-        let boundary = "oort-batch-boundary-8d1f4c"
+        let boundary = MultipartBoundary()
         var body: [UInt8] = []
         for (index, request) in requests.enumerated() {
             let path = request.url.dropFirst(endpoints.api.count)

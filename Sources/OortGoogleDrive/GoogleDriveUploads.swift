@@ -56,32 +56,36 @@ extension GoogleDriveProvider {
     }
 
     /// Content that arrived damaged is at once replaced by the right one, while nobody but us
-    /// knows its revision.
+    /// knows its revision: first as it was sent, then by a session.
     private func repaired(
         _ file: DriveFile,
         _ upload: Upload,
         _ observer: any UploadObserver
     ) async throws(ProviderError) -> DriveFile {
-        if Self.isContent(of: upload, file) { return file }
-        guard let damaged = file.headRevisionId else {
-            throw ProviderError(.contentDamaged, detail: "no content came of the upload")
-        }
+        var last = file
         var again = upload
         again.session = nil
-        let second = try await replace(
-            ItemReference(id: ItemID(file.id), path: .root),
-            Revision(damaged),
-            again,
-            observer
-        )
-        guard Self.isContent(of: upload, second) else {
+        for bySession in [false, true] {
+            if Self.isContent(of: upload, last) { return last }
+            guard let damaged = last.headRevisionId else {
+                throw ProviderError(.contentDamaged, detail: "no content came of the upload")
+            }
+            last = try await replace(
+                ItemReference(id: ItemID(last.id), path: .root),
+                Revision(damaged),
+                again,
+                bySession: bySession,
+                observer
+            )
+        }
+        guard Self.isContent(of: upload, last) else {
             throw ProviderError(
                 .contentDamaged,
                 detail: "Drive holds other bytes than were sent",
-                item: second.item(parent: second.parents?.first.map { ItemID($0) })
+                item: last.item(parent: last.parents?.first.map { ItemID($0) })
             )
         }
-        return second
+        return last
     }
 
     static func isContent(of upload: Upload, _ file: DriveFile) -> Bool {
@@ -163,6 +167,7 @@ extension GoogleDriveProvider {
         _ item: ItemReference,
         _ revision: Revision?,
         _ upload: Upload,
+        bySession: Bool = false,
         _ observer: any UploadObserver
     ) async throws(ProviderError) -> DriveFile {
         if upload.session != nil, let file = try await continued(upload, observer) { return file }
@@ -196,7 +201,8 @@ extension GoogleDriveProvider {
             ]
             let answer: UploadAnswer
             hasSent = true
-            if isSimple(upload) {
+            // Nothing can be sent in no parts.
+            if upload.size == 0 || (isSimple(upload) && !bySession) {
                 answer = try await sendWhole(
                     upload,
                     method: "PUT",
@@ -266,7 +272,7 @@ extension GoogleDriveProvider {
         ifMatch: String?,
         _ observer: any UploadObserver
     ) async throws(ProviderError) -> UploadAnswer {
-        let boundary = "oort-upload-boundary-5b7e90"
+        let boundary = MultipartBoundary()
         let type = Self.contentType(upload)
         let prefix =
             Array("--\(boundary)\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n".utf8)

@@ -42,8 +42,9 @@ extension SyncEngine {
         case .localContent:
             // The bytes are not to be had: the service may make the copy by now.
             if start.original == nil { uncopied.remove(inode) }
-        case .cursorLost, .contentDamaged, .locked, .outcomeUnknown, .malformedAnswer, .cancelled:
-            break
+        case .contentDamaged:
+            if start.original == nil, isDamagedForGood(start, inode) { wait = Self.damagePause }
+        case .cursorLost, .locked, .outcomeUnknown, .malformedAnswer, .cancelled: break
         }
         if case .quotaExceeded = error.kind { awaitsRoom = true }
         if case .noPermission = error.kind {
@@ -80,6 +81,20 @@ extension SyncEngine {
         }
         if wait > .zero { wake(at: now + wait.inMilliseconds) }
     }
+
+    /// Counts an answer that content arrived damaged; whether that is enough of them for this content.
+    ///
+    /// Each one that is sent again is a revision, of which the service keeps so many.
+    private func isDamagedForGood(_ start: OperationStart, _ inode: Inode) -> Bool {
+        let hash = start.intent.hash
+        let known = damages[inode].flatMap { $0.hash == hash ? $0.count : nil } ?? 0
+        damages[inode] = (hash, known + 1)
+        return known + 1 >= 3
+    }
+
+    /// How long content rests that the service damages each time: it goes out before when it changes,
+    /// or when somebody asks for it.
+    private static let damagePause = Duration.seconds(365 * 86_400)
 
     /// A refused creation may have used up its reserved id, in a folder that was in the trash, say:
     /// the item is ours where it can be found, and else is created with another id.

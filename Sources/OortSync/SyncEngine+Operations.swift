@@ -399,6 +399,7 @@ extension SyncEngine {
             let when = nextOrdinal()
             if let id = item?.id ?? request.start.item?.id { touched[id] = when }
             failures[request.inode] = nil
+            damages[request.inode] = nil
             uncopied.remove(request.inode)
             do throws(CatalogError) {
                 let isOpen = try await catalog.succeeded(

@@ -117,6 +117,8 @@ public actor SyncEngine {
     var awaitsRoom = true
     /// Items whose rights were too few for something, and folders: news of them may be of more.
     var denials: Set<ItemID> = []
+    /// How often the service said that a file's content, of this hash, arrived damaged.
+    var damages: [Inode: (hash: String?, count: Int)] = [:]
     /// Items that the service does not make by copying, or not today: their bytes are sent.
     var uncopied: Set<Inode> = []
     /// Who waits for the next change of what is pending, by number.

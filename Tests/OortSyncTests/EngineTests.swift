@@ -407,6 +407,32 @@ struct EngineTests {
         }
     }
 
+    @Test("content that arrives damaged each time is sent three times, and stays here")
+    func damagedForEver() async throws {
+        try await World.run { world in
+            world.cloud.damage(uploads: .max)
+            try world.write("f", "one")
+            let pending = try await world.pushUntilRefused {
+                world.cloud.calls("upload") == 3
+            }
+            #expect(pending.first?.errorKind == "contentDamaged")
+            try await until { await world.engine.isIdle }
+            let resting = try #require(await world.engine.status().pending.first)
+            #expect(resting.nextTry > Timestamp.now.inMilliseconds + 86_400_000)
+            #expect(world.cloud.calls("upload") == 3)
+            #expect(try await world.tree() == ["f": "one"])
+            // Asked for, it is sent once.
+            _ = try await world.pushUntilRefused { world.cloud.calls("upload") == 4 }
+            try await until { await world.engine.isIdle }
+            #expect(world.cloud.calls("upload") == 4)
+            // Another content is sent by itself, until that is damaged three times.
+            world.cloud.damage(uploads: 2)
+            try world.write("f", "two")
+            try await world.settle()
+            #expect(world.cloud.tree == ["f": "two"])
+        }
+    }
+
     @Test("what the service writes into an uploaded document is taken as its change")
     func rewrittenUpload() async throws {
         try await World.run { world in

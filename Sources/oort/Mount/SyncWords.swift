@@ -77,11 +77,16 @@ enum SyncWords {
     /// Whether an item stays pending until somebody does something.
     static func isRefused(_ item: PendingItem, now: Date) -> Bool {
         if item.isForbidden { return true }
-        guard !item.isUnderWay, let kind = item.errorKind, refusals[kind] != nil else {
-            return false
-        }
+        guard !item.isUnderWay, let kind = item.errorKind,
+            refusals[kind] != nil || restsForGood(item, now: now)
+        else { return false }
         // What was just told to try again has not been refused again yet.
         return Double(item.nextTry) / 1000 > now.timeIntervalSince1970 + 5
+    }
+
+    /// Whether an item is not tried again by itself in any time that a person would wait.
+    private static func restsForGood(_ item: PendingItem, now: Date) -> Bool {
+        Double(item.nextTry) / 1000 > now.timeIntervalSince1970 + 30 * 86_400
     }
 
     private static func action(of item: PendingItem) -> String {
@@ -101,6 +106,9 @@ enum SyncWords {
         }
         let wait = Double(item.nextTry) / 1000 - now.timeIntervalSince1970
         guard wait > 1 else { return "waits its turn" }
+        if restsForGood(item, now: now) {
+            return "kept here; sent again when it changes, or once by oort sync"
+        }
         let isRefused = item.errorKind.map { refusals[$0] != nil } ?? false
         return isRefused
             ? "kept here; tried again by itself in \(Int(wait)) s, at once by oort sync"
@@ -139,7 +147,7 @@ enum SyncWords {
         (.rateLimited(retryAfter: nil), "the service asks for patience"),
         (.outcomeUnknown(retryAfter: nil), "the service gave no answer; it is asked what it did"),
         (.malformedAnswer, "the service's answer was not understood"),
-        (.contentDamaged, "the service stored other bytes than were sent; they are sent again"),
+        (.contentDamaged, "the service stored other bytes than were sent"),
         (.locked, "another program at the service holds it"),
         (.sessionLost, "the service forgot the upload; it begins anew"),
         (.preconditionFailed, "it changed at the service meanwhile"),

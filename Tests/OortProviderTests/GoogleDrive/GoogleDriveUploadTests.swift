@@ -3,6 +3,8 @@ import OortSimulators
 import OortTesting
 import Testing
 
+@testable import OortGoogleDrive
+
 /// What is known of the type of a content that is to be `notes.txt`, and what Drive then has.
 struct KnownType: Sendable {
     let known: String?
@@ -92,6 +94,34 @@ struct GoogleDriveUploadTests {
             )
             #expect(item.size == Int64(size))
             #expect(service.account.withTree { $0.item(first.id.rawValue)?.revisions.count } == 2)
+        }
+    }
+
+    @Test("content that arrives damaged twice goes by a session", arguments: [1, 2, 3])
+    func damaged(_ times: Int) async throws {
+        try await GoogleDriveWorld.with { world, service in
+            service.account.withTree { $0.conditions.damagedContents = times }
+            let failure = await world.failure { _ = try await world.upload("one", as: "f.txt") }
+            #expect(failure == (times == 3 ? .contentDamaged : nil))
+            let revisions = service.account.withTree { tree in
+                tree.items(named: "f.txt", in: tree.rootID).first?.revisions
+            }
+            #expect(revisions?.count == min(times + 1, 3))
+            #expect((revisions?.last?.content.bytes == Array("one".utf8)) == (times < 3))
+            let counts = world.simulator.counts
+            #expect(counts["uploads"]?.calls == 1)
+            // By a session it is one call to begin it, and one for its only part.
+            #expect(counts["v2.uploads"]?.calls == (times == 1 ? 1 : 3))
+        }
+    }
+
+    @Test("no content is cut by what divides the parts of a request")
+    func boundaries() async throws {
+        #expect(MultipartBoundary().description != MultipartBoundary().description)
+        try await GoogleDriveWorld.with { world, service in
+            let lines = "\r\n--oort-upload-boundary-5b7e90--\r\n\r\n--oort--\r\n--\r\n"
+            let item = try await world.upload("before" + lines + "after", as: "f.txt")
+            #expect(item.size == Int64(("before" + lines + "after").utf8.count))
         }
     }
 
