@@ -33,7 +33,7 @@ extension Intent {
 
 extension Catalog {
     /// The files that the service told of since an upload was begun and that may be what it made:
-    /// with its content, at rest, not made on this side, and not where this side has a file that is
+    /// with its content, or of its size where the service tells no hash, at rest, not made on this side, and not where this side has a file that is
     /// still to be sent.
     public func newcomers(
         since intent: Intent,
@@ -44,11 +44,11 @@ extension Catalog {
         return try await readAsync { database in
             let nodes = try database.all(
                 """
-                SELECT \(Node.columns) FROM node WHERE account = ? AND hash = ? AND inode > ?
-                    AND remote_id IS NOT NULL AND staged IS NULL AND born_s IS NULL
+                SELECT \(Node.columns) FROM node WHERE account = ? AND inode > ?
+                    AND (hash = ? OR hash IS NULL AND kind = 1 AND size = ?) AND remote_id IS NOT NULL AND staged IS NULL AND born_s IS NULL
                 ORDER BY inode
                 """,
-                [account.rawValue, hash, Inode(newest).column],
+                [account.rawValue, Inode(newest).column, hash, intent.size],
                 Node.init(columns:)
             )
             return try nodes.filter { node in

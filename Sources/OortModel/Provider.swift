@@ -118,6 +118,9 @@ public protocol Provider: Sendable {
     /// Asked where nothing is found at the upload's own place, and, where the client chose the id, of
     /// a file with other content.
     ///
+    /// Of a file whose hash the service does not tell, it may go by what else is known of it: the engine
+    /// compares the bytes then.
+    ///
     /// - Returns: false, too, where the service keeps nothing by which it could be told.
     func isOutcome(
         _ item: Item,

@@ -202,7 +202,8 @@ extension OneDriveProvider {
         guard let created = upload.createdTime, let modified = upload.modifiedTime else {
             return false
         }
-        return item.contentHash == upload.hash && item.createdTime?.seconds == created.seconds
+        return (item.contentHash == nil || item.contentHash == upload.hash)
+            && item.createdTime?.seconds == created.seconds
             && item.clientModifiedTime?.seconds == modified.seconds
     }
 

@@ -206,7 +206,7 @@ extension SyncEngine {
         var answer: Item?
         do throws(ProviderError) {
             let now = try await provider.item(item)
-            answer = isDone(intent, now) ? now : nil
+            answer = try await done(intent, of: inode, now)
         } catch {
             guard error.kind == .notFound else { throw error }
             if intent.kind == .delete {
@@ -322,7 +322,13 @@ extension SyncEngine {
                 let inode = try? catalog.node(remoteID: newcomer.id, account: account)?.inode
                 if let inode, store.writers.isOpen(inode) { continue }
                 let item = try await provider.item(newcomer)
-                if try await provider.isOutcome(item, of: upload) { found.append(item) }
+                guard try await provider.isOutcome(item, of: upload) else { continue }
+                // Where no hash is told, the provider went by what else is known of it.
+                if item.contentHash != nil {
+                    found.append(item)
+                } else if let confirmed = try await confirmed(item, as: intent) {
+                    found.append(confirmed)
+                }
             } catch {
                 // What is refused for good tells nothing: at the worst the file goes out again.
                 guard error.isLastingRefusal else { throw error }
@@ -359,11 +365,13 @@ extension SyncEngine {
             return item.kind == (intent.kind == .createFolder ? .folder : .file)
         }
         if intent.kind == .createFolder || intent.reservedID != nil { return candidates.first }
-        let meant = candidates.first { item in
-            guard intent.size == nil || item.size == intent.size else { return false }
-            return intent.hash == nil || item.contentHash?.description == intent.hash
+        if intent.hash == nil {
+            let meant = candidates.first { intent.size == nil || $0.size == intent.size }
+            if let meant { return meant }
         }
-        if let meant { return meant }
+        for candidate in candidates {
+            if let meant = try await confirmed(candidate, as: intent) { return meant }
+        }
         return try await copied(by: intent, among: candidates)
     }
 
@@ -395,9 +403,21 @@ extension SyncEngine {
         }
     }
 
+    /// The item as it is, where what was asked was done to it; nil where it was not.
+    private func done(
+        _ intent: Intent,
+        of inode: Inode,
+        _ item: Item
+    ) async throws(ProviderError) -> Item? {
+        guard intent.kind == .replace else { return isDone(intent, item) ? item : nil }
+        // The revision that was to be replaced is still there: nothing was done, and nothing need be read.
+        let known = try stored { () throws(CatalogError) in try catalog.node(inode).revision }
+        if item.contentHash == nil, let known, item.rev == known { return nil }
+        return try await confirmed(item, as: intent)
+    }
+
     private func isDone(_ intent: Intent, _ item: Item) -> Bool {
         switch intent.kind {
-        case .replace: return intent.hash != nil && item.contentHash?.description == intent.hash
         case .move:
             guard let name = intent.name, item.fileName.isSameText(as: name) else { return false }
             if let parent = item.parentID { return parent.rawValue == intent.folderID }
@@ -414,7 +434,7 @@ extension SyncEngine {
                 return false
             }
             return intent.description.map { $0 == item.description ?? "" } ?? true
-        case .createFolder, .upload, .duplicate, .delete: return false
+        case .createFolder, .upload, .duplicate, .replace, .delete: return false
         }
     }
 

@@ -55,4 +55,112 @@ struct HashlessTests {
             #expect(world.cloud.takeCalls() == ["upload": 2])
         }
     }
+
+    // MARK: Lost answers
+
+    /// The machine's and the cloud's tree are this, and nothing is in conflict.
+    private func expect(_ tree: [String: String], _ world: World) async throws {
+        try await settle(world)
+        #expect(world.cloud.tree == tree)
+        #expect(try await world.tree() == tree)
+        #expect(await world.engine.status().conflicts.isEmpty)
+    }
+
+    @Test("a new file whose answer was lost is ours, and is sent once", arguments: ["", "text"])
+    func lostCreation(text: String) async throws {
+        try await run { world in
+            world.cloud.loseAnswers(of: "upload")
+            try world.write("f", text)
+            try await expect(["f": text], world)
+            #expect(world.cloud.takeCalls() == ["upload": 1])
+        }
+    }
+
+    @Test("a new revision whose answer was lost is ours, and is sent once", arguments: ["", "new"])
+    func lostReplacement(text: String) async throws {
+        try await run { world in
+            try world.write("f", "old")
+            try await settle(world)
+            _ = world.cloud.takeCalls()
+            world.cloud.loseAnswers(of: "upload")
+            try world.write("f", text)
+            try await expect(["f": text], world)
+            #expect(world.cloud.takeCalls() == ["upload": 1])
+        }
+    }
+
+    @Test("what never arrived is sent again, be it a file or a revision", arguments: [false, true])
+    func neverArrived(isReplacement: Bool) async throws {
+        try await run { world in
+            if isReplacement {
+                try world.write("f", "old")
+                try await settle(world)
+            }
+            world.cloud.refuse("upload", with: .outcomeUnknown(retryAfter: nil))
+            try world.write("f", "new")
+            try await expect(["f": "new"], world)
+        }
+    }
+
+    @Test("somebody else's file of equal size and name is not taken for ours: both are kept")
+    func strangersFile() async throws {
+        try await run { world in
+            world.cloud.refuse("upload", with: .outcomeUnknown(retryAfter: nil))
+            world.cloud.atNextLook { [cloud = world.cloud] in cloud.put("f", "theirs") }
+            try world.write("f", "mine..")
+            try await settle(world)
+            #expect(world.cloud.tree.values.sorted() == ["mine..", "theirs"])
+            #expect(world.cloud.tree["f"] == "theirs")
+        }
+    }
+
+    @Test("somebody else's revision of equal size is not taken for ours: both are kept")
+    func strangersRevision() async throws {
+        try await run { world in
+            try world.write("f", "before")
+            try await settle(world)
+            world.cloud.refuse("upload", with: .outcomeUnknown(retryAfter: nil))
+            world.cloud.atNextLook { [cloud = world.cloud] in cloud.put("f", "theirs") }
+            try world.write("f", "mine..")
+            try await settle(world)
+            #expect(world.cloud.tree.values.sorted() == ["mine..", "theirs"])
+            #expect(world.cloud.tree["f"] == "theirs")
+        }
+    }
+
+    @Test("a new file whose answer was lost, and that somebody moved away, is found where it is")
+    func movedAway() async throws {
+        try await run { world in
+            world.cloud.loseAnswers(of: "upload")
+            world.cloud.atNextLook { [cloud = world.cloud] in cloud.rename("f", to: "g") }
+            try world.write("f", "text")
+            try await expect(["g": "text"], world)
+            #expect(world.cloud.takeCalls()["upload"] == 1)
+        }
+    }
+
+    @Test("no death before, in or after any call doubles a file", arguments: [false, true])
+    func deaths(isDone: Bool) async throws {
+        let cloud = MemoryCloud { $0.copiesFiles = true }
+        cloud.tellNoHashes()
+        for index in 0..<10 { cloud.put("theirs \(index)", "text \(index)") }
+        let world = try World(cloud)
+        world.start()
+        try await world.agree()
+        var tree = cloud.tree
+        for round in 0..<12 {
+            try world.write("f", "round \(round)")
+            try world.write("g \(round)", "new \(round)")
+            try world.write("theirs \(round % 10)", "mine \(round)")
+            tree["f"] = "round \(round)"
+            tree["g \(round)"] = "new \(round)"
+            tree["theirs \(round % 10)"] = "mine \(round)"
+            try await world.die(
+                at: MemoryCloud.Stall(call: round % 4, isDone: isDone, countsLooks: round > 7)
+            )
+            await world.restart()
+            try await expect(tree, world)
+        }
+        await world.end()
+    }
 }

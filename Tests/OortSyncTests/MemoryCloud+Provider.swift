@@ -248,7 +248,7 @@ extension MemoryCloud: Provider {
     func isOutcome(_ item: Item, of upload: LostUpload) async throws(ProviderError) -> Bool {
         guard let origin = state.withLock({ $0.origins[item.id] }) else { return false }
         return origin.parentID == upload.folder.id && origin.fileName.isSameText(as: upload.name)
-            && origin.contentHash == upload.hash
+            && (origin.contentHash == nil || origin.contentHash == upload.hash)
     }
 
     func move(_ move: Move) async throws(ProviderError) -> Item {
