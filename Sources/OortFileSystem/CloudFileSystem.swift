@@ -12,6 +12,8 @@ public struct FileSystemSettings: Sendable {
     public var owner: UInt32 = 0
     /// The group of what has none of its own.
     public var group: UInt32 = 0
+    /// The permissions that what came from a service, and the top folder, do not give, 0777.
+    public var umask: UInt16 = 0o022
     /// Which link files of the services show as links.
     public var links = LinkPolicy.own
     /// The longest that one operation waits for a service, or for room.
@@ -241,10 +243,10 @@ public final class CloudFileSystem: FileSystem {
         let kind: FileKind
         var mode: UInt16
         switch node.kind {
-        case .folder: (kind, mode) = (.folder, 0o755)
-        case .file: (kind, mode) = (.file, 0o644)
+        case .folder: (kind, mode) = (.folder, 0o777 & ~settings.umask)
+        case .file: (kind, mode) = (.file, 0o666 & ~settings.umask)
         case .nativeDocument:
-            (kind, mode) = (.file, 0o444)
+            (kind, mode) = (.file, 0o444 & ~settings.umask)
             // How long an export will be nobody knows before it is made. `tar`, `find -empty` and
             // others do not even open an empty file, and so would lose it.
             if size == 0 { size = Self.sizeBeforeExport }
@@ -254,14 +256,14 @@ public final class CloudFileSystem: FileSystem {
         case .shortcut:
             (kind, mode) = (.symlink, 0o777)
             size = Int64((try? shortcutPath(node))??.utf8.count ?? 0)
-        case .fifo: (kind, mode) = (.fifo, 0o644)
-        case .socket: (kind, mode) = (.socket, 0o644)
+        case .fifo: (kind, mode) = (.fifo, 0o666 & ~settings.umask)
+        case .socket: (kind, mode) = (.socket, 0o666 & ~settings.umask)
         }
         if let own = node.mode, kind != .symlink { mode = own }
         if kind != .symlink, node.kind == .nativeDocument || !node.permissions.contains(.write) {
             mode &= ~0o222
         }
-        if node.inode == .root { mode = 0o555 }
+        if node.inode == .root { mode = 0o555 & ~settings.umask }
         let isLinked = node.parent != nil || node.inode == .root
         return FileAttributes(
             inode: node.inode,

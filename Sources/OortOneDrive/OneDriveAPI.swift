@@ -120,6 +120,23 @@ struct OneDriveAPI: Sendable {
         )
     }
 
+    /// An address with which Graph gives a permission, for bytes or for news of a copy.
+    ///
+    /// - Throws: `.malformedAnswer` when bytes would go there without encryption, unless Graph itself is
+    ///   asked without it (simulators).
+    func presigned(_ url: String) throws(ProviderError) -> String {
+        func begins(with scheme: String, _ text: String) -> Bool {
+            text.prefix(scheme.count).lowercased() == scheme
+        }
+        guard
+            begins(with: "https://", url)
+                || begins(with: "http://", url) && begins(with: "http://", endpoints.graph)
+        else {
+            throw ProviderError(.malformedAnswer, detail: "an address that is not encrypted")
+        }
+        return url
+    }
+
     // MARK: Exchange
 
     /// Sends a request; an answer of any status is no error.

@@ -75,7 +75,7 @@ extension OneDriveProvider {
         // The address is the permission: personal drives answer 401 to a token.
         var request = HTTPRequest(
             method: "GET",
-            url: download.url,
+            url: try api.presigned(download.url),
             repetition: .harmless,
             weight: .bulk,
             isAuthorized: false
@@ -182,12 +182,13 @@ extension OneDriveProvider {
         guard let url = pictures.lazy.compactMap({ $0?.url }).first else {
             throw ProviderError(.unsupported, detail: "no thumbnail of this item")
         }
+        let address = try api.presigned(url)
         let response: HTTPStreamedResponse
         do throws(TransportError) {
             response = try await api.client.stream(
                 HTTPRequest(
                     method: "GET",
-                    url: url,
+                    url: address,
                     repetition: .harmless,
                     weight: .bulk,
                     isAuthorized: false

@@ -295,7 +295,7 @@ extension OneDriveProvider {
             throw ProviderError(.malformedAnswer, detail: "an upload session without an address")
         }
         return Session(
-            url: url,
+            url: try api.presigned(url),
             size: upload.size,
             expires: wire.expirationDateTime.flatMap { Timestamp(rfc3339: $0) }
         )

@@ -401,6 +401,7 @@ extension OneDriveProvider {
         ofCopyTo drive: String,
         monitor: String
     ) async throws(ProviderError) -> CopyEnd {
+        let monitor = try api.presigned(monitor)
         var delay = Duration.milliseconds(200)
         var waited = Duration.zero
         while waited < .seconds(30 * 60) {

@@ -52,7 +52,17 @@ def test_other_users(machine, account):
     machine.ready(account)
     assert machine.run(*reads, status=None).returncode != 0
     machine.unmount()
+    # Let in, but given nothing that nobody said they may have.
     machine.mount("--allow-other")
+    machine.ready(account)
+    assert machine.run(*reads, status=None).returncode != 0
+    for path in (machine.mount_point, machine.mount_point / account):
+        assert machine.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "ls",
+                           path, status=None).returncode != 0
+    assert (machine.mount_point / account / "there.txt").stat().st_mode & 0o777 == 0o600
+    machine.unmount()
+    machine.mount("--allow-other", "--umask", "022")
+    machine.ready(account)
     assert machine.run(*reads).stdout == "there\n"
     writes = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "touch",
               machine.mount_point / account / "there.txt"]
@@ -154,3 +164,8 @@ def test_the_state_belongs_to_the_user_alone(machine, account):
     for path in (machine.state, machine.cache, machine.folder / "run" / "oort"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
     assert (machine.folder / "run" / "oort" / "control.sock").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("mask", ["8", "1000", "0o77", "x"])
+def test_a_mask_that_is_none(machine, mask):
+    assert "--umask must be octal" in machine.oort("mount", "--umask", mask, status=None)

@@ -29,8 +29,30 @@ struct MountFlags: ParsableArguments {
     @Flag(help: "Refuse every change.")
     var readOnly = false
 
-    @Flag(help: "Let other users of this machine in (needs user_allow_other in /etc/fuse.conf).")
+    @Flag(
+        help: """
+            Let other users of this machine in (needs user_allow_other in /etc/fuse.conf); what \
+            they may do there --umask says.
+            """
+    )
     var allowOther = false
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            The permissions that what the clouds hold does not give, in octal (default: 022, or \
+            077 with --allow-other: nobody else reads anything).
+            """,
+            valueName: "mask"
+        ),
+        transform: { text in
+            guard let mask = UInt16(text, radix: 8), mask <= 0o777 else {
+                throw ValidationError("--umask must be octal, from 000 to 777.")
+            }
+            return mask
+        }
+    )
+    var umask: UInt16?
 
     @Option(
         help: ArgumentHelp(
@@ -92,6 +114,7 @@ struct MountFlags: ParsableArguments {
             mountPoint: MountPoint(path),
             isReadOnly: readOnly,
             allowsOtherUsers: allowOther,
+            umask: umask ?? (allowOther ? 0o077 : 0o022),
             isVerbose: verbose
         )
     }

@@ -14,6 +14,8 @@ struct MountOptions: Sendable {
     var isReadOnly = false
     /// Whether other users may use the mount.
     var allowsOtherUsers = false
+    /// The permissions that what came from a service does not give, 0777.
+    var umask: UInt16 = 0o022
     /// Whether the log tells every step.
     var isVerbose = false
 }

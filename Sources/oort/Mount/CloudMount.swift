@@ -55,6 +55,7 @@ final class CloudMount: MountedClouds {
         let store = try await openStore(options, catalog, logger)
         var behaviour = FileSystemSettings()
         behaviour.isReadOnly = options.isReadOnly
+        behaviour.umask = options.umask
         behaviour.links = options.settings.links
         behaviour.owner = getuid()
         behaviour.group = getgid()

@@ -160,6 +160,26 @@ struct OneDriveUnitTests {
         }
     }
 
+    @Test(
+        "bytes go to no address without encryption, unless the service itself is asked without it",
+        arguments: [
+            ("https://x.example/a", true), ("HTTPS://x.example/a", true),
+            ("http://x.example/a", false), ("Http://127.0.0.1/a", false),
+            ("ftp://x.example", false), ("", false),
+            ("x", false), ("file:///etc/passwd", false), ("https:/x", false),
+        ]
+    )
+    func encryption(_ address: String, _ isEncrypted: Bool) throws {
+        let live = OneDriveAPI(client: NoClient(), endpoints: .live)
+        #expect((try? live.presigned(address)) == (isEncrypted ? address : nil))
+        let simulated = OneDriveAPI(
+            client: NoClient(),
+            endpoints: OneDriveEndpoints(graph: "http://127.0.0.1:1/v1.0", signIn: "")
+        )
+        let isHTTP = address.lowercased().hasPrefix("http://")
+        #expect((try? simulated.presigned(address)) == (isEncrypted || isHTTP ? address : nil))
+    }
+
     @Test("a recorded item becomes a canonical one")
     func canonicalItem() throws {
         let json = """
@@ -232,5 +252,12 @@ struct OneDriveUnitTests {
             _ = OneDriveErrors.codes(in: bytes)
         }
         #expect(Bool(true), "seed \(seed)")
+    }
+}
+
+/// A client that reaches nothing.
+private struct NoClient: HTTPClient {
+    func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPStreamedResponse {
+        throw .unreachable("nothing is reached")
     }
 }
