@@ -1,0 +1,190 @@
+"""A proxy before a simulator that changes its JSON answers: by a seed, or by a rule of the test's."""
+
+import copy
+import http.client
+import http.server
+import json
+import random
+import threading
+
+HUGE = "n" * 10_000
+TEXTS = [
+    "", ".", "..", "/", "//", "a/b", "../../../etc/passwd", "\\", "\0", "a\0b", "\r\n", "\x7f",
+    "\x1b[2J", "\u202etxt.exe", "\ufeffx", "e\u0301", "\u0301x", "/\u0301x", HUGE, "/" + HUGE,
+    "x" + "\u0301" * 5_000, "a/" * 3_000, "\U0001f30b", "%2e%2e%2f", "%zz", "id:", "rev:", "root",
+    "oort:root", "null", "-1", "0", "9223372036854775807", "-9223372036854775808", "1e309", "NaN",
+    "9999-12-31T23:59:59Z", "99999999-01-01T00:00:00Z", "-0001-01-01T00:00:00Z", "T",
+    "2026-13-45T99:99:99Z", "complete", "failed", "http://127.0.0.1:1/", "file:///etc/passwd",
+    "application/vnd.google-apps.folder", "application/vnd.google-apps.shortcut",
+    "application/vnd.google-apps.document", "0-", "5-2", "x.rclonelink"]
+NUMBERS = [
+    0, -1, 1, 2**53, 2**53 + 1, 2**31, 2**63 - 1, 2**63 - 511, 2**63, -2**63, 1e300, -1e300, 0.5, 1e19]
+
+
+class MutatingProxy:
+    """A loopback port that speaks HTTP and hands on what it hears; `shut` ends it, as a `Gate`."""
+
+    def __init__(self, target, seed):
+        self.target = target
+        self.random = random.Random(seed)
+        self.lock = threading.Lock()
+        # How many of the answers are changed while it is armed.
+        self.rate = 0.0
+        # Changes an answer's JSON in place; for tests of one certain answer.
+        self.rule = None
+        self.mutated = 0
+        # Texts of earlier answers: an item's id in another's place makes circles and twins.
+        self.seen = []
+        proxy = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *arguments):
+                pass
+
+            def forward(self):
+                try:
+                    proxy.forward(self)
+                except (OSError, http.client.HTTPException):
+                    self.close_connection = True
+
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = forward
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def shut(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def forward(self, handler):
+        body = self.body_of(handler)
+        service = http.client.HTTPConnection("127.0.0.1", self.target, timeout=600)
+        service.putrequest(
+            handler.command, handler.path, skip_host=True, skip_accept_encoding=True)
+        for name, value in handler.headers.items():
+            if name.lower() not in ("connection", "content-length", "transfer-encoding",
+                                    "accept-encoding", "expect"):
+                service.putheader(name, value)
+        service.putheader("Content-Length", str(len(body)))
+        service.endheaders(body)
+        answer = service.getresponse()
+        data = self.changed(handler.path, answer, answer.read())
+        service.close()
+        handler.send_response_only(answer.status, answer.reason)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("connection", "content-length", "transfer-encoding"):
+                handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        if handler.command != "HEAD":
+            handler.wfile.write(data)
+
+    @staticmethod
+    def body_of(handler):
+        if "chunked" not in handler.headers.get("Transfer-Encoding", ""):
+            return handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        body = b""
+        while size := int(handler.rfile.readline().split(b";")[0], 16):
+            body += handler.rfile.read(size)
+            handler.rfile.readline()
+        handler.rfile.readline()
+        return body
+
+    def changed(self, path, answer, data):
+        # Tokens that were replaced would only sign the account out.
+        if "token" in path or "json" not in answer.headers.get("Content-Type", ""):
+            return data
+        try:
+            value = json.loads(data)
+        except ValueError:
+            return data
+        with self.lock:
+            if self.rule is not None:
+                self.rule(value)
+            elif self.random.random() < self.rate:
+                self.mutated += 1
+                if self.random.random() < 0.1:
+                    return self.raw(data)
+                for _ in range(self.random.randint(1, 3)):
+                    value = self.mutate(value)
+            else:
+                self.remember(value)
+                return data
+        return json.dumps(value).encode()
+
+    # By the seed
+
+    def raw(self, data):
+        place = self.random.randint(0, len(data))
+        return self.random.choice([
+            b"", data[:place], b"null", b"[" * 100_000, b"<html>502</html>", b"\xef\xbb\xbf" + data,
+            data[:place] + b"\xff\xc0\x80\0" + data[place:]])
+
+    def remember(self, value):
+        for place in places(value):
+            text = get(value, place)
+            if isinstance(text, str) and len(text) < 200:
+                self.seen.append(text)
+        del self.seen[:-2_000]
+
+    def mutate(self, value):
+        found = [place for place in places(value) if place]
+        if not found:
+            return self.hostile(value)
+        place = self.random.choice(found)
+        owner, key = get(value, place[:-1]), place[-1]
+        act = self.random.randrange(8)
+        if act == 0:
+            del owner[key]
+        elif act == 1 and isinstance(owner, list):
+            owner.append(copy.deepcopy(owner[key]))
+        elif act == 2 and isinstance(owner, list):
+            self.random.shuffle(owner)
+        elif act in (3, 4) and isinstance(owner[key], str) and self.seen:
+            owner[key] = self.random.choice(self.seen)
+        else:
+            owner[key] = self.hostile(owner[key])
+        return value
+
+    def hostile(self, value):
+        choose = self.random.choice
+        if self.random.random() < 0.7:
+            if isinstance(value, bool):
+                return not value
+            if isinstance(value, str):
+                return choose(TEXTS)
+            if isinstance(value, (int, float)):
+                return choose(NUMBERS)
+        return choose([None, True, choose(NUMBERS), [], {}, [value, None, choose(TEXTS)],
+                       choose(TEXTS), str(value)[:100]])
+
+
+def places(value, place=()):
+    """Where each value of some JSON lies, itself among them."""
+    found = [place]
+    if isinstance(value, dict):
+        for key in value:
+            found += places(value[key], place + (key,))
+    elif isinstance(value, list):
+        for index in range(len(value)):
+            found += places(value[index], place + (index,))
+    return found
+
+
+def get(value, place):
+    for key in place:
+        value = value[key]
+    return value
+
+
+def each(value):
+    """Every object in some JSON."""
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else (
+            value if isinstance(value, list) else ()):
+        yield from each(inner)
