@@ -18,8 +18,10 @@ extension Catalog {
         case .upload(_, let content):
             // Without a hash nobody could tell whether the copy is of what was meant.
             guard content.size > 0, let hash = content.hash else { return nil }
-            return try source(of: node, database)
-                ?? anyFile(with: hash, size: content.size, in: node.account, database)
+            if let source = try source(of: node, database) { return source }
+            // Equal hashes must be equal bytes, or the copy takes the place of the only ones there are.
+            guard hash.algorithm.tellsContentsApart else { return nil }
+            return try anyFile(with: hash, size: content.size, in: node.account, database)
         case .createFolder, .replace, .move, .delete, .setAttributes: return nil
         }
     }

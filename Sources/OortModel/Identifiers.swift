@@ -72,9 +72,17 @@ public enum HashAlgorithm: String, Hashable, Sendable, CaseIterable {
     case sha1
     /// SHA-256, in lower-case hex.
     case sha256
-    /// Microsoft's QuickXorHash, in Base64. Not cryptographic: only together with the size does
-    /// equality mean anything.
+    /// Microsoft's QuickXorHash, in Base64. Not cryptographic: it tells whether bytes arrived as they
+    /// were sent, but contents that repeat themselves have the same one at the same size.
     case quickXor
+
+    /// Whether contents of equal size and hash can be taken for equal, however they came about.
+    public var tellsContentsApart: Bool {
+        switch self {
+        case .dropboxContentHash, .md5, .sha1, .sha256: true
+        case .quickXor: false
+        }
+    }
 }
 
 /// A content's hash and the algorithm that made it.

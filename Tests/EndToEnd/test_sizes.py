@@ -38,6 +38,17 @@ def fallocate(file, offset, count):
         raise OSError(ctypes.get_errno(), "fallocate")
 
 
+def test_contents_of_one_size_and_one_weak_hash(machine, clouds, cloud, drive):
+    # They repeat themselves: OneDrive's hash, no cryptographic one, is the same for all.
+    contents = {f"f{number}": f"mine 1690356349 {number} ".encode() * 20_000 for number in (1, 2, 3)}
+    for name, content in contents.items():
+        (drive / name).write_bytes(content)
+        machine.sync()
+    for name, content in contents.items():
+        assert clouds.content(cloud, f"/{name}") == content
+        assert (drive / name).read_bytes() == content
+
+
 def test_sizes_that_no_service_takes(boundless_state, machine, clouds):
     for cloud in CLOUDS:
         machine.login(cloud)

@@ -180,6 +180,20 @@ struct OneDriveUnitTests {
         #expect((try? simulated.presigned(address)) == (isEncrypted || isHTTP ? address : nil))
     }
 
+    @Test("contents that repeat themselves have one QuickXorHash: it does not tell them apart")
+    func collisions() {
+        let contents = (1...2).map { number in
+            [UInt8](String(repeating: "mine 1690356349 \(number) ", count: 20_000).utf8)
+        }
+        let hashes = contents.map { content in
+            var hasher = QuickXorHasher()
+            hasher.update(content[...])
+            return hasher.finalize()
+        }
+        #expect(contents[0].count == contents[1].count && hashes[0] == hashes[1])
+        #expect(!hashes[0].algorithm.tellsContentsApart)
+    }
+
     @Test("a recorded item becomes a canonical one")
     func canonicalItem() throws {
         let json = """
