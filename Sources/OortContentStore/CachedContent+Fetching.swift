@@ -367,65 +367,6 @@ extension CachedContent {
         for task in tasks { task?.cancel() }
         startVerifying()
     }
-
-    /// Begins to compare the bytes with the hash when all are here and nobody has done so.
-    @discardableResult
-    private func startVerifying() -> Task<Void, Never>? {
-        state.withLock { state in
-            if let known = state.verification { return known }
-            guard state.present.covers(0..<size), state.id != nil, !state.isVerified,
-                state.fetches.allSatisfy({ $0.provisional == nil })
-            else {
-                return nil
-            }
-            // Ends by itself, with the last byte.
-            let verification = Task { await self.verify() }
-            state.verification = verification
-            return verification
-        }
-    }
-
-    /// Returns when what is complete was compared with the hash.
-    func verified() async { await startVerifying()?.value }
-
-    /// Compares the complete content with the service's hash, and throws it away if it differs.
-    ///
-    /// Broken off when the bytes are thrown away meanwhile, or the store ends.
-    private func verify() async {
-        let generation = state.withLock { $0.generation }
-        var isGood = true
-        var isBrokenOff = false
-        if let hash, let id, let fetcher = store.fetcher(of: key.account) {
-            var hasher = fetcher.makeHasher()
-            do throws(ContentError) {
-                let file = try store.pool.file(store.paths.cached(id))
-                var position: Int64 = 0
-                while position < size, !isBrokenOff {
-                    let bytes = try file.read(at: position, count: 1 << 20)
-                    guard !bytes.isEmpty else { break }
-                    hasher.update(bytes[...])
-                    position += Int64(bytes.count)
-                    await Task.yield()
-                    isBrokenOff =
-                        store.isStopping || state.withLock { $0.generation != generation }
-                }
-                let found = hasher.finalize()
-                isGood = isBrokenOff || found.algorithm != hash.algorithm || found == hash
-            } catch { isGood = false }
-        }
-        state.withLock { state in
-            state.verification = nil
-            if state.generation == generation, !isBrokenOff { state.isVerified = isGood }
-        }
-        if !isGood, state.withLock({ $0.generation == generation }) {
-            store.logger.error(
-                "content differs from the service's hash; it will be fetched again",
-                metadata: ["item": "\(key.item)", "revision": "\(key.revision)"]
-            )
-            discard()
-        }
-        store.markChanged(self)
-    }
 }
 
 extension CachedContent.State {

@@ -47,6 +47,10 @@ public final class CachedContent: Sendable {
         /// Counts how often all bytes were thrown away; a fetch of an older time is void.
         var generation = 0
         var isVerified = false
+        /// How often in a row the complete bytes were others than the hash says.
+        var mismatches = 0
+        /// Whether the item has another revision by now, and the service gives the bytes of that.
+        var isOutdated = false
         /// Compares the complete bytes with the hash, while that is under way.
         var verification: Task<Void, Never>?
         var isVerifying: Bool { verification != nil }
@@ -75,13 +79,16 @@ public final class CachedContent: Sendable {
         id: ContentID?,
         present: RangeSet<Int64>,
         isVerified: Bool,
+        mismatches: Int = 0,
         store: ContentStore
     ) {
         self.key = key
         self.size = size
         self.hash = hash
         self.store = store
-        state = Mutex(State(id: id, present: present, isVerified: isVerified))
+        state = Mutex(
+            State(id: id, present: present, isVerified: isVerified, mismatches: mismatches)
+        )
     }
 
     /// Whether all bytes are here.
@@ -102,7 +109,7 @@ public final class CachedContent: Sendable {
         by ahead: ReadAhead? = nil
     ) -> DiskFile? {
         let (id, isComplete) = state.withLock { state in
-            state.present.covers(range)
+            state.present.covers(range) && !isWithheld(state)
                 ? (state.id, state.isVerified) : (nil, false)
         }
         guard let id, let file = try? store.pool.file(store.paths.cached(id)) else { return nil }
@@ -112,7 +119,8 @@ public final class CachedContent: Sendable {
 
     /// The local file, once it has all bytes of a range, which must lie within the size.
     ///
-    /// - Throws: `ContentError`; `.fetch` of kind `.cancelled` when the calling task is cancelled.
+    /// - Throws: `ContentError`; `.fetch` of kind `.cancelled` when the calling task is cancelled, of kind
+    ///   `.contentDamaged` when the service keeps giving other bytes than its hash says.
     public func read(
         _ range: Range<Int64>,
         by ahead: ReadAhead? = nil
@@ -121,8 +129,25 @@ public final class CachedContent: Sendable {
         let wish =
             ahead?.note(range, largest: fetcher?.largestRangeRequest ?? ReadAhead.firstWindow)
             ?? ReadAhead.Wish(range: range, part: ReadAhead.firstWindow)
+        var mismatches = state.withLock { $0.mismatches }
+        var tries = Self.tries(after: mismatches)
         while true {
             let id = try await prepare()
+            let (isEarly, found) = state.withLock { (isWithheld($0), $0.mismatches) }
+            if isEarly {
+                // Counted also where others read it at the same time.
+                tries -= max(found - mismatches, 0)
+                mismatches = found
+                guard tries > 0 else {
+                    throw .fetch(
+                        ProviderError(.contentDamaged, detail: "other bytes than the hash says")
+                    )
+                }
+                try await complete(
+                    inPartsOf: fetcher?.largestRangeRequest ?? ReadAhead.firstWindow
+                )
+                continue
+            }
             if state.withLock({ $0.present.covers(range) }) {
                 if let file = try? store.pool.file(store.paths.cached(id)) {
                     startFetches(need: nil, wish: wish)

@@ -64,6 +64,8 @@ public final class ContentStore: Sendable {
         /// Staged contents that are being read from the disk: by how many, and how often one that was
         /// read by then was let go by its last user.
         var loads: [ContentID: (count: Int, closings: Int)] = [:]
+        /// How often the service gave other bytes of a content than its hash says.
+        var mismatches: [ContentKey: Int] = [:]
         /// Where this process puts staged files that the catalog does not know.
         var aside: String?
         /// Documents that are being exported.
@@ -211,6 +213,7 @@ public final class ContentStore: Sendable {
             id: present == nil ? nil : known?.id,
             present: present ?? RangeSet(),
             isVerified: known?.isComplete ?? false,
+            mismatches: state.withLock { $0.mismatches[key] ?? 0 },
             store: self
         )
         return state.withLock { state in

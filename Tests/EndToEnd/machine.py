@@ -45,6 +45,7 @@ class Gate:
     def __init__(self, target):
         self.target = target
         self.received = 0  # bytes from clients so far
+        self.damage = None  # bytes on their way to clients, and what becomes of them
         self.connections = []
         self.listener = None
         self.port = 0
@@ -95,6 +96,8 @@ class Gate:
             while data := source.recv(1 << 16):
                 if is_up:
                     self.received += len(data)
+                elif self.damage:
+                    data = data.replace(*self.damage)
                 sink.sendall(data)
         except OSError:
             pass

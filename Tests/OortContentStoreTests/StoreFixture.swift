@@ -107,6 +107,22 @@ final class StoreFixture {
         )
     }
 
+    /// What the account's feed tells of a file in its top folder; the file's inode.
+    func tellOfItem(_ item: String, revision: String, size: Int64) async throws -> Inode {
+        let root = ItemID("root")
+        try catalog.setIdentity(
+            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: root),
+            of: account.id
+        )
+        var told = Item(id: ItemID(item), kind: .file, fileName: item, parentID: root)
+        told.size = size
+        told.rev = Revision(revision)
+        _ = try await catalog.apply(Observations(changes: [.changed(told)]), to: account.id)
+        let node = try catalog.node(remoteID: ItemID(item), account: account.id)
+        guard let node else { throw CatalogError.notFound }
+        return node.inode
+    }
+
     func file(_ name: String) throws -> Node {
         try catalog.create(
             NewNode(kind: .file, mode: 0o644, owner: 0, group: 0),

@@ -122,7 +122,7 @@ extension CloudMount {
                 status.trouble,
                 account: account.name,
                 service: account.service
-            ),
+            ) ?? damage(of: account.id, below: folder),
             usedBytes: status.quota?.used,
             totalBytes: status.quota?.total,
             knownItems: status.knownItems,
@@ -138,6 +138,21 @@ extension CloudMount {
             } + downloads(of: account.id, below: folder),
             conflicts: status.conflicts.map { ([folder] + $0.path).joined(separator: "/") }
         )
+    }
+
+    /// What an account's service gives other bytes of than it says itself, and what to do.
+    private func damage(of account: AccountID, below folder: String) -> String? {
+        let paths = store.damagedContents.compactMap { key -> String? in
+            guard key.account == account,
+                let node = try? catalog.node(remoteID: key.item, account: account),
+                node.revision == key.revision
+            else { return nil }
+            return path(of: node.inode) ?? folder
+        }.sorted()
+        guard let first = paths.first else { return nil }
+        let others = paths.count > 1 ? " and \(paths.count - 1) more" : ""
+        return "the service gives damaged bytes of \(first)\(others): what was read of it may be "
+            + "wrong. Read it again later; if it stays so, look at the service whether an older version is whole"
     }
 
     /// What comes from an account's service now, by path.
