@@ -64,16 +64,31 @@ extension ContentStore {
         let file = try DiskFile.open(temporary, creates: true)
         defer { DiskFile.remove(temporary) }
         var size: Int64 = 0
-        do throws(ProviderError) {
-            let stream = try await fetcher.export(key.item)
-            while let bytes = try await stream.next() {
-                do throws(ContentError) { try file.write(bytes[...], at: size) } catch {
-                    throw ProviderError(.localContent, detail: "\(error)")
-                }
-                size += Int64(bytes.count)
+        let stream: ByteStream
+        do throws(ProviderError) { stream = try await fetcher.export(key.item) } catch {
+            throw .fetch(error)
+        }
+        while true {
+            let bytes: [UInt8]?
+            do throws(ProviderError) { bytes = try await stream.next() } catch {
+                throw .fetch(error)
             }
-        } catch { throw .fetch(error) }
+            guard let bytes else { break }
+            try await keepReserve(for: Int64(bytes.count))
+            try file.write(bytes[...], at: size)
+            size += Int64(bytes.count)
+        }
         try await keep(temporary, file, key: key, size: size)
+    }
+
+    /// Has cached contents give way to what is about to be exported: how long it is nobody knows before
+    /// its end, and the catalog's room is not for it.
+    ///
+    /// - Throws: `.noSpace` when the disk has no room but the reserve.
+    private func keepReserve(for bytes: Int64) async throws(ContentError) {
+        guard !room.hasRoom(for: bytes) else { return }
+        await makeCacheRoom(for: bytes)
+        guard room.hasRoom(for: bytes) else { throw .noSpace }
     }
 
     /// Makes a complete file the cached content of a key: that which somebody has open, where its own

@@ -101,4 +101,18 @@ struct ExportTests {
         #expect(try fixture.catalog.contents().map(\.bytesOnDisk) == [4])
         #expect(fixture.files("cache").count == 1)
     }
+
+    @Test("a document that leaves no room for the catalog is not kept, and nothing is left of it")
+    func withoutRoom() async throws {
+        let fixture = try StoreFixture(settings: .onDisk(of: 200_000))
+        fixture.service.export([[UInt8](repeating: 1, count: 300_000), [1, 2, 3]])
+        await #expect(throws: ContentError.noSpace) {
+            _ = try await fixture.store.export(fixture.key("doc"))
+        }
+        let paths = fixture.store.paths
+        #expect(paths.files(in: paths.stagedFolder).isEmpty && fixture.store.usage.cached == 0)
+        let content = try await fixture.store.export(fixture.key("doc"))
+        #expect(try await content.bytes(0..<3) == [1, 2, 3])
+        fixture.store.close(content)
+    }
 }
