@@ -25,19 +25,23 @@ public final class Catalog: Sendable {
     /// Who has which file open for writing.
     public let writers = WriterRegistry()
     let health = Mutex<CatalogError?>(nil)
+    private let check: CatalogCheck?
 
     /// Opens the catalog at `path`, making or upgrading it.
     ///
     /// - Parameters:
     ///   - path: the database file; its folder must exist.
     ///   - cachedNodes: how many nodes are kept in memory.
+    ///   - checks: how often the catalog's invariants are checked; nil for never.
     ///   - logger: where trouble is told.
     /// - Throws: `.corrupt` when the file is no sound database, `.tooNew`, `.diskFull`, `.storage`.
     public init(
         path: String,
         cachedNodes: Int = 65_536,
+        checks: CatalogChecks? = nil,
         logger: Logger
     ) throws(CatalogError) {
+        check = checks.map(CatalogCheck.init)
         self.path = path
         self.logger = logger
         cache = NodeCache(capacity: cachedNodes)
@@ -171,6 +175,7 @@ public final class Catalog: Sendable {
         try database.inTransaction {
             result = try body(&transaction)
             fresh = try transaction.freshNodes()
+            try check?.run(database)
             return .commit
         }
         let effects = transaction.effects

@@ -170,6 +170,10 @@ class Clouds:
         """Latency and bandwidth from now on; fair without a word."""
         self.control(cloud, "PUT", "weather", weather)
 
+    def give_full_pages(self, cloud):
+        """An enumeration has as many items on a page as were asked for: for who counts calls."""
+        self.control(cloud, "PUT", "pages", {"full": True})
+
     def lose_sessions(self, cloud):
         self.control(cloud, "POST", "sessions/lose")
 
@@ -260,6 +264,8 @@ class Machine:
             "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.com",
             "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.com",
             "LC_ALL": "C.UTF-8",
+            # A catalog that has become something that it must never be ends the daemon.
+            "OORT_CHECK_CATALOG": "1",
         }
         (self.folder / "config" / "oort").mkdir(parents=True)
         (self.folder / "run").mkdir(mode=0o700)

@@ -14,6 +14,7 @@ final class TemporaryCatalog {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         catalog = try Catalog(
             path: folder.appendingPathComponent("catalog.sqlite").path,
+            checks: .afterEach,
             logger: Logger(label: "test")
         )
     }
@@ -24,7 +25,11 @@ final class TemporaryCatalog {
     func reopen(between: () throws -> Void = {}) throws {
         try catalog.close()
         try between()
-        catalog = try Catalog(path: catalog.path, logger: Logger(label: "test"))
+        catalog = try Catalog(
+            path: catalog.path,
+            checks: .afterEach,
+            logger: Logger(label: "test")
+        )
     }
 
     deinit {

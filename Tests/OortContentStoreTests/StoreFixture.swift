@@ -41,6 +41,7 @@ final class StoreFixture {
     ) throws -> (Catalog, ContentStore) {
         let catalog = try Catalog(
             path: folder.appendingPathComponent("catalog.sqlite").path,
+            checks: .afterEach,
             logger: Logger(label: "test")
         )
         let store = try ContentStore(

@@ -51,6 +51,7 @@ final class FileSystemFixture {
         let logger = Logger(label: "test")
         let catalog = try Catalog(
             path: folder.appendingPathComponent("catalog.sqlite").path,
+            checks: .afterEach,
             logger: logger
         )
         let store = try ContentStore(

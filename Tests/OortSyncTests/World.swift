@@ -29,7 +29,11 @@ final class World {
         logger.logLevel =
             ProcessInfo.processInfo.environment["OORT_LOG"] == nil ? .critical : .trace
         self.logger = logger
-        catalog = try Catalog(path: folder + "/catalog.sqlite", logger: logger)
+        catalog = try Catalog(
+            path: folder + "/catalog.sqlite",
+            checks: .afterEach,
+            logger: logger
+        )
         store = try ContentStore(
             cacheFolder: folder + "/cache",
             stateFolder: folder + "/state",

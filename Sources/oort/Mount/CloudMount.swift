@@ -35,6 +35,20 @@ final class CloudMount: MountedClouds {
 
     var mountPoint: String { fuse.withLock { $0?.path } ?? options.mountPoint.path }
 
+    /// With `OORT_CHECK_CATALOG=1` in the environment, as tests set it, the process ends as soon as
+    /// the catalog has become something that it must never be.
+    private static func checks(_ logger: Logger) -> CatalogChecks? {
+        guard ProcessInfo.processInfo.environment["OORT_CHECK_CATALOG"] == "1" else { return nil }
+        return .sparing { broken in
+            logger.critical(
+                "the catalog is broken",
+                metadata: ["invariants": "\(broken.joined(separator: "; "))"]
+            )
+            // At once, before the broken transaction fails and is tried again.
+            exit(70)
+        }
+    }
+
     /// Opens the state, connects the accounts and mounts.
     ///
     /// - Throws: `Failure` in words for people; nothing is then mounted.
@@ -48,7 +62,11 @@ final class CloudMount: MountedClouds {
         )
         let catalog: Catalog
         do {
-            catalog = try Catalog(path: options.folders.catalogFile, logger: logger)
+            catalog = try Catalog(
+                path: options.folders.catalogFile,
+                checks: checks(logger),
+                logger: logger
+            )
         } catch {
             throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
         }
