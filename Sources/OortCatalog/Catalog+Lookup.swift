@@ -14,6 +14,13 @@ extension Catalog {
         return node
     }
 
+    /// The node of this inode, in the local tree or not; nil when there is none.
+    ///
+    /// - Throws: when the catalog could not be read, which tells nothing of the node.
+    public func knownNode(_ inode: Inode) throws(CatalogError) -> Node? {
+        do throws(CatalogError) { return try node(inode) } catch .notFound { return nil }
+    }
+
     /// The node of this name in a folder, compared as the account's service compares; nil when
     /// there is none.
     public func lookup(_ name: String, in parent: Node) throws(CatalogError) -> Node? {

@@ -104,7 +104,7 @@ extension CloudFileSystem {
             let isOut = open.isDirect ? open.hasDelivered : state.isInKernel
             // What is exported is so when it is opened: the file itself has no bytes to be shown.
             guard !isOut, !open.isReadOnlyDocument,
-                let node = try? self.catalog.node(open.file.inode),
+                let node = try self.known(open.file.inode),
                 ShownContent(node) != open.shown
             else { return false }
             for handle in state.handles where handle.isDirect == open.isDirect {
@@ -297,7 +297,7 @@ extension CloudFileSystem {
             case .cached(let content): base = content
             case .empty: base = nil
             }
-            let now = (try? self.catalog.node(open.file.inode)).map { ShownContent($0) }
+            let now = try self.known(open.file.inode).map { ShownContent($0) }
             let isOld = now.map { $0 != open.shown } ?? false
             let staged = try self.stage(&state, over: base)
             // The kernel puts into its cache what goes to the end as it knows that.

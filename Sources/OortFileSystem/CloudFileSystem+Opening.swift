@@ -131,6 +131,11 @@ extension CloudFileSystem {
         return Opened(handle: table.add(handle), keepsCache: false, isDirect: true)
     }
 
+    /// The node as the catalog has it, in the local tree or not; nil when it has none.
+    func known(_ inode: Inode) throws(FileSystemError) -> Node? {
+        try FileSystemError.translating { () throws(CatalogError) in try catalog.knownNode(inode) }
+    }
+
     /// A handle on a file as it is now, not yet in the table.
     func join(_ node: Node, mode: OpenMode) throws(FileSystemError) -> OpenHandle {
         let file = table.file(node)
@@ -141,7 +146,7 @@ extension CloudFileSystem {
             // seen in the catalog or sees this handle.
             return try locked(file) { state throws(FileSystemError) in
                 // Not `self.node`, which takes the file's lock for one that is forgotten.
-                let now = try? self.catalog.node(node.inode)
+                let now = try self.known(node.inode)
                 // Gone since it was looked up: what is written would be in no file. The kernel looks
                 // the name up again.
                 if mode.writes, now == nil, node.parent != nil { throw .revisionGone }
@@ -207,7 +212,7 @@ extension CloudFileSystem {
         while true {
             do throws(FileSystemError) { return try content(of: node) } catch {
                 // Uploaded since the file was looked up: what was staged is gone.
-                guard case .contentDamaged = error, let now = try? catalog.node(node.inode),
+                guard case .contentDamaged = error, let now = try known(node.inode),
                     now.content != node.content
                 else { throw error }
                 node = now

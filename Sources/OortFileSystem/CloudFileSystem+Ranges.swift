@@ -62,12 +62,12 @@ extension CloudFileSystem {
             traits(of: content.key.account)?.copiesFiles == true
         else { return nil }
         // What is removed by now, or is to be changed, the service may not have when the copy is made.
-        guard let original = try? catalog.node(from.file.inode), original.parent != nil,
+        guard let original = try known(from.file.inode), original.parent != nil,
             original.content == .revision(item: content.key.item, content.key.revision)
         else { return nil }
         return try locked(to.file) { state throws(FileSystemError) in
             // Only what the service never had can become a copy.
-            guard to.size == 0, let node = try? self.catalog.node(to.file.inode),
+            guard to.size == 0, let node = try self.known(to.file.inode),
                 node.remoteID == nil, node.parent != nil
             else { return nil }
             // Before the catalog lets it go: what another thread writes from now on goes over the copy.

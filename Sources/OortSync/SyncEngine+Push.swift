@@ -108,7 +108,7 @@ extension SyncEngine {
         var oldest: Int64?
         for index in operations.indices where operations[index].action == .delete {
             let inode = operations[index].inode
-            guard (try? catalog.node(inode))?.kind == .folder else { continue }
+            guard mayBeFolder(inode) else { continue }
             let deletion =
                 folderDeletions[inode] ?? AwaitedDeletion(ordinal: nextOrdinal(), found: now)
             found[inode] = deletion
@@ -126,6 +126,14 @@ extension SyncEngine {
             wake(at: latest)
         } else {
             readFeedSoon()
+        }
+    }
+
+    /// Whether a node is a folder, or nobody can say while the catalog cannot be read.
+    private func mayBeFolder(_ inode: Inode) -> Bool {
+        do throws(CatalogError) { return try catalog.knownNode(inode)?.kind == .folder } catch {
+            logger.error("the catalog could not be read", metadata: ["error": "\(error)"])
+            return true
         }
     }
 
