@@ -69,11 +69,7 @@ extension CatalogTransaction {
         else { return }
         touch(inode)
         try database.run(
-            """
-            UPDATE node SET remote_id = ?, enumeration =
-                (SELECT enumeration FROM account WHERE id = node.account)
-            WHERE inode = ?
-            """,
+            "UPDATE node SET remote_id = ? WHERE inode = ?",
             [item.id, inode.column]
         )
         if try Catalog.motion(inode, database) == nil { try startMotion(try self.node(inode)) }
@@ -130,62 +126,17 @@ extension CatalogTransaction {
         effects.touchesAll = true
     }
 
-    /// Two files exchange their identities at the service, with what both sides agreed on; with
-    /// `forgets`, a first one that is then on neither side is forgotten.
+    /// Two files exchange their identities at the service; with `forgets`, a first one that is then
+    /// on neither side is forgotten.
     mutating func swapIdentities(_ one: Inode, _ other: Inode, forgets: Bool = true) throws {
         let first = try node(one)
         let second = try node(other)
-        if try Catalog.motion(other, database) == nil { try startMotion(second) }
-        touch(one)
-        touch(other)
+        try startMotion(first)
+        try startMotion(second)
         try keepBytes(of: second)
-        // Out of the way, since ids are unique.
-        try database.run(
-            "UPDATE node SET remote_id = NULL WHERE inode IN (?, ?)",
-            [one.column, other.column]
-        )
-        for (inode, id) in [(one, second.remoteID), (other, first.remoteID)] {
-            try database.run(
-                "UPDATE node SET remote_id = ? WHERE inode = ?",
-                [id?.rawValue, inode.column]
-            )
-        }
-        // When the service's item was made goes with the item, and what the service told of it.
-        let details = try [other, one].map { inode in
-            try database.text("SELECT details FROM node WHERE inode = ?", [inode.column])
-        }
-        for (inode, source, details) in [(one, second, details[0]), (other, first, details[1])] {
-            try database.run(
-                "UPDATE node SET born_s = ?, details = ? WHERE inode = ?",
-                [source.born?.seconds, details, inode.column]
-            )
-        }
-        let columns = """
-            synced_parent, synced_name, synced_revision, synced_hash, synced_size, \
-            synced_modified_s, synced_modified_ns, synced_description, remote_state, \
-            remote_parent_id, remote_item
-            """
-        for source in [one.column, other.column] {
-            // Through two rows that no inode has.
-            try database.run(
-                """
-                INSERT INTO motion (inode, account, changed_ms, \(columns))
-                SELECT ?, account, changed_ms, \(columns) FROM motion WHERE inode = ?
-                """,
-                [-source, source]
-            )
-        }
-        for (inode, source) in [(one, -other.column), (other, -one.column)] {
-            try database.run(
-                """
-                UPDATE motion SET (\(columns)) =
-                    (SELECT \(columns) FROM motion WHERE inode = ?)
-                WHERE inode = ?
-                """,
-                [source, inode.column]
-            )
-        }
-        try database.run("DELETE FROM motion WHERE inode IN (?, ?)", [-one.column, -other.column])
+        let sides = (try takeRemoteSide(of: one), try takeRemoteSide(of: other))
+        try give(sides.1, to: one)
+        try give(sides.0, to: other)
         // A session goes on where it was begun: it would make the old item, and not replace this one.
         try database.run(
             """

@@ -8,8 +8,6 @@ public struct PlanningConditions: Sendable {
     public var now: Int64
     /// How long an item must have rested, in milliseconds; 0 pushes at once.
     public var settle: Int64
-    /// Items below this folder need not rest; nil for none.
-    public var urgent: Inode?
     /// Items that an operation is under way for, up to the moment at which its content is kept: no
     /// plan concerns them.
     public var busy: Set<Inode> = []
@@ -195,11 +193,15 @@ struct TreesReader {
         let lastDeletion =
             motions.filter { $0.0.parent == nil && $0.1.changed > 0 }
             .map(\.1.changed).max() ?? 0
+        var nowhere: Set<Inode> = []
         for (node, motion, staged) in motions {
-            if let state = try state(node, motion, staged, lastDeletion) {
-                states[node.inode] = state
-                if state.local != state.remote || state.isBeingWritten { work.pending += 1 }
-            }
+            states[node.inode] = try state(node, motion, staged, lastDeletion)
+            let isGone = node.kind == .folder && motion.remoteState == .gone
+            if isGone || states[node.inode] == nil { nowhere.insert(node.inode) }
+        }
+        try hold(whatLiesIn: nowhere)
+        for state in states.values where state.local != state.remote || state.isBeingWritten {
+            work.pending += 1
         }
         let heirs = motions.compactMap { $0.1.intent?.heir.map { Inode($0) } }
         for heir in heirs { states[heir]?.isBusy = true }
@@ -266,8 +268,7 @@ struct TreesReader {
         state.isPushable = isPushable(node, state) && motion.nextTry <= conditions.now
         if motion.nextTry > conditions.now { note(moment: motion.nextTry) }
         let changed = node.parent == nil ? lastDeletion : motion.changed
-        let isUrgent = try conditions.settle == 0 || isBelowUrgent(node, motion)
-        if !isUrgent, changed + conditions.settle > conditions.now {
+        if conditions.settle > 0, changed + conditions.settle > conditions.now {
             state.isSettled = false
             note(moment: changed + conditions.settle)
         }
@@ -283,6 +284,65 @@ struct TreesReader {
         }
         state.isRecent = try isRecent(node)
         return state
+    }
+
+    /// What the service was told to have in folders that are nowhere, as far as is known, or in a circle
+    /// of folders, stays where it is here until more is told: such a folder is neither shown nor made
+    /// anew for it.
+    private mutating func hold(whatLiesIn folders: Set<Inode>) throws {
+        var nowhere = folders
+        var held: Set<Inode> = []
+        var changed = true
+        while changed {
+            // What is held lies where it lay before, which may close another circle.
+            let circles = try foldersInCircles()
+            for inode in circles { hold(inode, &nowhere) }
+            changed = !circles.isEmpty
+            for (inode, state) in states where !held.contains(inode) {
+                guard let remote = state.remote, nowhere.contains(remote.place.parent) else {
+                    continue
+                }
+                changed = true
+                held.insert(inode)
+                hold(inode, &nowhere)
+            }
+        }
+    }
+
+    private mutating func hold(_ inode: Inode, _ nowhere: inout Set<Inode>) {
+        guard let state = states[inode] else { return }
+        if state.local == nil, state.synced == nil {
+            states[inode] = nil
+            nowhere.insert(inode)
+            return
+        }
+        states[inode]?.remote = state.synced
+        states[inode]?.isBusy = true
+        // What it lies in here waits with it.
+        var above = state.local?.place.parent
+        while let folder = above, nowhere.contains(folder), states[folder]?.isBusy == false {
+            states[folder]?.isBusy = true
+            above = states[folder]?.local?.place.parent
+        }
+    }
+
+    /// Folders with a new place that lie below themselves at the service.
+    private func foldersInCircles() throws -> [Inode] {
+        try states.values.filter { state in
+            guard state.isFolder, let place = state.remote?.place, place != state.synced?.place
+            else { return false }
+            var seen: Set<Inode> = []
+            var next: Inode? = place.parent
+            while let inode = next, inode != state.inode, seen.insert(inode).inserted {
+                next =
+                    if let above = states[inode] {
+                        above.remote?.place.parent
+                    } else {
+                        try Catalog.fetch(inode, database)?.parent
+                    }
+            }
+            return next == state.inode
+        }.map(\.inode)
     }
 
     private mutating func borrowed(
@@ -307,18 +367,6 @@ struct TreesReader {
         if node.kind.isLocalOnly { return false }
         if state.remote == nil { return node.kind != .shortcut && node.kind != .nativeDocument }
         return node.permissions.contains(state.local == nil ? .delete : .write)
-    }
-
-    private func isBelowUrgent(_ node: Node, _ motion: MotionRow) throws -> Bool {
-        guard let urgent = conditions.urgent else { return false }
-        var next: Inode? = node.parent ?? motion.syncedParent
-        if node.inode == urgent { return true }
-        while let inode = next, inode != .root {
-            if inode == urgent { return true }
-            let above = try Catalog.fetch(inode, database)
-            next = try above?.parent ?? Catalog.motion(inode, database)?.syncedParent
-        }
-        return false
     }
 
     /// Whether we made it at the service in the last ten minutes and have all of its content.

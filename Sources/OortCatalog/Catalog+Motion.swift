@@ -63,11 +63,14 @@ extension CatalogTransaction {
         )
     }
 
+    /// The tables that keep something of a node under its number.
+    static let tablesByInode = ["node", "motion", "xattr", "conflict", "told_again"]
+
     /// Takes every trace of an item out of the catalog but its contents, which the content store
     /// lets go when nobody holds them.
     mutating func forget(_ inode: Inode) throws {
         touch(inode)
-        for table in ["node", "motion", "xattr", "conflict", "told_again"] {
+        for table in Self.tablesByInode {
             try database.run("DELETE FROM \(table) WHERE inode = ?", [inode.column])
         }
     }

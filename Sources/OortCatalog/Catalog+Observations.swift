@@ -9,8 +9,9 @@ public struct Observations: Sendable {
     public var changes: [Change]
     /// Where the change feed goes on; nil when this is not of the feed.
     public var cursor: OortModel.Cursor?
-    /// Whether an enumeration of the whole account begins with these.
-    public var beginsEnumeration = false
+    /// The account's enumeration that ran or had run when these were asked for; nil for the present
+    /// one.
+    public var enumeration: Int64?
     /// Whether an enumeration ends with these: what it did not name is gone.
     public var endsEnumeration = false
     /// Whether the feed's run is over, so that removals by path are meant.
@@ -32,11 +33,12 @@ extension Catalog {
     /// The cursor is stored with it.
     ///
     /// - Returns: items whose state must be asked for by themselves; they are among `unsureItems`
-    ///   until they were.
+    ///   until they were. Nil when an enumeration began after these were asked for, which may be of
+    ///   before then: nothing was applied, and they must be asked for again.
     public func apply(
         _ observations: Observations,
         to account: AccountID
-    ) async throws(CatalogError) -> Set<ItemID> {
+    ) async throws(CatalogError) -> Set<ItemID>? {
         let rules = nameRules(of: account)
         var preferred = observations
         if let preference = exports.withLock({ $0[account] }) {
@@ -88,18 +90,11 @@ struct Observer {
         freeNames = FreeNames(rules)
     }
 
-    mutating func apply(_ observations: Observations) throws -> Set<ItemID> {
+    mutating func apply(_ observations: Observations) throws -> Set<ItemID>? {
+        enumeration = try Catalog.enumeration(of: account, database)
+        guard observations.enumeration ?? enumeration == enumeration else { return nil }
         suspects = observations.suspects
         isFeed = observations.cursor != nil
-        if observations.beginsEnumeration {
-            try database.run(
-                "UPDATE account SET enumeration = enumeration + 1 WHERE id = ?",
-                [account.rawValue]
-            )
-        }
-        enumeration =
-            try database.number("SELECT enumeration FROM account WHERE id = ?", [account.rawValue])
-            ?? 0
         hasIntents =
             try database.has(
                 "SELECT 1 FROM motion WHERE account = ? AND intent IS NOT NULL LIMIT 1",
@@ -277,7 +272,7 @@ struct Observer {
     /// The name under which something new is shown in a folder, until the numbers of all are settled;
     /// nil when that is the planner's to decide.
     private mutating func nameToShow(_ shown: String, in parent: Node) throws -> String? {
-        guard parent.parent != nil, !hasIntents else { return nil }
+        guard try isShown(parent), !hasIntents else { return nil }
         let other = try Catalog.fetch(
             key: rules.comparison.key(shown),
             in: parent.inode,
@@ -288,6 +283,12 @@ struct Observer {
             try Catalog.motion(other.inode, database) == nil
         else { return nil }
         return try freeNames.shown(shown, in: parent.inode, database)
+    }
+
+    /// Whether a folder is in the local tree, and not about to leave it since the service has lost it.
+    private func isShown(_ folder: Node) throws -> Bool {
+        try folder.parent != nil
+            && Catalog.motion(folder.inode, database)?.remoteState != .gone
     }
 
     // MARK: What comes before its folder
@@ -363,7 +364,7 @@ struct Observer {
             && node.kind == stored.nodeKind
         if !isSamePlace {
             let shown = stored.shownName
-            guard parent.parent != nil, !hasIntents,
+            guard try isShown(parent), !hasIntents,
                 try Catalog.fetch(key: rules.comparison.key(shown), in: parent.inode, database)
                     .map({ $0.inode == node.inode }) ?? true,
                 node.kind != .folder || oldParent == parent.inode

@@ -61,6 +61,7 @@ extension Catalog {
                 !motion.isHeardMissing, try !Self.isHeir(node, database)
             else { return nil }
             var intent = Intent(operation.action)
+            intent.enumeration = try Self.enumeration(of: account, database)
             var start = OperationStart(node: node, intent: intent)
             start.item = try Self.reference(node.inode, database)
             start.revision = motion.syncedRevision
@@ -347,18 +348,6 @@ extension Catalog {
 }
 
 extension CatalogTransaction {
-    /// A deletion went through: the item and all that lay below it at the service is gone there.
-    fileprivate mutating func deleted(_ inode: Inode) throws {
-        guard let node = try Catalog.fetch(inode, database) else { return }
-        for child in try Catalog.remoteChildren(of: node, database) { try deleted(child.inode) }
-        if node.parent == nil {
-            try forget(inode)
-        } else {
-            try startMotion(node)
-            try database.run("UPDATE motion SET remote_state = 2 WHERE inode = ?", [inode.column])
-        }
-    }
-
     fileprivate mutating func recordAnswer(
         _ intent: Intent,
         of inode: Inode,
@@ -448,9 +437,15 @@ extension CatalogTransaction {
             "UPDATE node SET details = ?, mime_type = ifnull(?, mime_type) WHERE inode = ?",
             [try item.json(), item.mimeType, inode.column]
         )
+        try noteNamed(inode)
         touch(inode)
         try restIfClean(inode)
-        return isOpen
+        // What was asked before an enumeration began may have been undone before it did: the
+        // enumeration is not to say so, and the item is asked for.
+        let isOlder = try intent.enumeration.map {
+            try $0 < Catalog.enumeration(of: node.account, database)
+        }
+        return isOpen || isOlder ?? false
     }
 
     /// A move may give a new revision to the same content.
@@ -497,29 +492,25 @@ extension CatalogTransaction {
     /// What the service has of a node is nobody's from now on; the planner deletes it, or brings it
     /// back.
     mutating func leaveIdentity(of node: Node) throws {
-        try database.run("UPDATE node SET remote_id = NULL WHERE inode = ?", [node.inode.column])
+        let side = try takeRemoteSide(of: node.inode)
         try database.run(
             """
-            INSERT INTO node (account, name, name_key, service_name, plain_key, kind, size, modified_s,
-                modified_ns, changed_s, changed_ns, remote_id, revision, hash, permissions)
-            SELECT account, name, name_key, service_name, plain_key, kind, size, modified_s, modified_ns,
-                changed_s, changed_ns, ?, revision, hash, permissions
+            INSERT INTO node (account, name, name_key, service_name, plain_key, kind, size,
+                modified_s, modified_ns, changed_s, changed_ns, revision, hash)
+            SELECT account, name, name_key, service_name, plain_key, kind, size, modified_s,
+                modified_ns, changed_s, changed_ns, revision, hash
             FROM node WHERE inode = ?
             """,
-            [node.remoteID?.rawValue, node.inode.column]
+            [node.inode.column]
         )
         let orphan = Inode(column: database.lastInsertedRowID)
         try database.run(
             """
-            INSERT INTO motion (inode, account, changed_ms, synced_parent, synced_name,
-                synced_revision, synced_hash, synced_size, synced_modified_s,
-                synced_modified_ns, synced_description)
-            SELECT ?, account, changed_ms, synced_parent, synced_name, synced_revision,
-                synced_hash, synced_size, synced_modified_s, synced_modified_ns,
-                synced_description
-            FROM motion WHERE inode = ?
+            INSERT INTO motion (inode, account, changed_ms)
+            SELECT ?, account, changed_ms FROM motion WHERE inode = ?
             """,
             [orphan.column, node.inode.column]
         )
+        try give(side, to: orphan)
     }
 }

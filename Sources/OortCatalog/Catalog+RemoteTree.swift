@@ -109,13 +109,14 @@ extension Catalog {
         guard let node = try fetch(inode, database), let id = node.remoteID else { return nil }
         var names: [String] = []
         var next = node
+        var seen: Set<Inode> = []
         while !next.isAccountRoot {
             if let path = try pathMark(of: next, database) {
                 names += path.parts.reversed()
                 break
             }
             guard let place = try remotePlace(of: next, database),
-                let parent = try fetch(place.parent, database), names.count < 10_000
+                let parent = try fetch(place.parent, database), seen.insert(next.inode).inserted
             else { return nil }
             names.append(place.name)
             next = parent

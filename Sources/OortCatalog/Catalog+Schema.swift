@@ -91,6 +91,14 @@ extension Catalog {
                     """
             )
         }
+        migrator.registerMigration("what an enumeration did not name is found") { database in
+            try database.execute(
+                sql: """
+                    CREATE INDEX node_by_enumeration ON node(account, enumeration)
+                        WHERE remote_id IS NOT NULL
+                    """
+            )
+        }
         return migrator
     }
 

@@ -119,13 +119,10 @@ extension Observer {
         let isThere =
             place?.parent == parent?.inode && place?.name.isSameText(as: item.fileName) == true
         guard wasMovedHere || !isThere else { return }
-        var queue = [folder]
-        while let folder = queue.popLast() {
-            for child in try Catalog.remoteChildren(of: folder, transaction.database) {
-                if let id = child.remoteID { unsure.insert(id) }
-                if child.kind == .folder { queue.append(child) }
-            }
-        }
+        var below = try RemoteSubtree(of: folder, transaction.database)
+            .ids(transaction.database)
+        if let id = folder.remoteID { below.remove(id) }
+        unsure.formUnion(below)
         guard wasMovedHere, isThere, isFeed else { return }
         try transaction.database.run(
             "DELETE FROM told_again WHERE inode = ?",

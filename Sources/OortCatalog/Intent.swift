@@ -45,6 +45,8 @@ public struct Intent: Codable, Hashable, Sendable {
     public var newestInode: UInt64?
     /// The description that was set.
     public var description: String?
+    /// The account's enumeration that ran or had run by then.
+    public var enumeration: Int64?
 
     /// The intent of an operation.
     public init(_ action: RemoteOperation.Action) {

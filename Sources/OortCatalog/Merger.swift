@@ -81,24 +81,16 @@ struct Merger {
     /// From here on the item is as newly made: an upload's session would go on with what is gone.
     private mutating func detach(_ inode: Inode) throws {
         if let node = try Catalog.fetch(inode, database) { try transaction.keepBytes(of: node) }
-        transaction.touch(inode)
+        try transaction.takeRemoteSide(of: inode)
         try database.run(
             """
-            UPDATE motion SET synced_parent = NULL, synced_name = NULL, synced_revision = NULL,
-                synced_hash = NULL, synced_size = NULL, remote_state = 0,
-                remote_parent_id = NULL, remote_item = NULL, reserved_id = NULL,
-                session_state = NULL, session_hash = NULL
+            UPDATE motion SET reserved_id = NULL, session_state = NULL, session_hash = NULL
             WHERE inode = ?
             """,
             [inode.column]
         )
         try database.run(
-            """
-            UPDATE node SET remote_id = NULL,
-                revision = CASE WHEN staged IS NULL THEN revision ELSE NULL END,
-                permissions = 15
-            WHERE inode = ?
-            """,
+            "UPDATE node SET revision = NULL WHERE inode = ? AND staged IS NOT NULL",
             [inode.column]
         )
     }
@@ -275,7 +267,9 @@ struct Merger {
         guard let newcomer = try Catalog.fetch(other, database), let item = try news(of: other)
         else { return }
         let motion = try Catalog.motion(other, database)
+        let side = try transaction.takeRemoteSide(of: other)
         try transaction.forget(other)
+        try transaction.give(side, to: inode)
         try transaction.become(inode, item, parentID: motion?.remoteParentID)
         try transaction.reparent(other, to: inode, in: newcomer.account)
     }

@@ -91,14 +91,14 @@ struct RunEnd {
             if suspects.contains(id) || motion?.intent != nil {
                 unsure.insert(id)
             } else {
-                try takeOut(still)
+                try takeOut(still, of: enumeration)
             }
         }
         try database.run("UPDATE account SET enumerated = 1 WHERE id = ?", [account.rawValue])
     }
 
-    private mutating func takeOut(_ node: Node) throws {
-        switch try transaction.takeOutGone(node, suspects) {
+    private mutating func takeOut(_ node: Node, of enumeration: Int64? = nil) throws {
+        switch try transaction.takeOutGone(node, suspects, unnamedIn: enumeration) {
         case .takenOut(let ids): unsure.subtract(ids)
         case .doubtful(let ids): unsure.formUnion(ids)
         }
@@ -137,70 +137,73 @@ extension CatalogTransaction {
     /// A tree that is clean vanishes at once; the rest is the planner's. What an operation of ours
     /// touched since this was asked for may lie elsewhere by now: it is asked for by itself, and a
     /// later run of the feed decides of the whole.
-    mutating func takeOutGone(_ node: Node, _ suspects: Set<ItemID>) throws -> GoneOutcome {
-        var subtree: [Node] = []
-        var queue = [node]
-        while let next = queue.popLast() {
-            subtree.append(next)
-            if next.kind == .folder {
-                queue += try Catalog.remoteChildren(of: next, database)
-            }
-        }
-        let motions = try subtree.map { try Catalog.motion($0.inode, database) }
-        let doubtful = zip(subtree, motions).dropFirst().compactMap { item, motion in
-            item.remoteID.flatMap { suspects.contains($0) || motion?.intent != nil ? $0 : nil }
-        }
+    ///
+    /// With `enumeration` nothing was said of the item but that it was not named: where something
+    /// below it was, one of the two changed meanwhile, and the next run of the feed tells which.
+    mutating func takeOutGone(
+        _ node: Node,
+        _ suspects: Set<ItemID>,
+        unnamedIn enumeration: Int64? = nil
+    ) throws -> GoneOutcome {
+        let tree = try RemoteSubtree(of: node, database)
+        let doubtful = try doubtful(in: tree, below: node, suspects)
         guard doubtful.isEmpty else {
             try setMayBeGone(node)
-            return .doubtful(Set(doubtful))
+            return .doubtful(doubtful)
         }
-        let outcome = GoneOutcome.takenOut(Set(subtree.compactMap(\.remoteID)))
-        if try isClean(zip(subtree, motions), below: node) {
-            for item in subtree.reversed() {
-                if let parent = item.parent {
-                    effects.news.append(
-                        .entryRemoved(parent: parent, name: item.name, child: item.inode)
-                    )
-                }
-                try forget(item.inode)
-            }
-            return outcome
-        }
-        for item in subtree {
-            try startMotion(item)
-            try database.run(
+        if let enumeration,
+            try tree.has(
                 """
-                UPDATE motion SET remote_state = 2, remote_item = NULL, remote_parent_id = NULL
-                WHERE inode = ?
+                SELECT 1 FROM node WHERE inode IN (SELECT value FROM json_each(?))
+                    AND enumeration >= ? LIMIT 1
                 """,
-                [item.inode.column]
+                [enumeration],
+                database
             )
+        {
+            try setMayBeGone(node)
+            return .doubtful([])
+        }
+        let outcome = GoneOutcome.takenOut(try tree.ids(database))
+        if try isClean(tree, below: node) {
+            try forget(tree, tellsKernel: true)
+        } else {
+            try setGone(tree)
         }
         return outcome
     }
 
-    /// Whether nobody here has anything in a tree that the service would not know.
-    private func isClean(
-        _ subtree: some Sequence<(Node, MotionRow?)>,
-        below top: Node
-    ) throws -> Bool {
-        for (item, motion) in subtree {
-            if let motion, !(item.inode == top.inode && motion.isOnlyRemovedByPath) { return false }
-            // What is written to it is to be found in it.
-            if item.kind == .file, writers.isOpen(item.inode) { return false }
-            // A pipe, or what was made here, may lie in a folder.
-            if item.kind == .folder, try hasLocalOnlyChildren(item.inode) { return false }
-        }
-        return true
+    /// What lies below an item and may lie elsewhere by now.
+    private func doubtful(
+        in tree: RemoteSubtree,
+        below top: Node,
+        _ suspects: Set<ItemID>
+    ) throws -> Set<ItemID> {
+        guard tree.inodes.count > 1 else { return [] }
+        var found = try tree.ids(database, where: "motion.intent IS NOT NULL")
+        if !suspects.isEmpty { found.formUnion(try tree.ids(database).intersection(suspects)) }
+        if let id = top.remoteID { found.remove(id) }
+        return found
     }
 
-    private func hasLocalOnlyChildren(_ folder: Inode) throws -> Bool {
-        try database.has(
+    /// Whether nobody here has anything in a tree that the service would not know.
+    private func isClean(_ tree: RemoteSubtree, below top: Node) throws -> Bool {
+        if let motion = try Catalog.motion(top.inode, database), !motion.isOnlyRemovedByPath {
+            return false
+        }
+        // What is written to a file is to be found in it.
+        if tree.inodes.contains(where: writers.isOpen) { return false }
+        // A pipe, or what was made here, may lie in a folder.
+        return try !tree.has(
             """
-            SELECT 1 FROM node WHERE parent = ? AND
-                (remote_id IS NULL OR inode IN (SELECT inode FROM motion)) LIMIT 1
+            SELECT 1 FROM json_each(?) AS item WHERE
+                item.value IS NOT ? AND item.value IN (SELECT inode FROM motion)
+                OR EXISTS (SELECT 1 FROM node WHERE node.parent = item.value AND
+                    (node.remote_id IS NULL OR node.inode IN (SELECT inode FROM motion)))
+            LIMIT 1
             """,
-            [folder.column]
+            [top.inode.column],
+            database
         )
     }
 }

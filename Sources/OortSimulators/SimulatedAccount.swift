@@ -17,6 +17,7 @@ public final class SimulatedAccount: Sendable {
     private let state: Mutex<State>
     /// Apart from the state: asked for by who looks at the tree.
     private let owner = Mutex(SimulatedPerson.ada)
+    private let fullPages = Atomic(false)
 
     /// An account around a tree.
     public init(
@@ -66,6 +67,18 @@ public final class SimulatedAccount: Sendable {
     public var totalBytes: Int64? {
         get { state.withLock { $0.totalBytes } }
         set { state.withLock { $0.totalBytes = newValue } }
+    }
+
+    /// Whether an enumeration of the whole account has as many items on a page as were asked for;
+    /// else it has several pages wherever it names more than one item, as any service may do.
+    public var givesFullPages: Bool {
+        get { fullPages.load(ordering: .relaxed) }
+        set { fullPages.store(newValue, ordering: .relaxed) }
+    }
+
+    /// How many items a page of an enumeration has.
+    func pageSize(enumerating total: Int, atMost limit: Int) -> Int {
+        givesFullPages ? limit : min(limit, max(1, (total + 2) / 3))
     }
 
     /// Whether so many more bytes have room.

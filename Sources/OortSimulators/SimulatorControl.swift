@@ -19,6 +19,7 @@ import Synchronization
 /// | `GET /_oort/faults` | how often each kind of fault happened |
 /// | `PUT /_oort/faults/seed` | repeats the faults that have a probability: `{"seed"}` |
 /// | `POST /_oort/cursors/lose` | the change feed's cursors are no longer known |
+/// | `PUT /_oort/pages` | whether an enumeration's pages are full, for who counts calls: `{"full"}` |
 /// | `POST /_oort/sessions/lose` | open upload sessions are no longer known |
 /// | `PUT /_oort/account` | room and conditions: `total_bytes`, `refused_names`, `read_only` (paths), `damaged_contents`, `items_at_once`, `client_refusal`; what is left out is as usual |
 /// | `GET /_oort/secrets` | every token, code and secret address that was handed out |
@@ -78,6 +79,11 @@ extension Core {
             }
             climate.withLock { $0.seed(UInt64(bitPattern: seed)) }
         case ("POST", "cursors/lose"): service.loseCursors()
+        case ("PUT", "pages"):
+            guard let isFull = request.json?["full"]?.bool else {
+                return .text("full pages or not?", status: 400)
+            }
+            service.account.givesFullPages = isFull
         case ("POST", "sessions/lose"): service.loseUploadSessions()
         case ("PUT", "account"):
             guard let json = request.json, set(json) else {

@@ -75,13 +75,13 @@ extension SyncEngine {
         let run = nextOrdinal()
         var walk = PageWalk()
         while true {
-            let known = try stored { () throws(CatalogError) in try catalog.account(account) }
-            let cursor = lostCursor ? nil : known?.cursor
+            let cursor = try await placeInFeed()
+            let enumeration = try await enumeration()
             let began = nextOrdinal()
             let page = try await provider.changes(since: cursor)
             var observations = Observations(changes: page.changes)
             observations.cursor = page.cursor
-            observations.beginsEnumeration = cursor == nil
+            observations.enumeration = enumeration
             observations.endsEnumeration = page.isEnumeration && !page.hasMore
             observations.endsRun = !page.hasMore
             observations.suspects = suspects(since: began)
@@ -96,7 +96,6 @@ extension SyncEngine {
                 denials = []
                 await retry([.noPermission])
             }
-            lostCursor = false
             isMidRun = page.hasMore && !page.isEnumeration
             isReachable()
             guard page.hasMore else { break }
@@ -108,6 +107,25 @@ extension SyncEngine {
         try await lookAtUnsure()
         planSoon()
         await readQuota()
+    }
+
+    /// Where the feed goes on; nil when everything is to be enumerated, which has begun then.
+    private func placeInFeed() async throws(ProviderError) -> Cursor? {
+        let known = try stored { () throws(CatalogError) in try catalog.account(account) }
+        if !lostCursor, let cursor = known?.cursor { return cursor }
+        try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.beginEnumeration(of: self.account)
+        }
+        lostCursor = false
+        return nil
+    }
+
+    /// The enumeration that runs or ran last: what was asked for before another one began says
+    /// nothing after that.
+    func enumeration() async throws(ProviderError) -> Int64 {
+        try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.enumeration(of: self.account)
+        }
     }
 
     /// Asks for the account's room; where there is more of it, what had none is sent.
@@ -283,6 +301,7 @@ extension SyncEngine {
     /// Asks for one item; only a positive answer is "gone".
     func look(at reference: ItemReference) async throws(ProviderError) {
         for _ in 0..<3 {
+            let enumeration = try await enumeration()
             let began = nextOrdinal()
             let change: Change
             do throws(ProviderError) {
@@ -294,26 +313,30 @@ extension SyncEngine {
             var observations = Observations(changes: [change])
             // A page of the feed may be half of a move whose other half is still to come.
             observations.endsRun = false
+            observations.enumeration = enumeration
             observations.suspects = suspects(since: began)
-            if case .removed(let id) = change { missed(id) }
+            if case .removed(let id) = change { try missed(id) }
             let unsure = try await storedAsync { [observations] () throws(CatalogError) in
                 try await self.catalog.apply(observations, to: self.account)
             }
+            guard let unsure else { continue }
             guard unsure.contains(reference.id) else { return }
             // An operation of ours is under way on it: it is asked for afterwards.
-            if let inode = try? catalog.node(remoteID: reference.id, account: account)?.inode,
-                running[inode] != nil
-            {
-                break
+            let known = try stored { () throws(CatalogError) in
+                try catalog.node(remoteID: reference.id, account: account)
             }
+            if let known, running[known.inode] != nil { break }
         }
         owedLooks.insert(reference.id)
     }
 
     /// An item is not found: of a folder the next run of the feed tells what lay in it, one that is
     /// asked for from now on.
-    private func missed(_ id: ItemID) {
-        guard (try? catalog.node(remoteID: id, account: account))?.kind == .folder else { return }
+    private func missed(_ id: ItemID) throws(ProviderError) {
+        let known = try stored { () throws(CatalogError) in
+            try catalog.node(remoteID: id, account: account)
+        }
+        guard known?.kind == .folder else { return }
         touched[id] = nextOrdinal()
         readFeedSoon()
     }
@@ -349,6 +372,16 @@ extension SyncEngine {
             try await self.catalog.reference(to: folder)
         }
         guard let reference else { return }
+        while try await !readListing(folder, by: reference) {}
+        isReachable()
+    }
+
+    /// - Returns: false when an enumeration began meanwhile, and the folder must be listed again.
+    private func readListing(
+        _ folder: Inode,
+        by reference: ItemReference
+    ) async throws(ProviderError) -> Bool {
+        let enumeration = try await enumeration()
         let began = nextOrdinal()
         var items: [Item] = []
         var token: PageToken?
@@ -362,11 +395,12 @@ extension SyncEngine {
         var observations = Observations(changes: items.map { .changed($0) })
         observations.folder = folder
         observations.endsRun = false
+        observations.enumeration = enumeration
         observations.suspects = suspects(since: began)
-        _ = try await storedAsync { [observations] () throws(CatalogError) in
+        let applied = try await storedAsync { [observations] () throws(CatalogError) in
             try await self.catalog.apply(observations, to: self.account)
         }
-        isReachable()
+        return applied != nil
     }
 
     // MARK: Trouble

@@ -156,6 +156,7 @@ def test_a_save_without_a_change_sends_the_time_alone(desk, cloud):
 def test_a_find_over_a_thousand_folders(machine, clouds, cloud, unmounts):
     clouds.edits(cloud, [
         {"op": "write", "path": f"/folder{number}/file", "text": "x"} for number in range(1000)])
+    clouds.give_full_pages(cloud)
     machine.write_settings('poll_interval = "1h"\n' + clouds.settings())
     machine.login(cloud)
     clouds.forget_calls(cloud)

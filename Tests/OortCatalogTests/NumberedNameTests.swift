@@ -39,9 +39,8 @@ struct NumberedNameTests {
         begins: Bool = false,
         ends: Bool = false
     ) async throws {
-        try await fixture.page(changes) {
-            ($0.beginsEnumeration, $0.endsEnumeration) = (begins, ends)
-        }
+        if begins { try await fixture.catalog.beginEnumeration(of: fixture.account.id) }
+        try await fixture.page(changes) { $0.endsEnumeration = ends }
     }
 
     private func told(_ items: Item...) async throws { try await told(items.map(Change.changed)) }

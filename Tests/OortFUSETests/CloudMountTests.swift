@@ -19,7 +19,11 @@ struct CloudMountTests {
             state.remove()
         }
         let log = Logger(label: "test")
-        let catalog = try Catalog(path: state.path + "/catalog.sqlite", logger: log)
+        let catalog = try Catalog(
+            path: state.path + "/catalog.sqlite",
+            checks: .afterEach,
+            logger: log
+        )
         let rules = NameRules(comparison: .exact, allowsDuplicates: false) { _, _, _ in nil }
         let account = try catalog.registerAccount(name: "cloud", service: "test", names: rules)
         let rootID = ItemID("root")
@@ -27,8 +31,8 @@ struct CloudMountTests {
             AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: rootID),
             of: account.id
         )
+        try await catalog.beginEnumeration(of: account.id)
         var whole = Observations(changes: [])
-        whole.beginsEnumeration = true
         whole.endsEnumeration = true
         whole.cursor = Cursor("1")
         _ = try await catalog.apply(whole, to: account.id)

@@ -356,8 +356,8 @@ struct OperationTests {
             item.serverModifiedTime = Timestamp(seconds: 1)
             return .changed(item)
         }
-        var begin = Observations(changes: [shortcut("a", to: "t"), shortcut("b", to: "x/y")])
-        begin.beginsEnumeration = true
+        try await catalog.beginEnumeration(of: fixture.account.id)
+        let begin = Observations(changes: [shortcut("a", to: "t"), shortcut("b", to: "x/y")])
         _ = try await catalog.apply(begin, to: fixture.account.id)
         let nodes = try ["a", "b"].map {
             try #require(try catalog.node(atPath: ["work", $0])).inode

@@ -39,18 +39,8 @@ struct HistoryRun {
             .remoteReplace:
             somebodyElse(step, name)
         case .settle: client.settle()
-        case .feed:
-            applyStalePage()
-            client.apply(client.fetchPage())
-        case .staleFeed:
-            if stalePage == nil { stalePage = client.fetchPage() } else { applyStalePage() }
-        case .lostCursor:
-            applyStalePage()
-            client.apply(client.fetchPage(everything: true))
+        case .feed, .staleFeed, .halfRun, .lostCursor: readFeed(step)
         case .look: client.look()
-        case .halfRun:
-            applyStalePage()
-            client.applyHalfRun(step.one)
         case .plan: client.makePlan()
         case .start: _ = client.start(step.one)
         case .perform: client.perform(step.one, failing: false)
@@ -69,6 +59,27 @@ struct HistoryRun {
                 client.perform(step.two, failing: false)
                 if step.three % 3 != 0 { client.answer(step.two, isLost: false) }
             }
+        }
+    }
+
+    /// Whatever is read of the feed while an enumeration goes on is its next page.
+    private mutating func readFeed(_ step: HistoryStep) {
+        let count = 1 + step.two % 3
+        switch step.kind {
+        case .lostCursor where client.enumerating == nil || step.one % 8 == 7:
+            applyStalePage()
+            client.beginEnumeration()
+            client.enumerate(count)
+        case _ where client.enumerating != nil: client.enumerate(count)
+        case .feed:
+            applyStalePage()
+            client.apply(client.fetchPage())
+        case .staleFeed:
+            if stalePage == nil { stalePage = client.fetchPage() } else { applyStalePage() }
+        case .halfRun:
+            applyStalePage()
+            client.applyHalfRun(step.one)
+        default: break
         }
     }
 
@@ -188,6 +199,7 @@ struct HistoryRun {
                 client.answer(0, isLost: false)
             }
             client.look()
+            while client.enumerating != nil { client.enumerate(2) }
             client.apply(client.fetchPage())
             client.look()
             client.makePlan()

@@ -14,16 +14,11 @@ extension SimulatedClient {
         id == SimulatedService.root ? .root : rows.values.first { $0.id == id }?.state.inode
     }
 
-    /// Reads the feed; with `everything`, the whole account as after a lost cursor.
-    mutating func fetchPage(everything: Bool = false) -> Page {
+    /// Reads the feed.
+    mutating func fetchPage() -> Page {
         clock += 1
         var page = Page(items: [:], ancestors: service.items, end: service.log.count, began: clock)
-        if everything {
-            for row in rows.values { if let id = row.id { page.items[id] = .some(nil) } }
-            for (id, item) in service.items { page.items[id] = item }
-        } else {
-            for id in service.log[cursor...] { page.items[id] = service.items[id] }
-        }
+        for id in service.log[cursor...] { page.items[id] = service.items[id] }
         return page
     }
 
@@ -46,7 +41,7 @@ extension SimulatedClient {
     }
 
     /// What was missing before the run began, and was not told by it, is gone.
-    private mutating func endRun(began: Int) {
+    mutating func endRun(began: Int) {
         for row in rows.values.sorted(by: { $0.state.inode < $1.state.inode }) {
             let inode = row.state.inode
             guard let missedAt = rows[inode]?.missedAt, missedAt < began else { continue }
@@ -60,7 +55,7 @@ extension SimulatedClient {
 
     /// An item is gone with all below it; what was touched since the page was read may lie elsewhere
     /// by now, and is asked for first.
-    private mutating func takeOut(_ inode: Inode, began: Int) {
+    mutating func takeOut(_ inode: Inode, began: Int) {
         let doubtful = rows.values.filter { row in
             (row.changedAt >= began || row.state.isBusy) && isKnown(row, below: inode)
         }
@@ -101,7 +96,7 @@ extension SimulatedClient {
     }
 
     /// The service was heard not to have an item.
-    private mutating func miss(_ inode: Inode) {
+    mutating func miss(_ inode: Inode) {
         if rows[inode]?.state.isBusy == true {
             rows[inode]?.mustLook = true
         } else {
@@ -110,7 +105,7 @@ extension SimulatedClient {
     }
 
     /// What was planned before news came may not delete a folder into which something new came.
-    private mutating func withholdDeletions() {
+    mutating func withholdDeletions() {
         for index in plan.indices where plan[index].action == .delete { started[index] = true }
     }
 
@@ -131,6 +126,7 @@ extension SimulatedClient {
         began: Int,
         isFeed: Bool = false
     ) -> Inode? {
+        if let known = inode(ofID: item.id) { rows[known]?.enumeration = enumeration }
         guard let parent = folder(of: item, ancestors, began: began, isFeed: isFeed) else {
             // Told in a folder that we deleted since: by path, it is asked for.
             if service.kind == .path, let inode = inode(ofID: item.id) {
@@ -162,7 +158,8 @@ extension SimulatedClient {
                 synced: nil,
                 remote: entry
             ),
-            id: item.id
+            id: item.id,
+            enumeration: enumeration
         )
         return inode
     }

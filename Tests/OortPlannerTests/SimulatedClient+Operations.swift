@@ -272,6 +272,7 @@ extension SimulatedClient {
         }
         rows[inode]?.changedAt = clock
         rows[inode]?.id = item.id
+        rows[inode]?.enumeration = enumeration
         rows[inode]?.state.remote = entry
         switch action {
         case .createFolder, .upload, .duplicate:
@@ -309,6 +310,7 @@ extension SimulatedClient {
         if mayInherit {
             rows[heir]?.id = old.id
             rows[heir]?.isOurs = old.isOurs
+            rows[heir]?.enumeration = old.enumeration
             rows[heir]?.state.remote = old.state.remote
             rows[heir]?.state.synced = old.state.synced
             // What was told of the old identity meanwhile is told of the heir's.
@@ -327,10 +329,12 @@ extension SimulatedClient {
                     remote: old.state.remote
                 ),
                 id: old.id,
-                mustLook: old.mustLook
+                mustLook: old.mustLook,
+                enumeration: old.enumeration
             )
         }
         rows[original]?.id = item.id
+        rows[original]?.enumeration = enumeration
         rows[original]?.isOurs = true
         rows[original]?.state.remote = entry
         rows[original]?.state.synced = entry

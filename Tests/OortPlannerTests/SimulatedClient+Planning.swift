@@ -94,6 +94,7 @@ extension SimulatedClient {
                 rows[inode]?.state.remote = nil
                 rows[inode]?.state.synced = nil
                 rows[inode]?.id = nil
+                rows[inode]?.enumeration = 0
             case .place(let inode, let place):
                 if rows[inode]?.state.local == nil {
                     let remote = rows[inode]?.state.remote
@@ -167,6 +168,7 @@ extension SimulatedClient {
         rows[inode]?.state.synced = newcomer.state.remote
         rows[inode]?.id = newcomer.id
         rows[inode]?.isOurs = newcomer.isOurs
+        rows[inode]?.enumeration = newcomer.enumeration
         if newcomer.mustLook { rows[inode]?.mustLook = true }
         rows[inode]?.state.local?.content = newcomer.state.remote?.content
         rows[inode]?.loan = nil
@@ -205,6 +207,7 @@ extension SimulatedClient {
         let loan = loan(of: row, isHere: true)
         rows[inode]?.loan = loan
         rows[inode]?.id = nil
+        rows[inode]?.enumeration = 0
         rows[inode]?.state.remote = nil
         rows[inode]?.state.synced = nil
         rows[inode]?.state.local?.content = Self.identity(Int(content.size), revision: nil)
@@ -217,6 +220,8 @@ extension SimulatedClient {
         rows[heir]?.id = old.id
         rows[heir]?.isOurs = old.isOurs
         rows[original]?.isOurs = new.isOurs
+        rows[heir]?.enumeration = old.enumeration
+        rows[original]?.enumeration = new.enumeration
         rows[heir]?.state.remote = old.state.remote
         rows[heir]?.state.synced = old.state.synced
         rows[heir]?.changedAt = max(old.changedAt, new.changedAt)

@@ -26,6 +26,8 @@ struct SimulatedClient {
         var missedAt: Int?
         /// Whether we created it at the service.
         var isOurs = false
+        /// The enumeration in which the service was last heard to have its item.
+        var enumeration = 0
         var changedAt = -1
         /// What was sent and never answered.
         var attempt: RemoteOperation.Action?
@@ -55,6 +57,9 @@ struct SimulatedClient {
     let planner: Planner
     let planning: Planning
     var cursor = 0
+    /// The number of the enumeration that runs or ran last.
+    var enumeration = 0
+    var enumerating: Enumeration?
     var lastInode: UInt64 = 1
     var clock = 0
     /// Contents that the user made and did not take back himself.

@@ -26,17 +26,9 @@ extension MemoryCloud: Provider {
         }
         let result: Result<ChangePage, ProviderError> = state.withLock { state in
             let end = Cursor("\(state.cursorEpoch):\(state.log.count)")
-            guard let cursor else {
-                // A parent may come after its children, as at the services.
-                let all = state.entries.values.sorted { $0.item.id.rawValue > $1.item.id.rawValue }
-                return .success(
-                    ChangePage(
-                        changes: all.map { .changed($0.item) },
-                        cursor: end,
-                        hasMore: false,
-                        isEnumeration: true
-                    )
-                )
+            guard let cursor else { return .success(state.page(of: Enumeration(state))) }
+            if let enumeration = Enumeration(cursor) {
+                return .success(state.page(of: enumeration))
             }
             let parts = cursor.rawValue.split(separator: ":").compactMap { Int($0) }
             guard parts.count == 2, parts[0] == state.cursorEpoch else {
@@ -52,6 +44,28 @@ extension MemoryCloud: Provider {
             )
         }
         return try result.get()
+    }
+
+    /// A place in an enumeration: more than one item is more than one page, each told as it is when
+    /// its page is asked for; what was made meanwhile is told by the changes behind it.
+    struct Enumeration {
+        /// Where the changes go on behind it.
+        let end: String
+        /// How many items a page names.
+        let size: Int
+        /// The last item that a page named; nil before the first.
+        var last: String?
+
+        init(_ state: State) {
+            end = "\(state.cursorEpoch):\(state.log.count)"
+            size = max(1, (state.entries.count + 2) / 3)
+        }
+
+        init?(_ cursor: Cursor) {
+            let parts = cursor.rawValue.split(separator: "|").map(String.init)
+            guard parts.count == 3, let size = Int(parts[1]) else { return nil }
+            (end, self.size, last) = (parts[0], size, parts[2])
+        }
     }
 
     func waitForChanges(
@@ -311,5 +325,32 @@ extension MemoryCloud: Provider {
     func makeHasher() -> any ContentHasher {
         passBlocking(.hashes)
         return MemoryHasher()
+    }
+}
+
+extension MemoryCloud.State {
+    fileprivate mutating func page(of enumeration: MemoryCloud.Enumeration) -> ChangePage {
+        // A parent may come after its children, as at the services.
+        let left = entries.values.map(\.item)
+            .filter { item in enumeration.last.map { Self.isNewer($0, item.id.rawValue) } ?? true }
+            .sorted { Self.isNewer($0.id.rawValue, $1.id.rawValue) }
+        let page = left.prefix(enumeration.size)
+        let hasMore = page.count < left.count
+        if let count = pagesBeforeHold {
+            pagesBeforeHold = count > 1 ? count - 1 : nil
+            if count <= 1 { held.insert(.feed) }
+        }
+        let place = "\(enumeration.end)|\(enumeration.size)|\(page.last?.id.rawValue ?? "")"
+        return ChangePage(
+            changes: page.map { .changed($0) },
+            cursor: Cursor(hasMore ? place : enumeration.end),
+            hasMore: hasMore,
+            isEnumeration: true
+        )
+    }
+
+    /// Ids have numbers that grow; those that were reserved come first.
+    private static func isNewer(_ one: String, _ other: String) -> Bool {
+        (one.utf8.count, one) > (other.utf8.count, other)
     }
 }

@@ -34,6 +34,8 @@ final class MemoryCloud: Sendable {
         var stall: Stall?
         var isStalled = false
         var isSilent = false
+        /// How many more pages of an enumeration are given before the feed is held.
+        var pagesBeforeHold: Int?
         var held: Set<Gate> = []
         var waiting: Set<Gate> = []
         var trash: [ItemID: Entry] = [:]
@@ -159,6 +161,11 @@ final class MemoryCloud: Sendable {
 
     /// From now on these wait.
     func hold(_ gate: Gate) { state.withLock { _ = $0.held.insert(gate) } }
+
+    /// The next enumeration waits when it has given so many pages.
+    func holdEnumeration(afterPages count: Int) {
+        state.withLock { $0.pagesBeforeHold = count }
+    }
 
     /// Those that wait go on, and all that come.
     func release(_ gate: Gate) {

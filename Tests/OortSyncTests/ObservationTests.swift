@@ -54,8 +54,8 @@ struct ObservationTests {
         ends: Bool = false,
         endsRun: Bool = true
     ) async throws {
+        if begins { try await catalog.beginEnumeration(of: account) }
         var observations = Observations(changes: changes)
-        observations.beginsEnumeration = begins
         observations.endsEnumeration = ends
         observations.endsRun = endsRun
         observations.cursor = Cursor("c")

@@ -8,6 +8,8 @@ struct DropboxListing: Sendable {
     var includesDeleted: Bool
     var includesNonDownloadable: Bool
     var limit: Int
+    /// How many items a page of the listing has.
+    var pageSize: Int
     /// Items still to be listed; empty once the listing is over.
     var pending: ArraySlice<String>
     /// Paths of deleted items still to be listed.
@@ -65,6 +67,7 @@ extension DropboxSimulator {
                             ? tree.lies(item.id, in: folder.id) : item.parentID == folder.id)
                 }.compactMap { tree.path(of: $0.id) }
             }
+            let total = items.count + deleted.count
             return (
                 DropboxListing(
                     folderID: folder.id,
@@ -72,6 +75,8 @@ extension DropboxSimulator {
                     includesDeleted: includesDeleted,
                     includesNonDownloadable: nonDownloadable,
                     limit: Int(limit),
+                    pageSize: isRecursive
+                        ? account.pageSize(enumerating: total, atMost: Int(limit)) : Int(limit),
                     pending: items.map(\.id)[...],
                     pendingDeleted: deleted[...],
                     sequence: tree.sequence
@@ -83,7 +88,7 @@ extension DropboxSimulator {
     /// Lists what is pending; a listing tells the present state of what it meets.
     private func page(_ listing: DropboxListing, _ first: [JSON]) -> JSON {
         var listing = listing
-        let limit = listing.limit
+        let limit = listing.pageSize
         let entries = account.withTree { tree in
             var entries = first
             while entries.count < limit, let id = listing.pending.popFirst() {

@@ -37,7 +37,10 @@ extension GoogleDriveSimulator {
             )
             order(&found)
             let start = try Self.offset(request.query("pageToken"), below: found)
-            let page = found[start...].prefix(size)
+            let isEnumeration = [nil, "trashed=false"].contains(request.query("q"))
+            let page = found[start...].prefix(
+                isEnumeration ? account.pageSize(enumerating: found.count, atMost: size) : size
+            )
             let fileMask = mask.below("files")
             var answer: [String: JSON] = [
                 "kind": "drive#fileList", "incompleteSearch": false,

@@ -140,7 +140,8 @@ extension OneDriveSimulator {
         _ request: SimulatorRequest
     ) -> Page {
         let showsShared = request.prefers("Include-Feature=AddToOneDrive")
-        let ids = enumeration.ids.dropFirst(start).prefix(top)
+        let size = account.pageSize(enumerating: enumeration.ids.count, atMost: top)
+        let ids = enumeration.ids.dropFirst(start).prefix(size)
         let end = start + ids.count
         var page = Page()
         page.entries = account.withTree { tree in

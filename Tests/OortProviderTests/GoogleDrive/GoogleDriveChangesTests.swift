@@ -9,6 +9,7 @@ struct GoogleDriveChangesTests {
     @Test("the whole account comes in pages, each item below a folder that came too")
     func enumeration() async throws {
         try await GoogleDriveWorld.with(.sample()) { world, service in
+            service.account.givesFullPages = true
             let (items, _) = try await world.everything()
             for item in items.values {
                 let parent = try #require(item.parentID)
