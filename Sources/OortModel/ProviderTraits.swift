@@ -51,7 +51,8 @@ public struct ProviderTraits: Sendable {
     public var batchSizes = BatchSizes()
     /// Whether replacing a revision is refused by the service itself when the revision is stale.
     public var replaceIsAtomic: Bool
-    /// Whether a move is refused when its name is taken (else the service makes a duplicate).
+    /// Whether a creation or a move is refused when its name is taken (else the service makes a
+    /// duplicate): where it is not, the feed is read before a folder is made.
     public var refusesTakenNames: Bool
     /// Whether the client may choose the id of what it creates (`reserveIDs`).
     public var takesClientIDs: Bool

@@ -191,6 +191,8 @@ extension Core {
                     "path": .string(parts.map { "/" + $0 }.joined()),
                     "parts": .array(parts.map { .string($0) }),
                     "id": .string(item.id),
+                    "parent": JSON(item.parentID),
+                    "created": .string(item.createdTime.rfc3339(.milliseconds)),
                     "modified": .string(item.modifiedTime.rfc3339(.milliseconds)),
                     "description": JSON(item.description),
                 ]

@@ -90,7 +90,7 @@ extension SyncEngine {
             }
             if !page.changes.isEmpty {
                 newsCount += 1
-                withholdDeletions()
+                withholdUntilRead()
             }
             if concerns(page.changes, denials) {
                 denials = []

@@ -82,8 +82,8 @@ extension SyncEngine {
             if let moment = work.nextMoment, !settings.isReadOnly { wake(at: moment) }
             // This plan left alone what has ended while it was made.
             if !conditions.busy.isSubset(of: running.keys) { planSoon() }
-            if news != newsCount { withholdDeletions() }
-            withholdUnreadDeletions()
+            if news != newsCount { withholdUntilRead() }
+            withholdUnread()
         } catch {
             guard !Task.isCancelled else { return }
             logger.error("the plan could not be made", metadata: ["error": "\(error)"])
@@ -93,30 +93,49 @@ extension SyncEngine {
         }
     }
 
-    /// What was planned before news came may not delete a folder into which something new came.
-    func withholdDeletions() {
+    /// What was planned before news came may neither delete a folder into which something new came,
+    /// nor make one that is there by now.
+    func withholdUntilRead() {
         for index in operations.indices where operations[index].action == .delete {
+            isStarted[index] = true
+        }
+        for index in operations.indices where isDoubled(operations[index].action) {
             isStarted[index] = true
         }
         planSoon()
     }
 
+    /// Whether it makes a folder that the service would make twice.
+    private func isDoubled(_ action: RemoteOperation.Action) -> Bool {
+        guard !provider.traits.refusesTakenNames, case .createFolder(let place) = action else {
+            return false
+        }
+        // In a folder that is not there yet nobody has made anything.
+        return ask(place.parent) { $0?.remoteID != nil }
+    }
+
     /// Before a folder is deleted the feed is read once more: no service can be asked to delete one
     /// only if nothing came into it, and what came while there was no network is not known.
-    private func withholdUnreadDeletions() {
-        var found: [Inode: AwaitedDeletion] = [:]
+    ///
+    /// So it is before a folder is made where the service does not refuse one whose name is taken:
+    /// another machine may have made it.
+    private func withholdUnread() {
+        var found: [Inode: AwaitedRun] = [:]
         var oldest: Int64?
-        for index in operations.indices where operations[index].action == .delete {
+        for index in operations.indices {
             let inode = operations[index].inode
-            guard mayBeFolder(inode) else { continue }
-            let deletion =
-                folderDeletions[inode] ?? AwaitedDeletion(ordinal: nextOrdinal(), found: now)
-            found[inode] = deletion
-            guard lastRun < deletion.ordinal else { continue }
+            if operations[index].action == .delete {
+                guard ask(inode, { $0?.kind == .folder }) else { continue }
+            } else {
+                guard isDoubled(operations[index].action) else { continue }
+            }
+            let awaited = awaitedRuns[inode] ?? AwaitedRun(ordinal: nextOrdinal(), found: now)
+            found[inode] = awaited
+            guard lastRun < awaited.ordinal else { continue }
             isStarted[index] = true
-            oldest = min(oldest ?? .max, deletion.found)
+            oldest = min(oldest ?? .max, awaited.found)
         }
-        folderDeletions = found
+        awaitedRuns = found
         guard let oldest else { return }
         // Of what is sent while the feed is read it may tell what was before, and then that has to be
         // asked for.
@@ -129,15 +148,16 @@ extension SyncEngine {
         }
     }
 
-    /// Whether a node is a folder, or nobody can say while the catalog cannot be read.
-    private func mayBeFolder(_ inode: Inode) -> Bool {
-        do throws(CatalogError) { return try catalog.knownNode(inode)?.kind == .folder } catch {
+    /// What a node is, or yes while the catalog cannot be read and nobody can say.
+    private func ask(_ inode: Inode, _ question: (Node?) -> Bool) -> Bool {
+        do throws(CatalogError) { return question(try catalog.knownNode(inode)) } catch {
             logger.error("the catalog could not be read", metadata: ["error": "\(error)"])
             return true
         }
     }
 
-    /// How long the reading of the feed for a deletion waits for what is under way, milliseconds.
+    /// How long the reading of the feed for such an operation waits for what is under way,
+    /// milliseconds.
     private static let longestQuietWait: Int64 = 2000
 
     /// Whether anything is asked of the service, or will be at once.

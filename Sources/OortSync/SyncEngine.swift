@@ -41,8 +41,8 @@ public actor SyncEngine {
     var wantsFeed = false
     /// When the feed's last run was begun.
     var lastRun: UInt64 = 0
-    /// The folders that the plan deletes.
-    var folderDeletions: [Inode: AwaitedDeletion] = [:]
+    /// The folders that the plan deletes, or makes where a name can be taken twice.
+    var awaitedRuns: [Inode: AwaitedRun] = [:]
     /// Items that could not be asked for while an operation of ours was under way on them.
     var owedLooks: Set<ItemID> = []
     /// Whether the feed has to be read when what is under way is done: something may be gone.
@@ -280,7 +280,7 @@ public actor SyncEngine {
             inFlight == 0 && hashing.isEmpty && unhashed.isEmpty && !hasOpenIntents && !isResolving
         let isFeedRead =
             !wantsFeed && !isReadingFeed && !isMidRun && !owesRun
-            && folderDeletions.values.allSatisfy { $0.ordinal <= lastRun }
+            && awaitedRuns.values.allSatisfy { $0.ordinal <= lastRun }
         return isPlanned && isQuiet && isFeedRead
             && operations.indices.allSatisfy { index in
                 isStarted[index] || operations[index].after.contains { !isDone[$0] }
@@ -336,8 +336,8 @@ public actor SyncEngine {
     }
 }
 
-/// A folder's deletion, before which the feed has to be read.
-struct AwaitedDeletion {
+/// A folder's deletion or creation, before which the feed has to be read.
+struct AwaitedRun {
     /// When it was planned first: the feed's run must begin later.
     var ordinal: UInt64
     /// The same, milliseconds since 1970.

@@ -69,7 +69,6 @@ struct TextFromOutsideTests {
         "OortSimulators/OneDrive/OneDriveSimulator.swift": "the name of a route",
         "OortSimulators/Simulator.swift": "a path before it is percent-decoded",
         "OortSimulators/SimulatorMessages.swift": "a path before it is percent-decoded",
-        "oort/Daemon/LostCatalog.swift": "names of the store's own files",
         "oort/Daemon/MountPoint.swift": "a folder that the user names, whole",
         "oort/Services.swift": "addresses of the settings",
         "oort/Settings/Folders.swift": "a folder that the user names, whole",

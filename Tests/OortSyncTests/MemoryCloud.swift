@@ -86,6 +86,7 @@ final class MemoryCloud: Sendable {
             uploadPartSize: 1 << 20
         )
         traits.replaceIsAtomic = true
+        traits.refusesTakenNames = !duplicates
         traits.setsModifiedTime = true
         traits.timeResolution = .milliseconds
         traits.pollInterval = .milliseconds(20)
@@ -177,6 +178,9 @@ final class MemoryCloud: Sendable {
 
     /// Whether any of these waits.
     func isWaiting(_ gate: Gate) -> Bool { state.withLock { $0.waiting.contains(gate) } }
+
+    /// How many items the service has.
+    var count: Int { state.withLock { $0.entries.count } }
 
     /// Everything that was ever removed comes back as what it was.
     func restoreTrash() {
@@ -362,6 +366,7 @@ final class MemoryCloud: Sendable {
             parentID: parent
         )
         item.isOwn = true
+        if bytes == nil { item.createdTime = .now.truncated(to: .milliseconds) }
         item.clientModifiedTime =
             bytes == nil ? nil : (modified ?? Timestamp(seconds: 1)).truncated(to: .milliseconds)
         let made = store(Entry(item: item, bytes: bytes ?? []), newContent: bytes != nil, &state)

@@ -514,7 +514,7 @@ struct PlanningRaceTests {
                 try #require(original.remoteID), try #require(original.revision)
             )
             try await until {
-                await world.store.evict(toFit: ContentStoreSettings().limit)
+                await world.store.evict(cached: ContentStoreSettings().limit)
                 return try world.catalog.cachedContent(
                     account: world.account.id,
                     item: item,

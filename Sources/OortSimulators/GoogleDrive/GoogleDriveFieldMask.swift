@@ -167,6 +167,7 @@ struct GoogleDriveSchema: Sendable {
         [
             "owners": user, "lastModifyingUser": user, "sharingUser": user, "trashingUser": user,
             "capabilities": capabilities, "permissions": permission, "shortcutDetails": shortcut,
+            "properties": .open, "appProperties": .open,
         ]
     )
     static let fileList = GoogleDriveSchema(

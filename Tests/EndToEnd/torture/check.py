@@ -12,8 +12,6 @@ from torture.contents import EMPTY, digest
 LINK_ENDING = ".rclonelink"
 CONFLICT_NAME = re.compile(
     r"(?P<stem>.*) \(conflicted copy \d{4}-\d\d-\d\d [^()/]+\)( \(\d+\))*(?P<ending>\.[^./]{0,15})?")
-# An item whose own name ends in a number may be shown with another one behind it.
-NUMBERED = re.compile(r"( \(\d+\))+(?=(\.[^./]{1,15})?(/|$))")
 # Explicit times lie before this moment, the clock's after it.
 FIRST_NOW = 1_750_000_000
 
@@ -58,17 +56,56 @@ def listing(root, without_stale=False):
 
 
 def service_listing(clouds, cloud):
-    """Every item of the service as a mount shows it, as a list of (path, kind, digest)."""
+    """Every item of the service as every mount shows it, as a list of (path, kind, digest).
+
+    Of items of one name the one that was made first has it, the others have numbers (docs/sync.md).
+    """
+    items = {item["id"]: item for item in clouds.items(cloud)}
+    children = collections.defaultdict(list)
+    for item in items.values():
+        parent = item["parent"] if item["parent"] in items else None
+        children[parent].append(item)
     found = []
-    for item in clouds.items(cloud):
-        path = item["path"].lstrip("/")
-        if item["kind"] == "folder":
-            found.append((path, "folder", None))
-        elif path.endswith(LINK_ENDING):
-            found.append((path.removesuffix(LINK_ENDING), "link", item["hash"]))
-        else:
-            found.append((path, "file", item["hash"]))
+    folders = [(None, "")]
+    while folders:
+        folder, path = folders.pop()
+        for item, name in shown_names(children[folder]):
+            place = os.path.join(path, name)
+            kind = "folder" if item["kind"] == "folder" else "link" if is_link(item) else "file"
+            found.append((place, kind, None if kind == "folder" else item["hash"]))
+            if kind == "folder":
+                folders.append((item["id"], place))
     return found
+
+
+def is_link(item):
+    return item["kind"] == "file" and item["parts"][-1].endswith(LINK_ENDING)
+
+
+def shown_names(items):
+    """The items of a folder, each with the name that it is shown under."""
+    groups = collections.defaultdict(list)
+    for item in items:
+        name = item["parts"][-1]
+        groups[name.removesuffix(LINK_ENDING) if is_link(item) else name].append(item)
+    given = set()
+    for name in sorted(groups, key=str.encode):
+        number = 1
+        for item in sorted(groups[name], key=lambda i: (i["created"], i["id"].encode())):
+            while (shown := numbered(name, number)) in given or number > 1 and shown in groups:
+                number += 1
+            given.add(shown)
+            number += 1
+            yield item, shown
+
+
+def numbered(name, number):
+    """`name (2).ext`."""
+    if number == 1:
+        return name
+    dot = name.rfind(".")
+    stem = name[:dot] if dot > 0 and len(name[dot:].encode()) <= 16 else name
+    return f"{stem} ({number}){name[len(stem):]}"
 
 
 def same_trees(shown, wanted, words, times=True):
@@ -84,14 +121,9 @@ def same_trees(shown, wanted, words, times=True):
 
 
 def same_as_service(shown, items, words):
-    """Whether a mount shows the service's items, names taken twice with numbers."""
+    """Whether a mount shows the service's items, each under its very name."""
     wanted = collections.Counter(items)
     here = collections.Counter((path, *entry[:2]) for path, entry in shown.items())
-    if has_names_twice(items):
-        strip = lambda counter: collections.Counter(
-            {}) + sum((collections.Counter({(NUMBERED.sub("", path), *rest): count})
-                       for (path, *rest), count in counter.items()), collections.Counter())
-        wanted, here = strip(wanted), strip(here)
     differences = [f"the mount alone: {brief(item)}" for item in sorted((here - wanted), key=str)]
     differences += [f"the service alone: {brief(i)}" for i in sorted((wanted - here), key=str)]
     _report("unequal", words, differences)
@@ -126,32 +158,21 @@ def nothing_doubled(contents, ledger, history=True):
     _report("doubled", "contents at the service", doubled)
 
 
-def has_names_twice(items):
-    """Whether a folder of the service holds a name twice, so that a mount shows numbers."""
-    return max(collections.Counter(path for path, _, _ in items).values(), default=1) > 1
-
-
-def names_once(items):
+def names_once(clouds, cloud):
     """Whether no folder of the service holds a name twice."""
-    count = collections.Counter(path for path, _, _ in items)
+    count = collections.Counter(item["path"] for item in clouds.items(cloud))
     _report("doubled", "names at the service", [path for path, n in count.items() if n > 1])
 
 
-def conflicts_told(shown, own, others=frozenset(), numbered=False):
-    """Whether a machine's conflict copies are named as documented, and each is in a status.
-
-    What a machine tells of its own is there by that very path. What another machine tells may have
-    other numbers here, when the service has names twice (`numbered`): which of two items came
-    first, and keeps the name, is each machine's own.
-    """
-    bare = (lambda path: NUMBERED.sub("", path)) if numbered else (lambda path: path)
-    told = {bare(path) for path in own | others}
+def conflicts_told(shown, own, others=frozenset()):
+    """Whether a machine's conflict copies are named as documented, and each is in a status."""
+    told = own | others
     problems = []
     for path in shown:
         name = os.path.basename(path)
         if CONFLICT.search(path) and not CONFLICT_NAME.fullmatch(name):
             problems.append(f"{path} is no conflict copy's name")
-        if CONFLICT_NAME.fullmatch(name) and bare(path) not in told:
+        if CONFLICT_NAME.fullmatch(name) and path not in told:
             problems.append(f"{path} is in no status")
     problems += [f"{path} is told and not there" for path in own if path not in shown]
     _report("unequal", "conflict copies", problems)

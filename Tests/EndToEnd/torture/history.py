@@ -253,7 +253,7 @@ class Alone(History):
         self.compare("the mount at the end")
         wanted = check.listing(self.reference.root)
         items = check.service_listing(self.clouds, self.cloud)
-        check.names_once(items)
+        check.names_once(self.clouds, self.cloud)
         check.same_as_service(wanted, items, "the reference and the service")
         contents = self.clouds.contents(self.cloud)
         check.nothing_lost(contents, self.ledger)
@@ -425,8 +425,7 @@ class Crowd(History):
             raise Discrepancy("unequal", f"contents that nobody wrote: {mixed}")
         conflicts = [station.conflicts for station, _, _ in self.crew]
         for entries, own in zip(shown, conflicts):
-            check.conflicts_told(
-                entries, own, set().union(*conflicts), check.has_names_twice(items))
+            check.conflicts_told(entries, own, set().union(*conflicts))
         self.figures.conflict_copies += sum(1 for p in shown[0] if CONFLICT.search(p))
         fresh = self.station("fresh")
         check.same_as_service(check.listing(fresh.root), items, "a fresh mount and the service")
