@@ -60,25 +60,27 @@ struct GoogleDriveReadingTests {
         try await GoogleDriveWorld.with { world, service in
             let text = String(repeating: "a", count: 3 << 20)
             let file = try await world.upload(text, as: "f")
-            // What was current a moment ago is not asked before the first byte.
-            _ = try await world.provider.read(
+            let stream = try await world.provider.read(
                 world.reference(file),
                 revision: file.rev,
                 range: 0..<10
-            ).collect(atMost: 10)
+            )
+            #expect(stream.startsProvisional)
+            #expect(try await stream.collect(atMost: 10).count == 10)
             _ = service.account.withTree { tree in
                 tree.write(
                     SimulatedContent(String(repeating: "b", count: 3 << 20)),
                     to: file.id.rawValue
                 )
             }
-            let stream = try await world.provider.read(
-                world.reference(file),
-                revision: file.rev,
-                range: 0..<Int64(3 << 20)
-            )
-            #expect(stream.startsProvisional)
-            let refusal = await world.failure { _ = try await stream.collect(atMost: 3 << 20) }
+            // What was current a moment ago is not asked before the first byte; after it, it is.
+            let refusal = await world.failure {
+                _ = try await world.provider.read(
+                    world.reference(file),
+                    revision: file.rev,
+                    range: 0..<Int64(3 << 20)
+                ).collect(atMost: 3 << 20)
+            }
             #expect(refusal == .preconditionFailed)
             // From now on it is known to have changed, and not even a first part is given.
             let next = await world.failure {
