@@ -48,9 +48,11 @@ struct BorrowedBytesTests {
             try await until { try world.catalog.node(atPath: ["work", "f"]) != nil }
             try world.copy("f", to: "g")
             try world.remove("f")
-            cloud.refuse("upload", with: .quotaExceeded)
+            // Until it was seen: an upload that is tried again succeeds.
+            cloud.refuse("upload", with: .quotaExceeded, times: 10_000)
             _ = try await world.pushUntilRefused()
             #expect(cloud.tree == ["f": "bytes"])
+            cloud.refuse("upload", with: .quotaExceeded, times: 0)
             try await world.settle()
             #expect(cloud.tree == ["g": "bytes"])
         }

@@ -333,9 +333,11 @@ struct EngineTests {
     @Test("what the service refuses stays, is told, and goes out when the cause is gone")
     func refusal() async throws {
         try await World.run { world in
-            world.cloud.refuse("upload", with: .quotaExceeded)
+            // Until it was seen: an upload that is tried again succeeds.
+            world.cloud.refuse("upload", with: .quotaExceeded, times: 10_000)
             try world.write("f", "big")
             let missing = try await world.pushUntilRefused()
+            world.cloud.refuse("upload", with: .quotaExceeded, times: 0)
             #expect(missing.map(\.path) == [["f"]])
             #expect(missing.first?.errorKind == "quotaExceeded")
             try await world.settle()
