@@ -286,8 +286,8 @@ struct TreesReader {
         return state
     }
 
-    /// What the service was told to have in folders that are nowhere, as far as is known, or in a circle
-    /// of folders, stays where it is here until more is told: such a folder is neither shown nor made
+    /// What the feed reported in folders that are nowhere, as far as is known, or in a circle of folders,
+    /// stays where it is here until the feed reports more: such a folder is neither shown nor made
     /// anew for it.
     private mutating func hold(whatLiesIn folders: Set<Inode>) throws {
         var nowhere = folders

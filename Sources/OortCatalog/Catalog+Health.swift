@@ -9,7 +9,7 @@ extension Catalog {
     /// `.corrupt` for good; `.diskFull`, and `.storage` where the disk fails, until a transaction succeeds.
     public var trouble: CatalogError? { health.withLock { $0 } }
 
-    /// Looks through all pages; what is found is told by `trouble`.
+    /// Looks through all pages; `trouble` reports what it finds.
     ///
     /// Takes as long as the file is large, beside everything else. Ends early when the task is cancelled.
     ///

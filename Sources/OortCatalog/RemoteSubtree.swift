@@ -83,7 +83,7 @@ struct RemoteSubtree {
 }
 
 extension CatalogTransaction {
-    /// More rows than these are not told to the cache one by one.
+    /// The cache does not hear of more rows than these one by one.
     private static let mostTouched = 1000
 
     private mutating func touch(_ tree: RemoteSubtree) {
@@ -122,7 +122,7 @@ extension CatalogTransaction {
         }
     }
 
-    /// None of these items is at the service any longer, which they were by what is here of them.
+    /// None of these items is at the service any longer, where the catalog has them.
     mutating func setGone(_ tree: RemoteSubtree) throws {
         touch(tree)
         try tree.run(

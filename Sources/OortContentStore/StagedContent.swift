@@ -175,7 +175,7 @@ public final class StagedContent: Sendable {
         }
     }
 
-    /// Notes that a program's write was refused, which the program knows: what is here is not all that it
+    /// Notes that a program's write was refused, as the program knows: the content lacks what it
     /// wrote, and is not sent before the rest is written, or all of it anew.
     ///
     /// - Parameters:

@@ -325,7 +325,7 @@ extension SyncEngine {
                 if let inode, store.writers.isOpen(inode) { continue }
                 let item = try await provider.item(newcomer)
                 guard try await provider.isOutcome(item, of: upload) else { continue }
-                // Where no hash is told, the provider went by what else is known of it.
+                // Where the service gives no hash, the provider went by what else is known of it.
                 if item.contentHash != nil {
                     found.append(item)
                 } else if let confirmed = try await confirmed(item, as: intent) {

@@ -43,7 +43,7 @@ public final class CurlClient: HTTPClient {
     private let shared: CurlLoop
     private let separate: CurlLoop
 
-    /// A client with two threads, which are told to end with it.
+    /// A client with two threads, which end with it.
     ///
     /// - Throws: `.unreachable` when libcurl cannot be set up (out of memory or file descriptors).
     public init(settings: Settings = Settings()) throws(TransportError) {

@@ -19,8 +19,8 @@ import Synchronization
     }
 
     private let inbox = Mutex(Inbox())
-    // nonisolated(unsafe) because only the thread uses it, but for wakeups, which libcurl allows from
-    // anywhere while it lives: `inbox` says whether it does.
+    // Wakeups libcurl allows from anywhere while it lives, and `inbox` says whether it does;
+    // nonisolated(unsafe) because for all else only the thread uses it.
     private nonisolated(unsafe) let multi: UnsafeMutableRawPointer
     private let settings: CurlClient.Settings
     private let thread = Mutex<JoinableThread?>(nil)

@@ -4,8 +4,8 @@ import Glibc
 /// A value behind a lock, with waiting for a condition of it: for this module's own threads, never
 /// for a task's.
 @safe
-// @unchecked because `value` is touched with `mutex` held only, and the two C objects are made for
-// sharing.
+// The two C objects are made for sharing;
+// @unchecked because `value` is touched with `mutex` held only.
 final class Monitor<Value>: @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>

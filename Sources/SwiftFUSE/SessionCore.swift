@@ -5,8 +5,8 @@ import Synchronization
 /// Owns libfuse's session, and lives until the last request is answered.
 @safe
 final class SessionCore: Sendable {
-    // nonisolated(unsafe) because it is set in init only, and libfuse guards what it points to with
-    // locks of its own; freed in deinit.
+    // Libfuse guards what it points to with locks of its own, and it is freed in deinit;
+    // nonisolated(unsafe) because it is set in init only.
     private nonisolated(unsafe) var session: OpaquePointer?
     let fileSystem: any LowLevelFileSystem
     let notifier: Notifier

@@ -25,7 +25,7 @@ struct CatalogFileTests {
         }
     }
 
-    @Test("a damaged page is told of before anybody reads it, and stays told")
+    @Test("a damaged page is reported before anybody reads it, and stays reported")
     func damagedPage() async throws {
         let temporary = try TemporaryCatalog()
         try await temporary.catalog.checkPages()
@@ -57,7 +57,7 @@ struct CatalogFileTests {
         #expect(temporary.catalog.trouble == error)
     }
 
-    @Test("a disk without room for the catalog is told of until a transaction finds some")
+    @Test("a disk without room for the catalog is reported until a transaction finds some")
     func full() throws {
         let catalog = try TemporaryCatalog()
         func limit(to pages: Int) throws {

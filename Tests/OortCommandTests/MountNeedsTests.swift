@@ -38,7 +38,7 @@ struct MountNeedsTests {
     }
 
     @Test(
-        "a word that is nearly a command's is told with it",
+        "a word that is nearly a command's is answered with it",
         arguments: [
             ("mout", "mount"), ("satus", "status"), ("umount", "unmount"), ("lgin", "login"),
             ("Sync", "sync"), ("stauts", "status"), ("account", "accounts"), ("dmeo", "demo"),
@@ -50,7 +50,7 @@ struct MountNeedsTests {
         #expect(failure.advice?.contains("oort \(command)") == true)
     }
 
-    @Test("what is a command, a flag or nothing like one is told of as ever")
+    @Test("what is a command, a flag or nothing like one is answered as ever")
     func otherWords() {
         #expect(OortCommand.unknownCommand(in: ["mount", "satus"]) == nil)
         #expect(OortCommand.unknownCommand(in: ["--verbose"]) == nil)
@@ -59,7 +59,7 @@ struct MountNeedsTests {
         #expect(failure?.advice?.contains("login, logout") == true)
     }
 
-    @Test("a flag, an account that are nearly right are told with the right one")
+    @Test("a flag, an account that are nearly right are answered with the right one")
     func nearFlags() throws {
         let error = #expect(throws: (any Error).self) {
             try OortCommand.parseAsRoot(["mount", "--cach-size", "1G"])
@@ -75,7 +75,7 @@ struct MountNeedsTests {
         #expect(failure?.advice?.contains("Did you mean \"office\"?") == true)
     }
 
-    @Test("a mount that did not end orderly is told of until the next one ends")
+    @Test("a mount that did not end orderly is reported until the next one ends")
     func diedMount() throws {
         let folder = try TemporaryFolder()
         let folders = try folder.folders()

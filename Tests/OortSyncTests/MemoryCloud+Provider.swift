@@ -47,7 +47,7 @@ extension MemoryCloud: Provider {
     }
 
     /// A place in an enumeration: more than one item is more than one page, each told as it is when
-    /// its page is asked for; what was made meanwhile is told by the changes behind it.
+    /// its page is asked for; the changes behind it report what was made meanwhile.
     struct Enumeration {
         /// Where the changes go on behind it.
         let end: String

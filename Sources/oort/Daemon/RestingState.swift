@@ -138,7 +138,7 @@ struct RestingState {
     }
 }
 
-/// What a person is told about a catalog that cannot be opened, or fails.
+/// What Oort says to a person about a catalog that cannot be opened, or fails.
 enum CatalogTrouble {
     /// The words for what a mounted catalog met, with what to do.
     static func words(_ error: CatalogError, path: String) -> String {
