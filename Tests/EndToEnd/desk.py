@@ -74,6 +74,8 @@ COPY = {
     # The copy is asynchronous (the simulator's is done at the second look), and its time is set.
     "onedrive": {"copy/post": 1, "copy/monitor": 2, "item/patch": 1},
 }
+# A new file whose content the account has by its hash: at OneDrive unlike contents may have one.
+KNOWN = {**COPY, "onedrive": CREATE["onedrive"]}
 # Moving or renaming anything, whatever it holds.
 MOVE = {
     "dropbox": {"files/move_v2": 1},

@@ -10,8 +10,8 @@ from collections import Counter
 import pytest
 
 from desk import (
-    COPY, CREATE, CREATE_FOLDER, DELETE_FOLDER, MOVE, REPLACE, SET_TIME, create_files, delete_files,
-    sum_of)
+    COPY, CREATE, CREATE_FOLDER, DELETE_FOLDER, KNOWN, MOVE, REPLACE, SET_TIME, create_files,
+    delete_files, sum_of)
 
 MANY = 10_000
 ENUMERATION = {
@@ -133,7 +133,7 @@ def test_known_content_is_not_sent_again(desk, cloud, folder):
     assert desk.cost(cloud) == Counter(CREATE[cloud])
     second = desk.drive(cloud) / "known" / "second.bin"
     second.write_bytes(local.read_bytes())
-    assert desk.cost(cloud) == Counter(COPY[cloud])
+    assert desk.cost(cloud) == Counter(KNOWN[cloud])
     assert desk.clouds.content(cloud, "/known/second.bin") == local.read_bytes()
     # What was written here is read here.
     desk.clouds.forget_calls(cloud)

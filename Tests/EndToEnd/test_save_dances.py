@@ -11,8 +11,8 @@ import os
 import pytest
 
 from desk import (
-    COPY, CREATE, CREATE_FOLDER, DELETE_FILE, DELETE_FOLDER, MOVE, REPLACE, delete_files, send_files,
-    sum_of)
+    COPY, CREATE, CREATE_FOLDER, DELETE_FILE, DELETE_FOLDER, KNOWN, MOVE, REPLACE, delete_files,
+    send_files, sum_of)
 from services import Service
 
 
@@ -201,7 +201,7 @@ COSTS = {
     in_place: ([REPLACE], [], [REPLACE]),
     keep_by_rename: ([COPY, REPLACE], [COPY, REPLACE], []),
     keep_by_replace: ([COPY, REPLACE], [CREATE], [COPY, REPLACE, DELETE_FILE]),
-    keep_by_copy: ([sends(1, 1)], [COPY], [REPLACE]),
+    keep_by_copy: ([sends(1, 1)], [KNOWN], [REPLACE]),
 }
 
 
