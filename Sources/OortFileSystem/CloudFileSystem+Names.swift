@@ -106,7 +106,10 @@ extension CloudFileSystem {
             switch node.kind {
             case .shortcut:
                 if let path = try shortcutPath(node) { return .now(.success(path)) }
-                if try isEnumerated(node.account) { return .now(.success(Self.noTarget(node))) }
+                if try isEnumerated(node.account) {
+                    // Looked for once more: the end of the enumeration may just have brought it.
+                    return .now(.success(try shortcutPath(node) ?? Self.noTarget(node)))
+                }
                 guard isConnected(node.account) else { throw .offline }
                 return waiting.later { () async throws(FileSystemError) in
                     try await self.awaitTarget(of: node)
