@@ -22,7 +22,7 @@ public final class DropboxProvider: Provider {
         client: any HTTPClient,
         endpoints: DropboxEndpoints = .live,
         simpleUpload: Int64 = 32 << 20,
-        partSize: Int64 = 8 << 20,
+        partSize: Int64 = 4 << 20,
         clock: any Clock<Duration> = ContinuousClock()
     ) {
         api = DropboxAPI(client: client, endpoints: endpoints)
