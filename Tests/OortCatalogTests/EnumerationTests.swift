@@ -4,7 +4,7 @@ import OortPlanner
 import Testing
 
 /// What changes between the pages of an enumeration, without an engine.
-@Suite("between the pages of an enumeration", .timeLimit(.minutes(1)))
+@Suite("between the pages of an enumeration", .timeLimit(.minutes(15)))
 struct EnumerationTests {
     private let fixture: TemporaryAccount
     private var catalog: Catalog { fixture.catalog }

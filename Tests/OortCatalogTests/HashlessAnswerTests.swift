@@ -4,7 +4,7 @@ import OortPlanner
 import Testing
 
 /// Answers of a service that tells no hash of a file, as OneDrive for Business can.
-@Suite("answers without a hash", .timeLimit(.minutes(1)))
+@Suite("answers without a hash", .timeLimit(.minutes(15)))
 struct HashlessAnswerTests {
     private let fixture: TemporaryAccount
     private var catalog: Catalog { fixture.catalog }

@@ -6,7 +6,7 @@ import Testing
 /// A feed may tell anything of parents page by page: circles, unknown folders, folders that are gone.
 ///
 /// What an enumeration then names is the tree.
-@Suite("trees of random parents", .timeLimit(.minutes(5)))
+@Suite("trees of random parents", .timeLimit(.minutes(15)))
 struct RandomTreesTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let count = environment["OORT_TREES"].flatMap { Int($0) } ?? 200

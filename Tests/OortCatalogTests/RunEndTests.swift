@@ -4,7 +4,7 @@ import OortPlanner
 import Testing
 
 /// What was told to be gone is decided when a run of the feed ends.
-@Suite("the end of a run of the feed", .timeLimit(.minutes(1)))
+@Suite("the end of a run of the feed", .timeLimit(.minutes(15)))
 struct RunEndTests {
     private let fixture: TemporaryAccount
     private var catalog: Catalog { fixture.catalog }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import oort
 
-@Suite("Accounts", .timeLimit(.minutes(2)))
+@Suite("Accounts", .timeLimit(.minutes(15)))
 struct AccountsTests {
     /// A simulated service, a user who has nothing yet, and the user's accounts.
     private struct World {

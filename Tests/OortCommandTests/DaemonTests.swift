@@ -86,7 +86,7 @@ private final class QuietMount: MountedClouds {
     func metrics() async -> String { "oort_up 1\n" }
 }
 
-@Suite("The daemon", .timeLimit(.minutes(2)))
+@Suite("The daemon", .timeLimit(.minutes(15)))
 struct DaemonTests {
     private let folder: TemporaryFolder
     private let folders: Folders

@@ -6,7 +6,7 @@ import Testing
 
 @testable import OortContentStore
 
-@Suite("Cached content", .timeLimit(.minutes(2)))
+@Suite("Cached content", .timeLimit(.minutes(15)))
 struct CachedContentTests {
     @Test("a small file is one request, shared by all who read it")
     func small() async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import OortContentStore
 
-@Suite("What a crash leaves of staged content", .timeLimit(.minutes(3)))
+@Suite("What a crash leaves of staged content", .timeLimit(.minutes(15)))
 struct CrashTests {
     private func staged(
         _ fixture: StoreFixture,

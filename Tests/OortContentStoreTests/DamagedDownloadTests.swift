@@ -6,7 +6,7 @@ import Testing
 
 @testable import OortContentStore
 
-@Suite("Bytes that differ from the service's hash", .timeLimit(.minutes(3)))
+@Suite("Bytes that differ from the service's hash", .timeLimit(.minutes(15)))
 struct DamagedDownloadTests {
     private let good: [UInt8]
     private let bad: [UInt8]

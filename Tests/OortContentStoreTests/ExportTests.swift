@@ -4,7 +4,7 @@ import Testing
 
 @testable import OortContentStore
 
-@Suite("Exported documents", .timeLimit(.minutes(2)))
+@Suite("Exported documents", .timeLimit(.minutes(15)))
 struct ExportTests {
     @Test("a document that is opened several times at once is exported once, and all read it")
     func shared() async throws {

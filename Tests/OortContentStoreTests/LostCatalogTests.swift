@@ -5,7 +5,7 @@ import Testing
 
 @testable import OortContentStore
 
-@Suite("Staged content whose catalog is lost or another", .timeLimit(.minutes(2)))
+@Suite("Staged content whose catalog is lost or another", .timeLimit(.minutes(15)))
 struct LostCatalogTests {
     private static let only: [UInt8] = Array("the only copy".utf8)
 

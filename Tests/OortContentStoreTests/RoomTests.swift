@@ -7,7 +7,7 @@ import Testing
 
 @testable import OortContentStore
 
-@Suite("Room for what programs write", .timeLimit(.minutes(3)))
+@Suite("Room for what programs write", .timeLimit(.minutes(15)))
 struct RoomTests {
     /// What each staged content has on the disk, as the contents themselves say.
     private func ledger(of fixture: StoreFixture) throws -> [ContentID: Int64] {

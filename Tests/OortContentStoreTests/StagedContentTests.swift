@@ -7,7 +7,7 @@ import Testing
 
 @testable import OortContentStore
 
-@Suite("Staged content", .timeLimit(.minutes(3)))
+@Suite("Staged content", .timeLimit(.minutes(15)))
 struct StagedContentTests {
     /// Random writes, cuts and reads on an overlay agree with an array of bytes, also after the
     /// process dies between any two of them.

@@ -4,7 +4,7 @@ import OortModel
 import OortTesting
 import Testing
 
-@Suite("The file system and a reference tree", .timeLimit(.minutes(3)))
+@Suite("The file system and a reference tree", .timeLimit(.minutes(15)))
 struct ModelTests {
     /// One handle that both sides hold open.
     private struct Open {

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// Link files that came from the service, in a folder two levels below the account's own.
-@Suite("Links of others", .timeLimit(.minutes(2)))
+@Suite("Links of others", .timeLimit(.minutes(15)))
 struct StrangersLinkTests {
     /// What `readlink` says of a link of this text: the target, or that it is no link.
     private func read(

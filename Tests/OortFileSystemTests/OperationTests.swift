@@ -5,7 +5,7 @@ import OortModel
 import Synchronization
 import Testing
 
-@Suite("Operations of the file system", .timeLimit(.minutes(2)))
+@Suite("Operations of the file system", .timeLimit(.minutes(15)))
 struct OperationTests {
     let fixture: FileSystemFixture
     var system: CloudFileSystem { fixture.system }

@@ -4,7 +4,7 @@ import OortTesting
 import Testing
 
 /// What every provider promises about changing the tree, also when calls fail.
-@Suite("provider conformance: changing the tree", .timeLimit(.minutes(5)))
+@Suite("provider conformance: changing the tree", .timeLimit(.minutes(15)))
 struct ProviderChangesConformance {
     @Test("folders hold folders, and a taken name is told", arguments: conformingServices)
     func folders(_ service: ConformingService) async throws {

@@ -4,7 +4,7 @@ import OortTesting
 import Testing
 
 /// What every provider promises, whichever service it speaks to; picked by its traits.
-@Suite("provider conformance", .timeLimit(.minutes(5)))
+@Suite("provider conformance", .timeLimit(.minutes(15)))
 struct ProviderConformance {
     // MARK: Account
 

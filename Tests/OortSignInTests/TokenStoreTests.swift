@@ -133,7 +133,7 @@ struct TokenStoreTests {
             if: isKeyringInstalled,
             "dbus-daemon, gnome-keyring or secret-tool is not installed"
         ),
-        .timeLimit(.minutes(2))
+        .timeLimit(.minutes(15))
     )
     func secretService() async throws {
         try await withFolder { folder in

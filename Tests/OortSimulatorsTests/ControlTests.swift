@@ -2,7 +2,7 @@ import OortSimulators
 import OortTransport
 import Testing
 
-@Suite("the simulators' control", .timeLimit(.minutes(2)))
+@Suite("the simulators' control", .timeLimit(.minutes(15)))
 struct ControlTests {
     @Test(
         "edits by somebody else show in the tree, and their bytes are read",

@@ -2,7 +2,7 @@ import OortSimulators
 import OortTransport
 import Testing
 
-@Suite("pages of listings", .timeLimit(.minutes(2)))
+@Suite("pages of listings", .timeLimit(.minutes(15)))
 struct PagingTests {
     private static let names = (0..<20).map { "file \($0)" }.sorted()
 

@@ -3,7 +3,7 @@ import OortSimulators
 import OortTransport
 import Testing
 
-@Suite("simulated sign-in", .timeLimit(.minutes(2)))
+@Suite("simulated sign-in", .timeLimit(.minutes(15)))
 struct SignInTests {
     private static let verifier = String(repeating: "v", count: 50)
     private static let redirect = "http://localhost:53682/"

@@ -2,7 +2,7 @@ import OortSimulators
 import OortTransport
 import Testing
 
-@Suite("weather and faults", .timeLimit(.minutes(2)))
+@Suite("weather and faults", .timeLimit(.minutes(15)))
 struct WeatherTests {
     @Test("requests above the limit are told to wait, and until when", arguments: Endpoints.all)
     func rateLimit(_ endpoints: Endpoints) async throws {

@@ -4,7 +4,7 @@ import OortSync
 import Testing
 
 /// A file whose bytes only another item has, here or at the service, until its own are sent.
-@Suite("bytes that are another item's still", .timeLimit(.minutes(2)))
+@Suite("bytes that are another item's still", .timeLimit(.minutes(15)))
 struct BorrowedBytesTests {
     /// What becomes of the original before its copy is made.
     enum Fate: CaseIterable { case removed, removedWithItsFolder, changed }

@@ -5,7 +5,7 @@ import OortPlanner
 import OortSync
 import Testing
 
-@Suite("an account's engine", .timeLimit(.minutes(2)))
+@Suite("an account's engine", .timeLimit(.minutes(15)))
 struct EngineTests {
     @Test("the service's tree appears, with its content")
     func enumeration() async throws {
@@ -148,7 +148,7 @@ struct EngineTests {
             for name in left { try world.rename(name, to: name + ".later") }
             try world.exchange("a", "b")
             let engine = world.engine
-            let push = Task { await engine.sync(timeout: .seconds(60)) }
+            let push = Task { await engine.sync(timeout: .seconds(600)) }
             try await until { cloud.tree["a/f"] == "b" && cloud.tree["b/f"] == "a" }
             for inode in opened { world.store.writers.closed(inode, hasWritten: true) }
             #expect(await push.value.isComplete)
@@ -176,7 +176,7 @@ struct EngineTests {
             try world.rename("d", to: "e")
             try world.exchange("e/a", "e/b")
             let engine = world.engine
-            let push = Task { await engine.sync(timeout: .seconds(60)) }
+            let push = Task { await engine.sync(timeout: .seconds(600)) }
             try await until { cloud.tree["d/a"] == "d/b" && cloud.tree["d/b"] == "d/a" }
             world.store.writers.closed(opened, hasWritten: true)
             #expect(await push.value.isComplete)
@@ -242,7 +242,7 @@ struct EngineTests {
             try await until { try world.catalog.node(atPath: ["work", "f.txt"]) != nil }
             let handle = try world.open("f.txt")
             try world.rename("f.txt", to: "g.txt")
-            #expect(await world.engine.sync(timeout: .seconds(120)).isComplete)
+            #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
             try world.write("g.txt", over: handle, empties: empties, "mine")
             try await world.settle()
             #expect(cloud.tree == ["g.txt": "mine"])
@@ -358,7 +358,7 @@ struct EngineTests {
             let engine = world.engine
             for _ in 0..<9 {
                 _ = world.cloud.takeCalls()
-                let push = Task { await engine.sync(timeout: .seconds(120)) }
+                let push = Task { await engine.sync(timeout: .seconds(600)) }
                 try await until {
                     let pending = await engine.status().pendingCount
                     return world.cloud.calls(call) > 0 || pending == 0

@@ -4,7 +4,7 @@ import OortSync
 import Testing
 
 /// What programs do while the pages of an enumeration come in.
-@Suite("local changes between the pages of an enumeration", .timeLimit(.minutes(1)))
+@Suite("local changes between the pages of an enumeration", .timeLimit(.minutes(15)))
 struct EnumerationTests {
     /// A machine whose first enumeration has named the report, and waits before it names the rest.
     private func amidEnumeration(
@@ -36,7 +36,7 @@ struct EnumerationTests {
             try save("second", in: world)
             let inode = try world.node("docs/report.txt").inode
             let engine = world.engine
-            let push = Task { await engine.sync(timeout: .seconds(120)) }
+            let push = Task { await engine.sync(timeout: .seconds(600)) }
             try await until { cloud.tree["docs/report.txt"] == "second" }
             _ = await push.value
             cloud.release(.feed)
@@ -59,7 +59,7 @@ struct EnumerationTests {
             try world.rename("docs/report.txt", to: "new/moved.txt")
             let before = try ["new", "new/file", "new/moved.txt"].map { try world.node($0).inode }
             let engine = world.engine
-            let push = Task { await engine.sync(timeout: .seconds(120)) }
+            let push = Task { await engine.sync(timeout: .seconds(600)) }
             try await until {
                 cloud.tree["new/file"] == "new" && cloud.tree["new/moved.txt"] != nil
             }
@@ -101,7 +101,7 @@ struct EnumerationTests {
             let inode = try world.node("new").inode
             cloud.stall(MemoryCloud.Stall(call: 0, isDone: false))
             let engine = world.engine
-            let push = Task { await engine.sync(timeout: .seconds(120)) }
+            let push = Task { await engine.sync(timeout: .seconds(600)) }
             try await until { cloud.isStalled }
             cloud.holdEnumeration(afterPages: 1)
             cloud.loseCursors()

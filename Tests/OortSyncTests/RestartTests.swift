@@ -4,7 +4,7 @@ import OortPlanner
 import OortSync
 import Testing
 
-@Suite("an engine that dies, and the one after it", .timeLimit(.minutes(3)))
+@Suite("an engine that dies, and the one after it", .timeLimit(.minutes(15)))
 struct RestartTests {
     /// What is done at first, and what then; the engine dies at one of the calls for the latter.
     private func scene(_ world: World) async throws {

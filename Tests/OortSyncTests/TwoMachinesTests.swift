@@ -4,12 +4,12 @@ import OortSync
 import OortTesting
 import Testing
 
-@Suite("two machines on one account", .timeLimit(.minutes(3)))
+@Suite("two machines on one account", .timeLimit(.minutes(15)))
 struct TwoMachinesTests {
     /// Both push and hear of each other until there is nothing more to hear.
     private func settle(_ one: World, _ other: World) async throws {
         for world in [one, other] {
-            let outcome = await world.engine.sync(timeout: .seconds(120))
+            let outcome = await world.engine.sync(timeout: .seconds(600))
             #expect(outcome.isComplete, "\(outcome)")
         }
         try await one.agree()

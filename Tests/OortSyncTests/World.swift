@@ -123,7 +123,7 @@ final class World {
         cloud.stall(stall)
         await restart()
         let engine = engine
-        let push = Task { await engine.sync(timeout: .seconds(120)) }
+        let push = Task { await engine.sync(timeout: .seconds(600)) }
         try await until {
             let pending = try await catalog.pendingCount(account.id)
             return cloud.isStalled || pending == 0
@@ -356,7 +356,7 @@ final class World {
         and condition: () throws -> Bool = { true }
     ) async throws -> [PendingItem] {
         let engine = engine
-        let push = Task { await engine.sync(timeout: .seconds(120)) }
+        let push = Task { await engine.sync(timeout: .seconds(600)) }
         var pending: [PendingItem] = []
         try await until {
             pending = await engine.status().pending
@@ -368,14 +368,14 @@ final class World {
 
     /// Pushes everything, and waits until the local tree is the cloud's.
     func settle() async throws {
-        let outcome = await engine.sync(timeout: .seconds(120))
+        let outcome = await engine.sync(timeout: .seconds(600))
         #expect(outcome.isComplete, "\(outcome)")
         try await agree()
     }
 
     /// Waits until the local tree is the cloud's.
     func agree() async throws {
-        for _ in 0..<3000 {
+        for _ in 0..<30_000 {
             if (try? await tree()) == cloud.tree { break }
             try await Task.sleep(for: .milliseconds(10))
         }

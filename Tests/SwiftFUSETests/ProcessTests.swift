@@ -84,7 +84,7 @@ extension MountTests {
     @Test(
         "a mount that ends while a notification hangs leaves no guard",
         .enabled(if: role == "calling"),
-        .timeLimit(.minutes(1))
+        .timeLimit(.minutes(15))
     )
     func calling() async throws {
         try await withMount { fileSystem, mount in

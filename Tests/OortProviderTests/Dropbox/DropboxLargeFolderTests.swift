@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 
 /// Folders with more in them than Dropbox moves or deletes at once.
-@Suite("Dropbox: folders that are too much for one request", .timeLimit(.minutes(5)))
+@Suite("Dropbox: folders that are too much for one request", .timeLimit(.minutes(15)))
 struct DropboxLargeFolderTests {
     @Test("a folder that is refused as too much is deleted in parts")
     func deletion() async throws {
