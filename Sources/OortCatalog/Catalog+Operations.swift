@@ -327,6 +327,19 @@ extension Catalog {
         }
     }
 
+    /// Whether the service refused something for this reason that is still to be sent.
+    public func hasRefused(
+        _ account: AccountID,
+        kind: String
+    ) async throws(CatalogError) -> Bool {
+        try await readAsync { database in
+            try database.has(
+                "SELECT 1 FROM motion WHERE account = ? AND error_kind = ? LIMIT 1",
+                [account.rawValue, kind]
+            )
+        }
+    }
+
     /// Makes everything that waits for its next try due, since the cause may be gone.
     public func retryNow(
         _ account: AccountID,

@@ -244,6 +244,7 @@ extension CloudFileSystem {
             // written here at once. It is one disk, so it counts once.
             var isBoundless = accounts.isEmpty
             for account in accounts {
+                roomIsShown(of: account.id)
                 room.total = room.total.addingSaturating(
                     account.quota.map { $0.total ?? $0.used } ?? 0
                 )

@@ -79,6 +79,11 @@ public final class CloudFileSystem: FileSystem {
         connections.withLock { $0[account]?.traits }
     }
 
+    func roomIsShown(of account: AccountID) {
+        let lister = connections.withLock { $0[account]?.lister }
+        lister?.roomIsShown()
+    }
+
     /// The largest file of an account, in bytes: what its service takes, or what every service takes
     /// while it is not connected.
     func largestFile(of account: AccountID) -> Int64 {

@@ -12,4 +12,8 @@ public protocol FolderLister: Sendable {
     ///
     /// - Throws: `ProviderError` when the service did not tell; the item is as it was.
     func look(at item: Inode) async throws(ProviderError)
+
+    /// Somebody was shown the account's room, as the catalog knows it; the service may be asked
+    /// again behind that. Returns at once, from any thread.
+    func roomIsShown()
 }

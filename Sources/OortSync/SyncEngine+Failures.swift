@@ -46,7 +46,6 @@ extension SyncEngine {
             if start.original == nil, isDamagedForGood(start, inode) { wait = Self.damagePause }
         case .cursorLost, .locked, .outcomeUnknown, .malformedAnswer, .cancelled: break
         }
-        if case .quotaExceeded = error.kind { awaitsRoom = true }
         if case .noPermission = error.kind {
             denials.formUnion([start.item, start.parent].compactMap { $0?.id })
         }

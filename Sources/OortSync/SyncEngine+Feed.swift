@@ -1,6 +1,7 @@
 import Logging
 import OortCatalog
 public import OortModel
+import Synchronization
 
 /// News from the service.
 extension SyncEngine {
@@ -90,6 +91,7 @@ extension SyncEngine {
             }
             if !page.changes.isEmpty {
                 newsCount += 1
+                roomWatch.heardNews()
                 withholdUntilRead()
             }
             if concerns(page.changes, denials) {
@@ -106,7 +108,7 @@ extension SyncEngine {
         // A later page may have told what an earlier one left open.
         try await lookAtUnsure()
         planSoon()
-        await readQuota()
+        await readQuotaIfDue()
     }
 
     /// Where the feed goes on; nil when everything is to be enumerated, which has begun then.
@@ -128,14 +130,42 @@ extension SyncEngine {
         }
     }
 
+    /// Asks for the account's room when it may have changed, and for as long as something waits for
+    /// room: more of it comes without any change of the tree.
+    private func readQuotaIfDue() async {
+        if roomWatch.isDue(at: now) { return await readQuota() }
+        let awaitsRoom = try? await catalog.hasRefused(
+            account,
+            kind: "\(ProviderError.Kind.quotaExceeded)"
+        )
+        if awaitsRoom == true { await readQuota() }
+    }
+
     /// Asks for the account's room; where there is more of it, what had none is sent.
     private func readQuota() async {
-        guard let quota = try? await provider.quota() else { return }
+        roomWatch.asks(at: now)
+        guard let quota = try? await provider.quota() else { return roomWatch.failed() }
         let old = try? catalog.account(account)?.quota
         try? catalog.setQuota(quota, of: account)
         guard let old, old.used > quota.used || old.total != quota.total else { return }
-        awaitsRoom = false
         await retry([.quotaExceeded])
+    }
+
+    /// Somebody looks at the account's room (`statfs`): it is asked for behind that where what is
+    /// known is old.
+    ///
+    /// Returns at once, from any thread.
+    public nonisolated func roomIsShown() {
+        // One task at a time, which ends with its one call.
+        guard !isLookingAtRoom.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        Task { await RequestPriority.$current.withValue(.background) { await self.lookAtRoom() } }
+    }
+
+    private func lookAtRoom() async {
+        defer { isLookingAtRoom.store(false, ordering: .releasing) }
+        // Before it is known whose account it is, nothing is asked of it.
+        guard isIdentified, roomWatch.isDueWhenShown(at: now) else { return }
+        await readQuota()
     }
 
     /// What was refused for these reasons is tried again, since the reasons may be gone.
@@ -171,8 +201,7 @@ extension SyncEngine {
             case .changed: return
             case .quiet(let backoff):
                 isReachable()
-                // More room comes without any change of the tree.
-                if awaitsRoom { await readQuota() }
+                await readQuotaIfDue()
                 if let backoff, (try? await clock.sleep(for: backoff)) == nil { return }
             }
         }

@@ -24,6 +24,8 @@ public actor SyncEngine {
     nonisolated let waker: AsyncStream<Void>.Continuation
     /// Whether a local change was told that `planAtRest` has not seen.
     private nonisolated let hasChanged = Atomic(false)
+    /// Whether somebody looked at the account's room and `lookAtRoom` has not ended.
+    nonisolated let isLookingAtRoom = Atomic(false)
 
     // MARK: The feed
 
@@ -113,8 +115,7 @@ public actor SyncEngine {
     var urgentCallers = 0
     /// Counts pages of news, so that a plan that was made meanwhile is known as an old one.
     var newsCount: UInt64 = 0
-    /// Whether something was refused for want of room since the last time there was more of it.
-    var awaitsRoom = true
+    var roomWatch = RoomWatch()
     /// Items whose rights were too few for something, and folders: news of them may be of more.
     var denials: Set<ItemID> = []
     /// How often the service said that a file's content, of this hash, arrived damaged.

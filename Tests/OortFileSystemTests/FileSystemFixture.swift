@@ -169,6 +169,8 @@ final class FakeService: ContentFetcher, FolderLister {
     let children = Mutex<[Inode: @Sendable () async -> Void]>([:])
     let listings = Mutex<[Inode]>([])
     let looks = Mutex<[Inode]>([])
+    /// How often the room was shown.
+    let shownRooms = Mutex(0)
     /// What asking for an item brings; none brings nothing.
     let news = Mutex<[Inode: @Sendable () -> Void]>([:])
     let isOffline = Mutex(false)
@@ -206,6 +208,8 @@ final class FakeService: ContentFetcher, FolderLister {
         looks.withLock { $0.append(item) }
         news.withLock { $0[item] }?()
     }
+
+    func roomIsShown() { shownRooms.withLock { $0 += 1 } }
 
     private final class Parts: Sendable {
         private let parts: Mutex<[[UInt8]]>

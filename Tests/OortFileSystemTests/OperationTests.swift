@@ -475,6 +475,14 @@ struct OperationTests {
         #expect(room.total == 100 && room.free == 90 && room.longestName == 255)
     }
 
+    @Test("whoever looks at the room has it asked for behind that, once for each account")
+    func shownRoom() async throws {
+        _ = try await system.room(of: root).value()
+        #expect(fixture.service.shownRooms.withLock { $0 } == 1)
+        _ = try await system.attributes(of: root, handle: nil).value()
+        #expect(fixture.service.shownRooms.withLock { $0 } == 1)
+    }
+
     @Test("a read-only mount refuses every change")
     func readOnly() async throws {
         var settings = FileSystemSettings()
@@ -519,5 +527,6 @@ struct OperationTests {
         }
 
         func look(at item: Inode) async throws(ProviderError) {}
+        func roomIsShown() {}
     }
 }

@@ -7,7 +7,12 @@ extension MemoryCloud: Provider {
         AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: Self.rootID)
     }
 
-    func quota() async throws(ProviderError) -> Quota { Quota(used: 1, total: nil) }
+    func quota() async throws(ProviderError) -> Quota {
+        state.withLock { state in
+            state.quotaCalls += 1
+            return state.quota
+        }
+    }
     func signOut() async throws(ProviderError) {}
 
     func changes(since cursor: Cursor?) async throws(ProviderError) -> ChangePage {
@@ -72,6 +77,7 @@ extension MemoryCloud: Provider {
         since cursor: Cursor,
         atMost limit: Duration
     ) async throws(ProviderError) -> FeedNews {
+        state.withLock { $0.looksForNews += 1 }
         do {
             try await Task.sleep(for: .milliseconds(5))
             // Waits that were begun before it fell silent end no sooner.

@@ -43,6 +43,10 @@ final class MemoryCloud: Sendable {
         var atNextLook: (@Sendable () -> Void)?
         var standsStill = false
         var pages = 0
+        var quota = Quota(used: 1, total: nil)
+        var quotaCalls = 0
+        /// How often somebody began to wait for news.
+        var looksForNews = 0
     }
 
     /// What a test can hold up, to have something else happen meanwhile.
@@ -95,6 +99,12 @@ final class MemoryCloud: Sendable {
     }
 
     // MARK: What tests do and ask
+
+    /// How often the room was asked for.
+    var quotaCalls: Int { state.withLock { $0.quotaCalls } }
+
+    /// How often somebody began to wait for news.
+    var looksForNews: Int { state.withLock { $0.looksForNews } }
 
     /// The next `count` calls of this name do their work, but the answer is lost.
     func loseAnswers(of call: String, count: Int = 1) {

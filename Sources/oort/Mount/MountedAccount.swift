@@ -71,4 +71,6 @@ struct EngineLister: FolderLister {
     func list(_ folder: Inode) async throws(ProviderError) { try await engine.list(folder) }
 
     func look(at item: Inode) async throws(ProviderError) { try await engine.look(at: item) }
+
+    func roomIsShown() { engine.roomIsShown() }
 }
