@@ -10,6 +10,7 @@ import Synchronization
 /// | `GET /_oort/calls` | the requests in order |
 /// | `DELETE /_oort/calls` | empties both |
 /// | `GET /_oort/tree?hash=sha256` | every item: path, id, kind, size, hash, times |
+/// | `GET /_oort/summary` | how many items the account has, how many of them are files, and their bytes |
 /// | `GET /_oort/content?path=/a/b` | the bytes of a file |
 /// | `GET /_oort/contents` | every revision of every item, the trash's too: id, path, trashed, hashes |
 /// | `POST /_oort/edit` | an edit by somebody else (`SimulatorEdit`) |
@@ -33,6 +34,7 @@ extension Core {
         case ("DELETE", "calls"):
             log.withLock { $0.clear() }
         case ("GET", "tree"): return .json(tree(hash: request.query("hash") ?? "sha256"))
+        case ("GET", "summary"): return .json(summary)
         case ("GET", "contents"): return .json(contents)
         case ("GET", "content"):
             let parts = service.parts(ofEditPath: request.query("path") ?? "")
@@ -179,6 +181,15 @@ extension Core {
                 ]
             }
         )
+    }
+
+    private var summary: JSON {
+        let items = service.account.withTree { $0.descendants(of: $0.rootID) }
+        let sizes = items.compactMap { $0.head?.content.size }
+        return [
+            "items": .integer(Int64(items.count)), "files": .integer(Int64(sizes.count)),
+            "bytes": .integer(sizes.reduce(0, +)),
+        ]
     }
 
     private func tree(hash: String) -> JSON {

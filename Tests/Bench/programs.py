@@ -1,0 +1,221 @@
+"""The programs that mount: Oort with its defaults, rclone with the flags that its documentation
+advises."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+from typing import Protocol
+
+from .cloud import TOP, Cloud
+from .road import Names, wait_for
+
+# `rclone mount --help` and the backends' pages advise them, or an expert finds them there.
+RCLONE_FLAGS = [
+    "--vfs-cache-mode", "full",
+    # "A reasonable place to start" for parallel reads.
+    "--vfs-read-chunk-size", "4M", "--vfs-read-chunk-streams", "16",
+    # Changes are sent when a file has rested as long as with Oort (the default is 5 s).
+    "--vfs-write-back", "1s",
+    "--vfs-fast-fingerprint",
+    # The tree stays known; what others change is polled for.
+    "--dir-cache-time", "1000h", "--poll-interval", "10s",
+    "--transfers", "32", "--checkers", "32", "--tpslimit", "0",
+    "--vfs-cache-max-size", "20G",
+]
+RCLONE_SERVICE_FLAGS = {
+    "dropbox": ["--dropbox-batch-mode", "sync", "--dropbox-chunk-size", "144M"],
+    # As many calls a second as an application of one's own may make.
+    "drive": ["--drive-pacer-min-sleep", "10ms", "--drive-pacer-burst", "200",
+              "--drive-chunk-size", "64M"],
+    "onedrive": ["--onedrive-chunk-size", "50M"],
+}
+RCLONE_TYPES = {"dropbox": "dropbox", "drive": "drive", "onedrive": "onedrive"}
+# The simulated account's drive, which rclone's `config` would ask for.
+ONEDRIVE_DRIVE = "0f0978a1b2c3d4e5"
+
+
+class Program(Protocol):
+    """A program that mounts one account."""
+
+    name: str
+    folder: pathlib.Path
+
+    def mount(self) -> None:
+        """Mounts; returns when the mount is there."""
+
+    def wait_until_known(self) -> None:
+        """Returns when the whole tree is known, or as far as the program learns it by itself."""
+
+    def tail(self) -> str:
+        """The end of what the process wrote."""
+
+    def kill(self) -> None:
+        """kill -9."""
+
+    def stop(self) -> None:
+        """Unmounts in an orderly way, what is pending stays."""
+
+    @property
+    def process(self) -> int:
+        """The mounting process's id."""
+
+
+class Mounting:
+    """What both programs share: one process in the foreground that holds one mount."""
+
+    name = ""
+    patience = 60.0
+
+    def __init__(self, place: pathlib.Path, cloud: Cloud, names: Names):
+        self.place = place
+        self.cloud = cloud
+        self.mount_point = place / "mount"
+        self.mount_point.mkdir(parents=True)
+        self.folder = self.mount_point
+        self.log = place / "log"
+        self.child: subprocess.Popen[bytes] | None = None
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")},
+            "HOME": str(place), "SSL_CERT_FILE": str(names.certificate), "LC_ALL": "C.UTF-8",
+            "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent",
+            **{f"XDG_{kind}_HOME": str(place / kind.lower())
+               for kind in ("CONFIG", "STATE", "CACHE")},
+            "XDG_RUNTIME_DIR": str(place / "run"),
+        }
+        (place / "run").mkdir(mode=0o700)
+
+    @property
+    def process(self) -> int:
+        assert self.child is not None
+        return self.child.pid
+
+    def begin(self, *command: str) -> None:
+        """Starts the mounting process."""
+        with open(self.log, "ab") as log:
+            self.child = subprocess.Popen(
+                command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+        def is_there() -> bool:
+            assert self.child is not None
+            if self.child.poll() is not None:
+                raise RuntimeError(f"{self.name} ended:\n{self.tail()}")
+            return os.path.ismount(self.mount_point)
+
+        wait_for(is_there, f"{self.name} mounts")
+
+    def tail(self) -> str:
+        """The end of what the process wrote."""
+        return self.log.read_bytes()[-3000:].decode(errors="replace")
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self.child is not None and self.child.poll() is None:
+            self.child.send_signal(number)
+            try:
+                self.child.wait(self.patience)
+            except subprocess.TimeoutExpired:
+                self.child.kill()
+                self.child.wait()
+        self.child = None
+        subprocess.run(
+            ["fusermount3", "-u", "-z", "-q", str(self.mount_point)], capture_output=True)
+
+
+class Rclone(Mounting):
+    """`rclone mount` of the account, a remote in its configuration."""
+
+    name = "rclone"
+
+    def __init__(self, place: pathlib.Path, cloud: Cloud, names: Names, program: pathlib.Path):
+        super().__init__(place, cloud, names)
+        self.program = program
+        tokens = cloud.tokens()
+        token = json.dumps({
+            "access_token": tokens["access_token"], "refresh_token": tokens["refresh_token"],
+            "token_type": "Bearer", "expiry": "2099-01-01T00:00:00Z"})
+        options = {
+            "type": RCLONE_TYPES[cloud.service], "client_id": "bench", "client_secret": "bench",
+            "token": token}
+        if cloud.service == "drive":
+            options["scope"] = "drive"
+        if cloud.service == "onedrive":
+            options |= {"drive_id": ONEDRIVE_DRIVE, "drive_type": "personal"}
+        self.configuration = place / "rclone.conf"
+        self.configuration.write_text(
+            "[cloud]\n" + "".join(f"{key} = {value}\n" for key, value in options.items()))
+
+    @staticmethod
+    def flags(service: str) -> list[str]:
+        """The flags of a mount of this service."""
+        return RCLONE_FLAGS + RCLONE_SERVICE_FLAGS[service]
+
+    def mount(self) -> None:
+        self.begin(
+            str(self.program), "mount", f"cloud:{TOP}", str(self.mount_point), "--config",
+            str(self.configuration), "--cache-dir", str(self.place / "cache"),
+            *self.flags(self.cloud.service))
+
+    def wait_until_known(self) -> None:
+        """It lists a folder when somebody opens it."""
+
+
+class Oort(Mounting):
+    """`oort mount` with its defaults, after `oort login`."""
+
+    name = "oort"
+
+    def __init__(self, place: pathlib.Path, cloud: Cloud, names: Names, program: pathlib.Path):
+        super().__init__(place, cloud, names)
+        self.program = program
+        self.account = self.mount_point / cloud.service
+        self.folder = self.account / TOP
+        settings = place / "config" / "oort"
+        settings.mkdir(parents=True)
+        lines = [f"[{cloud.service}]", 'client_id = "bench"']
+        if cloud.service == "drive":
+            secret = place / "secret"
+            secret.write_text("secret\n")
+            secret.chmod(0o600)
+            lines.append(f'client_secret_file = "{secret}"')
+        (settings / "config.toml").write_text("\n".join(lines) + "\n")
+        tokens = cloud.tokens()
+        self.command("login", cloud.service, "--token-file", "-", text=json.dumps(
+            {key: tokens[key] for key in ("access_token", "refresh_token")}))
+
+    def command(self, *arguments: str, text: str | None = None) -> str:
+        """Runs a command of Oort's; what it says."""
+        done = subprocess.run(
+            [str(self.program), *arguments], env=self.environment, text=True, timeout=120,
+            input=text, stdin=subprocess.DEVNULL if text is None else None, capture_output=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"oort {arguments[0]}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def mount(self) -> None:
+        # The interval is what rclone's flags say, so that idle calls compare.
+        self.begin(
+            str(self.program), "mount", str(self.mount_point), "--foreground", "--poll-interval",
+            "10s")
+        wait_for(self.account.is_dir, "the account's folder")
+
+    def wait_until_known(self) -> None:
+        limit = time.monotonic() + 900
+        while True:
+            accounts = json.loads(self.command("status", "--json"))["accounts"]
+            if accounts[0]["state"] in ("up to date", "syncing"):
+                return
+            if time.monotonic() > limit:
+                raise TimeoutError(f"the tree is not known: {accounts[0]}")
+            time.sleep(0.05)
+
+    def catalog_bytes(self) -> int:
+        """The size of the catalog on disk."""
+        return sum(file.stat().st_size for file in (self.place / "state").rglob("*sqlite*"))

@@ -1,0 +1,240 @@
+"""Figures in tables: on the terminal, and as docs/benchmarks.md with its pictures."""
+
+import os
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+import time
+from collections import defaultdict
+
+from . import pictures
+from .cloud import SERVICES, TITLES
+from .programs import RCLONE_FLAGS, RCLONE_SERVICE_FLAGS
+from .scenarios import SCENARIOS, Row, Scenario
+from .stage import Figure, Options
+
+PROGRAM_TITLES = {"rclone": "rclone", "oort": "Oort", "disk": "local disk",
+                  "passthrough": "C passthrough"}
+
+
+def shown(value: float, unit: str) -> str:
+    """A value with as many digits as it deserves."""
+    if unit == "s":
+        digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 0.1 else 3
+        return f"{value:.{digits}f} s"
+    if unit in ("MB/s", "MB", "bytes"):
+        return f"{value:.0f} {unit}"
+    return f"{value:.0f}"
+
+
+def median(figures: list[Figure]) -> Figure:
+    """Of each field the median."""
+    return Figure(*(
+        statistics.median(getattr(figure, name) for figure in figures)
+        for name in ("value", "calls", "up", "down", "cpu", "peak")))
+
+
+def ratio(row: Row, rclone: float, oort: float) -> str:
+    """How many times as good Oort is; nothing for counts."""
+    if row.unit not in ("s", "MB/s") or min(rclone, oort) <= 0:
+        return ""
+    times = oort / rclone if row.is_rate else rclone / oort
+    return f"{times:.0f}×" if times >= 10 else f"{times:.1f}×"
+
+
+def output_of(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return done.stdout.strip()
+
+
+class Report:
+    """All figures of one run of the bench."""
+
+    def __init__(self, options: Options):
+        self.options = options
+        self.figures: dict[tuple[str, str, str], list[Figure]] = defaultdict(list)
+
+    def add(self, service: str, row: str, program: str, figure: Figure) -> None:
+        self.figures[service, row, program].append(figure)
+
+    def median(self, service: str, row: str, program: str) -> Figure | None:
+        """The medians of a row; nil when it was not measured."""
+        found = self.figures.get((service, row, program))
+        return median(found) if found else None
+
+    def runs(self, service: str, row: str, program: str) -> int:
+        return len(self.figures.get((service, row, program), []))
+
+    def rows(self, service: str, scenarios: list[Scenario]) -> list[Row]:
+        """The rows that have a figure at this service."""
+        return [
+            row for scenario in scenarios for row in scenario.rows
+            if any(self.median(service, row.key, program) for program in PROGRAM_TITLES)]
+
+    @property
+    def services(self) -> list[str]:
+        return [service for service in SERVICES if any(key[0] == service for key in self.figures)]
+
+    # Tables
+
+    def table(self) -> str:
+        """Everything, for the terminal."""
+        lines = []
+        for service in self.services:
+            lines += ["", TITLES[service]]
+            for row in self.rows(service, SCENARIOS):
+                values = {
+                    program: figure.value for program in PROGRAM_TITLES
+                    if (figure := self.median(service, row.key, program))}
+                times = ratio(row, values["rclone"], values["oort"]) \
+                    if {"rclone", "oort"} <= values.keys() else ""
+                figures = "  ".join(
+                    f"{PROGRAM_TITLES[program]} {shown(value, row.unit):>9}"
+                    for program, value in values.items())
+                lines.append(f"  {row.words[:70]:70}  {figures}  {times}")
+        return "\n".join(lines)
+
+    def cell(self, service: str, row: Row, program: str) -> str:
+        figure = self.median(service, row.key, program)
+        if figure is None:
+            return "–"
+        mark = "¹" if self.runs(service, row.key, program) < 3 else ""
+        return shown(figure.value, row.unit) + mark
+
+    def overview(self) -> str:
+        """Of each row and service both values and their ratio."""
+        services = self.services
+        lines = [
+            "| | " + " | ".join(f"{TITLES[s]}: rclone | Oort | " for s in services) + " |",
+            "|---|" + "--:|--:|--:|" * len(services)]
+        for row in self.shared_rows():
+            cells = []
+            for service in services:
+                rclone = self.median(service, row.key, "rclone")
+                oort = self.median(service, row.key, "oort")
+                times = ratio(row, rclone.value, oort.value) if rclone and oort else ""
+                cells += [self.cell(service, row, "rclone"),
+                          f"**{self.cell(service, row, 'oort')}**", times]
+            lines.append(f"| {row.words} | " + " | ".join(cells) + " |")
+        return "\n".join(lines)
+
+    def shared_rows(self) -> list[Row]:
+        """The rows that both programs have, but for warm metadata."""
+        return [
+            row for scenario in SCENARIOS
+            if not scenario.has_floors and len(scenario.programs) == 2
+            for row in scenario.rows if any(self.runs(s, row.key, "oort") for s in self.services)]
+
+    def costs(self, service: str) -> str:
+        """What each row costs: calls, bytes, processor time and memory of both programs."""
+        lines = [
+            "| | calls | | MB up | | MB down | | CPU, s | | memory, MB | |",
+            "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+            "| | rclone | Oort | rclone | Oort | rclone | Oort | rclone | Oort | rclone | Oort |"]
+        for row in self.shared_rows():
+            pair = [self.median(service, row.key, program) for program in ("rclone", "oort")]
+            if all(figure is None for figure in pair):
+                continue
+            cells = []
+            for text in (
+                lambda f: f"{f.calls:.0f}", lambda f: f"{f.up / 1e6:.1f}",
+                lambda f: f"{f.down / 1e6:.1f}", lambda f: f"{f.cpu:.2f}",
+                lambda f: f"{f.peak / 1e6:.0f}" if f.peak else "–"
+            ):
+                cells += ["–" if figure is None else text(figure) for figure in pair]
+            lines.append(f"| {row.words} | " + " | ".join(cells) + " |")
+        return "\n".join(lines)
+
+    def warm(self) -> str:
+        """Warm metadata beside the local disk and the floor of FUSE."""
+        lines = ["| | local disk | C passthrough | Oort | rclone | Oort / local disk |",
+                 "|---|--:|--:|--:|--:|--:|"]
+        for scenario in SCENARIOS:
+            for row in scenario.rows if scenario.has_floors else []:
+                service = next((s for s in self.services if self.runs(s, row.key, "oort")), None)
+                if service is None:
+                    continue
+                disk = self.median(service, row.key, "disk")
+                oort = self.median(service, row.key, "oort")
+                times = f"{oort.value / disk.value:.1f}" if disk and oort else ""
+                cells = [self.cell(service, row, program)
+                         for program in ("disk", "passthrough", "oort", "rclone")]
+                lines.append(f"| {row.words} | {' | '.join(cells)} | {times} |")
+        return "\n".join(lines)
+
+    def large(self) -> str:
+        """The large accounts, which only Oort is measured with."""
+        lines = ["| | value | calls | CPU | peak memory |", "|---|--:|--:|--:|--:|"]
+        for service in self.services:
+            for scenario in SCENARIOS:
+                for row in scenario.rows if scenario.name == "large" else []:
+                    if figure := self.median(service, row.key, "oort"):
+                        entries = "1,050,501" if service == "dropbox" else "220,201"
+                        lines.append(
+                            f"| {TITLES[service]}, {entries} entries: {row.words} | "
+                            f"{self.cell(service, row, 'oort')} | {figure.calls:.0f} | "
+                            f"{figure.cpu:.1f} s | {figure.peak / 1e6:.0f} MB |")
+        return "\n".join(lines)
+
+    # Files
+
+    def write(self, folder: pathlib.Path, seconds: float, command: str) -> None:
+        """Writes benchmarks.md and images/benchmarks-….svg."""
+        images = folder / "images"
+        images.mkdir(parents=True, exist_ok=True)
+        shown_images = []
+        for service in self.services:
+            bars = [
+                pictures.Group(re.sub("`", "", row.words), [
+                    pictures.Bar(program, figure.value, shown(figure.value, row.unit))
+                    for program in ("rclone", "oort")
+                    if (figure := self.median(service, row.key, program))])
+                for row in self.shared_rows() if row.unit in ("s", "MB/s", "MB")]
+            name = f"benchmarks-{service}.svg"
+            title = f"{TITLES[service]}: rclone and Oort, {self.network()}"
+            (images / name).write_text(pictures.chart(title, bars))
+            shown_images.append(f"![{title}](images/{name})")
+        text = (pathlib.Path(__file__).with_name("benchmarks.md.in")).read_text()
+        fields = {
+            "command": command, "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "minutes": f"{seconds / 60:.0f}", "machine": self.machine(),
+            "versions": self.versions(), "network": self.network(),
+            "pictures": "\n\n".join(shown_images), "overview": self.overview(),
+            "warm": self.warm(), "large": self.large(),
+            "costs": "\n\n".join(
+                f"### {TITLES[service]}\n\n{self.costs(service)}" for service in self.services),
+            "flags": " ".join(RCLONE_FLAGS),
+            "service_flags": "\n".join(
+                f"- {TITLES[service]}: `{' '.join(flags)}`"
+                for service, flags in RCLONE_SERVICE_FLAGS.items()),
+        }
+        for name, value in fields.items():
+            text = text.replace("{{" + name + "}}", value)
+        (folder / "benchmarks.md").write_text(text)
+
+    def network(self) -> str:
+        return (f"{self.options.latency_ms} ms before each answer, "
+                f"{self.options.rate / 1e6:g} MB/s a request")
+
+    def machine(self) -> str:
+        processor = next(
+            (line.split(":", 1)[1].strip()
+             for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+             if line.startswith("model name")), platform.machine())
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / (1 << 30)
+        system = next(
+            (line.split("=", 1)[1].strip('"')
+             for line in pathlib.Path("/etc/os-release").read_text().splitlines()
+             if line.startswith("PRETTY_NAME=")), "Linux")
+        return (f"{os.cpu_count()} cores ({processor}), {memory:.0f} GiB of memory, {system}, "
+                f"Linux {platform.release()}")
+
+    def versions(self) -> str:
+        oort = output_of(str(self.options.oort), "--version")
+        commit = output_of(
+            "git", "-C", str(pathlib.Path(__file__).parent), "-c", "safe.directory=*", "rev-parse",
+            "--short", "HEAD")
+        rclone = output_of(str(self.options.rclone), "version").split("\n")[0]
+        return f"Oort {oort or 'of'} commit {commit}, {rclone}".replace("  ", " ")

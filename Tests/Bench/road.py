@@ -1,0 +1,169 @@
+"""The road to a simulated service that both programs take: real host names, TLS, HTTP/2, nginx.
+
+The simulator itself adds the latency and limits the rate of each request, so the road is the same for
+everybody. It exists in a network of the bench's own only (scripts/bench makes that).
+"""
+
+import ctypes
+import fcntl
+import os
+import pathlib
+import shutil
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# What each finished request cost on the road, headers included, cut ones too.
+LOG_FORMAT = "$request_length $bytes_sent $request_method $host$uri"
+
+CONFIGURATION = """
+daemon off;
+pid {folder}/nginx.pid;
+error_log {folder}/nginx.log error;
+worker_processes 2;
+events {{ worker_connections 4096; }}
+http {{
+  log_format cost '{log_format}';
+  access_log {log} cost;
+  client_max_body_size 0;
+  client_body_temp_path {folder}/body;
+  proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi;
+  scgi_temp_path {folder}/scgi;
+  keepalive_timeout 1h;
+  keepalive_requests 1000000;
+  client_header_timeout 1h;
+  client_body_timeout 1h;
+  proxy_read_timeout 1h;
+  proxy_send_timeout 1h;
+  proxy_http_version 1.1;
+  proxy_request_buffering off;
+  proxy_buffering off;
+  proxy_set_header Host $host;
+  proxy_set_header Connection "";
+  proxy_pass_request_headers on;
+  large_client_header_buffers 8 128k;
+  ssl_certificate {certificate};
+  ssl_certificate_key {key};
+  upstream simulator {{ server 127.0.0.1:{port}; keepalive 128; }}
+  server {{
+    listen 127.0.0.1:443 ssl http2 backlog=1024;
+    location / {{ proxy_pass http://simulator; }}
+  }}
+}}
+"""
+
+
+@dataclass
+class Traffic:
+    """Requests that came to their end, and their bytes on the wire in each direction."""
+
+    calls: int = 0
+    up: int = 0
+    down: int = 0
+
+
+def wait_for(condition: Callable[[], object], words: str, seconds: float = 60) -> None:
+    """Returns when the condition holds; fails when it does not within the time."""
+    limit = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > limit:
+            raise TimeoutError(f"not within {seconds:.0f} s: {words}")
+        time.sleep(0.005)
+
+
+def raise_loopback() -> None:
+    """Gives the bench's own network its loopback interface, which is down at first."""
+    get_flags, set_flags, is_up = 0x8913, 0x8914, 1
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        request = struct.pack("16sh14x", b"lo", 0)
+        flags = struct.unpack("16sh14x", fcntl.ioctl(probe, get_flags, request))[1]
+        fcntl.ioctl(probe, set_flags, struct.pack("16sh14x", b"lo", flags | is_up))
+
+
+class Names:
+    """The services' host names, which lead to this machine for as long as the bench runs."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.file = folder / "hosts"
+        self.certificate = folder / "certificate.pem"
+        self.key = folder / "key.pem"
+        self.file.write_text("127.0.0.1 localhost\n")
+        libc = ctypes.CDLL(None, use_errno=True)
+        bind = 4096
+        if libc.mount(str(self.file).encode(), b"/etc/hosts", None, bind, None) != 0:
+            raise OSError(ctypes.get_errno(), "mount --bind over /etc/hosts")
+
+    def set(self, hosts: list[str]) -> None:
+        """These names lead to the road from now on, with one certificate for all of them."""
+        # In place: the mount is of this very file.
+        self.file.write_text("127.0.0.1 localhost\n" + "".join(f"127.0.0.1 {h}\n" for h in hosts))
+        names = ",".join(f"DNS:{host}" for host in hosts)
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+             "-nodes", "-days", "2", "-subj", "/CN=The bench's road", "-addext",
+             f"subjectAltName={names}", "-keyout", str(self.key), "-out", str(self.certificate)],
+            check=True, capture_output=True)
+
+
+class Road:
+    """nginx before one simulator."""
+
+    def __init__(self, folder: pathlib.Path, names: Names, port: int):
+        self.log = folder / "requests"
+        self.log.touch()
+        # Its workers may run as another user.
+        folder.chmod(0o755)
+        configuration = folder / "nginx.conf"
+        configuration.write_text(CONFIGURATION.format(
+            folder=folder, log=self.log, log_format=LOG_FORMAT, certificate=names.certificate,
+            key=names.key, port=port))
+        program = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin") or "nginx"
+        self.process = subprocess.Popen(
+            [program, "-c", str(configuration), "-e", str(folder / "nginx.log")],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for(self.is_open, "nginx listens")
+        self.read = 0
+
+    @staticmethod
+    def is_open() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", 443)) == 0
+
+    def mark(self) -> int:
+        """A place in the log of requests."""
+        return self.log.stat().st_size
+
+    def lines(self, mark: int = 0) -> list[list[str]]:
+        """The requests that ended since the mark: bytes up, bytes down, method, address."""
+        with open(self.log, "rb") as log:
+            log.seek(mark)
+            text = log.read().decode(errors="replace")
+        return [parts for line in text.splitlines() if len(parts := line.split(" ", 3)) == 4]
+
+    def traffic(self, mark: int = 0) -> Traffic:
+        """What ended since the mark."""
+        lines = self.lines(mark)
+        return Traffic(
+            len(lines), sum(int(line[0]) for line in lines), sum(int(line[1]) for line in lines))
+
+    @staticmethod
+    def bytes_so_far() -> int:
+        """What went over the road in both directions since the machine's network exists, requests
+        under way included."""
+        lines = pathlib.Path("/proc/net/dev").read_text().splitlines()
+        loopback = next(line.split() for line in lines if line.strip().startswith("lo:"))
+        # Everything passes the interface twice: before nginx and behind it.
+        return int(loopback[9]) // 2
+
+    def stop(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()

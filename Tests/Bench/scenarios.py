@@ -1,0 +1,87 @@
+"""What is measured: every scenario with its rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from . import metadata, reading, trees, writing
+from .stage import Stage
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of a scenario; less is better unless it is a rate."""
+
+    key: str
+    words: str
+    unit: str = "s"
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether more is better."""
+        return self.unit == "MB/s"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Something that people do, measured with both programs."""
+
+    name: str
+    run: Callable[[Stage], None]
+    rows: list[Row]
+    # Those that measure nothing of the service run at one service only.
+    services: list[str] = field(default_factory=lambda: ["dropbox", "drive", "onedrive"])
+    programs: list[str] = field(default_factory=lambda: ["rclone", "oort"])
+    # Counts do not vary; what takes minutes is not repeated.
+    is_once: bool = False
+    is_in_quick: bool = True
+
+    @property
+    def has_floors(self) -> bool:
+        """Whether the local disk and the C passthrough are measured, too."""
+        return self.name == "warm"
+
+
+SCENARIOS = [
+    Scenario("read", reading.read_through, [
+        Row("read.whole", "256 MiB read from start to end, never read before", "MB/s"),
+        Row("read.first", "the first byte of a file of 8 MiB, never read before")]),
+    Scenario("small", reading.small_file_while_uploading, [
+        Row("small.uploading", "a small file, never read, opened and read while 400 MiB go up")]),
+    Scenario("random", reading.random_reads, [
+        Row("random", "64 reads of 4 KB at random places in 1 GiB")]),
+    Scenario("film", reading.film, [
+        Row("film", "a film of 2 MB/s played from the middle while 400 MiB go up: the longest "
+            "delay of a picture")], is_once=True, is_in_quick=False),
+    Scenario("write", writing.write_large, [
+        Row("write", "256 MiB written, until the cloud has it")]),
+    Scenario("files", writing.write_small, [
+        Row("files", "500 files of 4 KB written, until the cloud has all")]),
+    Scenario("tree", writing.write_tree, [
+        Row("tree", "a tree of 2,000 files (26 MB) copied in, until the cloud has all")],
+        is_in_quick=False),
+    Scenario("find", trees.find_all, [
+        Row("find.cold", "`find` over 11,001 entries right after the first mount"),
+        Row("find.warm", "the same again"),
+        Row("find.restart", "the same after a restart")]),
+    Scenario("tidy", writing.tidy, [
+        Row("rm", "`rm -rf` of a folder of 500 files"),
+        Row("mv", "`mv` of a folder of 500 files"),
+        Row("cp", "`cp` of 256 MiB inside the account")]),
+    Scenario("killed", writing.killed_upload, [
+        Row("killed", "200 MiB written, the process killed half-way: what goes up in all",
+            "MB")]),
+    Scenario("idle", trees.idle, [
+        Row("idle", "nobody does anything, polled every 10 s: calls a minute", "calls")],
+        is_once=True, is_in_quick=False),
+    Scenario("warm", metadata.warm, [
+        Row("warm.find", "`find` over 11,001 entries"),
+        Row("warm.ls", "`ls -l` of 10,000 entries"),
+        Row("warm.git", "`git status` in a repository of 5,000 files"),
+        Row("warm.rsync", "`rsync -n` of an unchanged tree of 5,000 files")],
+        services=["dropbox"]),
+    Scenario("large", trees.large_account, [
+        Row("large.first", "first `find` over a large account"),
+        Row("large.restart", "the same after a restart"),
+        Row("large.catalog", "the catalog on disk, an item", "bytes")],
+        services=["drive"], programs=["oort"], is_in_quick=False),
+]

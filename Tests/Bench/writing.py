@@ -1,0 +1,88 @@
+"""Scenarios in which programs write, each until the cloud has it: the simulator is asked for that."""
+
+import shutil
+import subprocess
+import time
+
+from .reading import MIB, large
+from .road import Road, wait_for
+from .stage import Stage, file_hash
+
+
+def write_large(stage: Stage) -> None:
+    """A large file is copied into the mount."""
+    size = (64 if stage.is_quick else 256) * MIB
+    source = stage.sources.noise(size)
+    stage.mounted([{"op": "mkdir", "path": "/in"}])
+    with stage.measured("write"):
+        shutil.copyfile(source, stage.folder / "in" / "big.bin")
+        stage.cloud.wait(files=1, bytes=size)
+    if stage.cloud.content_hash("/in/big.bin") != file_hash(source):
+        raise AssertionError("the cloud has other bytes")
+
+
+def write_small(stage: Stage) -> None:
+    """Small files are written into one folder."""
+    count = 100 if stage.is_quick else 500
+    source = stage.sources.tree(count, 4096, 1)
+    size = sum(file.stat().st_size for file in source.rglob("*.bin"))
+    stage.mounted([{"op": "mkdir", "path": "/in"}])
+    with stage.measured("files"):
+        subprocess.run(
+            ["cp", "-r", str(source / "folder000"), str(stage.folder / "in")], check=True)
+        stage.cloud.wait(files=count, bytes=size)
+
+
+def write_tree(stage: Stage) -> None:
+    """A tree of 26 MB is copied into the mount: 2,000 files in 200 folders."""
+    count, folders = (200, 20) if stage.is_quick else (2000, 200)
+    source = stage.sources.tree(count, 13_000, folders)
+    size = sum(file.stat().st_size for file in source.rglob("*.bin"))
+    stage.mounted([{"op": "mkdir", "path": "/in"}])
+    with stage.measured("tree"):
+        subprocess.run(["cp", "-r", str(source), str(stage.folder / "in" / "tree")], check=True)
+        stage.cloud.wait(files=count, bytes=size)
+
+
+def tidy(stage: Stage) -> None:
+    """`rm -rf` of a folder of 500 files, `mv` of one, `cp` of a large file inside the account.
+
+    The value is what the command takes; calls and bytes count until the cloud has it.
+    """
+    count, size = (100, 32 * MIB) if stage.is_quick else (500, 256 * MIB)
+    stage.mounted([
+        {"op": "mkdir", "path": "/there"}, large("/big.bin", size, 1),
+        *({"op": "write", "path": f"/{folder}/file{number}", "text": "x"}
+          for folder in ("rm", "mv") for number in range(count))])
+    acts = {
+        "rm": (["rm", "-rf", "rm"], {"files": count + 1}),
+        "mv": (["mv", "mv", "there/moved"], {"files": count + 1}),
+        "cp": (["cp", "big.bin", "there/copy.bin"], {"files": count + 2}),
+    }
+    for row, (command, wanted) in acts.items():
+        with stage.measured(row) as figure:
+            began = time.monotonic()
+            subprocess.run(command, cwd=stage.folder, check=True)
+            figure.value = time.monotonic() - began
+            stage.cloud.wait(**wanted)
+
+
+def killed_upload(stage: Stage) -> None:
+    """The mounting process is killed half-way through an upload, and mounted again at once.
+
+    The value is the bytes that went up in all, those of the cut requests included.
+    """
+    size = (40 if stage.is_quick else 200) * MIB
+    source = stage.sources.noise(size)
+    stage.mounted([{"op": "mkdir", "path": "/in"}])
+    before, mark = Road.bytes_so_far(), stage.cloud.road.mark()
+    shutil.copyfile(source, stage.folder / "in" / "big.bin")
+    wait_for(lambda: Road.bytes_so_far() > before + size // 2, "half of it went up", 300)
+    stage.program.kill()
+    stage.program.mount()
+    with stage.measured("killed") as figure:
+        stage.cloud.wait(files=1, bytes=size)
+        time.sleep(0.5)
+        figure.value = stage.cloud.road.traffic(mark).up / 1e6
+    if stage.cloud.content_hash("/in/big.bin") != file_hash(source):
+        raise AssertionError("the cloud has other bytes")
