@@ -97,6 +97,15 @@ class Cloud:
 
         wait_for(is_so, f"the cloud has {wanted}", seconds)
 
+    def has(self, path: str) -> bool:
+        """Whether there is a file with bytes at this path below `TOP`."""
+        place = urllib.parse.quote(f"/{TOP}{path}")
+        self.connection.request(
+            "GET", f"/_oort/content?path={place}", headers={"Range": "bytes=0-0"})
+        answer = self.connection.getresponse()
+        answer.read()
+        return answer.status in (200, 206)
+
     def tokens(self) -> dict[str, str]:
         """A fresh pair of tokens, as after a sign-in."""
         return self.control("GET", "tokens")

@@ -193,7 +193,7 @@ class Passthrough:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         self.process = subprocess.Popen(
             [str(self.binary), "-f", "-o", f"source={self.source},cache=always,timeout=86400",
-             str(self.mount_point)])
+             str(self.mount_point)], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for(lambda: os.path.ismount(self.mount_point), "the passthrough mounts")
         return self.mount_point
 

@@ -65,8 +65,11 @@ SCENARIOS = [
         Row("find.restart", "the same after a restart")]),
     Scenario("tidy", writing.tidy, [
         Row("rm", "`rm -rf` of a folder of 500 files"),
+        Row("rm.cloud", "the same, until the cloud has it"),
         Row("mv", "`mv` of a folder of 500 files"),
-        Row("cp", "`cp` of 256 MiB inside the account")]),
+        Row("mv.cloud", "the same, until the cloud has it"),
+        Row("cp", "`cp` of 256 MiB inside the account"),
+        Row("cp.cloud", "the same, until the cloud has it")]),
     Scenario("killed", writing.killed_upload, [
         Row("killed", "200 MiB written, the process killed half-way: what goes up in all",
             "MB")]),

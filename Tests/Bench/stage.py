@@ -150,12 +150,13 @@ class Stage:
     @contextlib.contextmanager
     def measured(self, row: str) -> Iterator[Figure]:
         """Measures what is done inside; the value is the seconds unless the body sets it."""
-        figure = Figure()
+        figure = Figure(-1)
         process = self.program.process
         forget_peak(process)
         mark, cpu, began = self.cloud.road.mark(), cpu_seconds(process), time.monotonic()
         yield figure
-        figure.value = figure.value or time.monotonic() - began
+        if figure.value < 0:
+            figure.value = time.monotonic() - began
         # A request is in the road's log when it has ended.
         time.sleep(0.3 + self.options.latency_ms / 1000)
         if self.program.process == process:

@@ -3,10 +3,11 @@
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 
 from .reading import MIB, large
 from .road import Road, wait_for
-from .stage import Stage, file_hash
+from .stage import Figure, Stage, file_hash
 
 
 def write_large(stage: Stage) -> None:
@@ -47,24 +48,28 @@ def write_tree(stage: Stage) -> None:
 def tidy(stage: Stage) -> None:
     """`rm -rf` of a folder of 500 files, `mv` of one, `cp` of a large file inside the account.
 
-    The value is what the command takes; calls and bytes count until the cloud has it.
+    Each has two values: what the command takes, and until the cloud has it.
     """
     count, size = (100, 32 * MIB) if stage.is_quick else (500, 256 * MIB)
     stage.mounted([
         {"op": "mkdir", "path": "/there"}, large("/big.bin", size, 1),
         *({"op": "write", "path": f"/{folder}/file{number}", "text": "x"}
           for folder in ("rm", "mv") for number in range(count))])
-    acts = {
-        "rm": (["rm", "-rf", "rm"], {"files": count + 1}),
-        "mv": (["mv", "mv", "there/moved"], {"files": count + 1}),
-        "cp": (["cp", "big.bin", "there/copy.bin"], {"files": count + 2}),
+    cloud = stage.cloud
+    acts: dict[str, tuple[list[str], Callable[[], bool]]] = {
+        "rm": (["rm", "-rf", "rm"], lambda: cloud.summary()["files"] == count + 1),
+        "mv": (["mv", "mv", "there/moved"],
+               lambda: cloud.has(f"/there/moved/file{count - 1}") and not cloud.has("/mv/file0")),
+        "cp": (["cp", "big.bin", "there/copy.bin"], lambda: cloud.has("/there/copy.bin")),
     }
-    for row, (command, wanted) in acts.items():
-        with stage.measured(row) as figure:
+    for row, (command, is_there) in acts.items():
+        seconds = 0.0
+        with stage.measured(row + ".cloud"):
             began = time.monotonic()
             subprocess.run(command, cwd=stage.folder, check=True)
-            figure.value = time.monotonic() - began
-            stage.cloud.wait(**wanted)
+            seconds = time.monotonic() - began
+            wait_for(is_there, f"the cloud has the {row}", 300)
+        stage.figures[row] = Figure(seconds)
 
 
 def killed_upload(stage: Stage) -> None:
