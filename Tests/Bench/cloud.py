@@ -21,6 +21,20 @@ TOP = "bench"
 Edit = dict[str, Any]
 
 
+def hosts(simulate: pathlib.Path, folder: pathlib.Path) -> dict[str, list[str]]:
+    """The real host names of every service."""
+    port_file = folder / "hosts.json"
+    process = subprocess.Popen(
+        [str(simulate), "--port-file", str(port_file), "--empty"], stdin=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: port_file.exists() or process.poll() is not None, "the simulators")
+        found = json.loads(port_file.read_text())
+    finally:
+        process.kill()
+        process.wait()
+    return {service: found[service]["hosts"] for service in SERVICES}
+
+
 class Cloud:
     """A running simulator behind its road."""
 
@@ -39,8 +53,7 @@ class Cloud:
                 raise RuntimeError((folder / "simulator.log").read_text())
             facts = json.loads(port_file.read_text())[service]
             self.port: int = facts["port"]
-            names.set(facts["hosts"])
-            self.road = Road(folder, names, self.port)
+            self.road = Road(folder, names, service, self.port)
         except BaseException:
             self.process.kill()
             self.process.wait()

@@ -164,18 +164,18 @@ class Report:
                 lines.append(f"| {row.words} | {' | '.join(cells)} | {times} |")
         return "\n".join(lines)
 
-    def large(self) -> str:
-        """The large accounts, which only Oort is measured with."""
+    def alone(self) -> str:
+        """What only Oort is measured with: the large accounts, and idle mounts."""
         lines = ["| | value | calls | CPU | peak memory |", "|---|--:|--:|--:|--:|"]
         for service in self.services:
             for scenario in SCENARIOS:
-                for row in scenario.rows if scenario.name == "large" else []:
+                for row in scenario.rows if scenario.programs == ["oort"] else []:
                     if figure := self.median(service, row.key, "oort"):
-                        entries = "1,050,501" if service == "dropbox" else "220,201"
+                        peak = f"{figure.peak / 1e6:.0f} MB" if figure.peak else "–"
                         lines.append(
-                            f"| {TITLES[service]}, {entries} entries: {row.words} | "
+                            f"| {TITLES[service]}: {scenario.at(service)}{row.words} | "
                             f"{self.cell(service, row, 'oort')} | {figure.calls:.0f} | "
-                            f"{figure.cpu:.1f} s | {figure.peak / 1e6:.0f} MB |")
+                            f"{figure.cpu:.1f} s | {peak} |")
         return "\n".join(lines)
 
     # Files
@@ -200,9 +200,11 @@ class Report:
         fields = {
             "command": command, "date": time.strftime("%Y-%m-%d", time.gmtime()),
             "minutes": f"{seconds / 60:.0f}", "machine": self.machine(),
+            "sizes": " Files and trees were smaller than the rows say." if self.options.is_quick
+            else "",
             "versions": self.versions(), "network": self.network(),
             "pictures": "\n\n".join(shown_images), "overview": self.overview(),
-            "warm": self.warm(), "large": self.large(),
+            "warm": self.warm(), "alone": self.alone(),
             "costs": "\n\n".join(
                 f"### {TITLES[service]}\n\n{self.costs(service)}" for service in self.services),
             "flags": " ".join(RCLONE_FLAGS),

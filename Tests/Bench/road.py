@@ -44,14 +44,16 @@ http {{
   proxy_request_buffering off;
   proxy_buffering off;
   proxy_set_header Host $host;
-  proxy_set_header Connection "";
+  # A connection for each request: on a kept one, the simulator's answers in two parts would wait for
+  # delayed acknowledgements.
+  proxy_set_header Connection close;
   proxy_pass_request_headers on;
   large_client_header_buffers 8 128k;
   ssl_certificate {certificate};
   ssl_certificate_key {key};
-  upstream simulator {{ server 127.0.0.1:{port}; keepalive 128; }}
+  upstream simulator {{ server 127.0.0.1:{port}; }}
   server {{
-    listen 127.0.0.1:443 ssl http2 backlog=1024;
+    listen {address}:443 ssl http2 backlog=1024;
     location / {{ proxy_pass http://simulator; }}
   }}
 }}
@@ -86,23 +88,25 @@ def raise_loopback() -> None:
 
 
 class Names:
-    """The services' host names, which lead to this machine for as long as the bench runs."""
+    """The services' host names, which lead to this machine for as long as the bench runs.
 
-    def __init__(self, folder: pathlib.Path):
-        self.file = folder / "hosts"
+    Each service has an address of its own, so that several can run at once.
+    """
+
+    def __init__(self, folder: pathlib.Path, hosts: dict[str, list[str]]):
         self.certificate = folder / "certificate.pem"
         self.key = folder / "key.pem"
-        self.file.write_text("127.0.0.1 localhost\n")
+        self.addresses = {
+            service: f"127.0.0.{10 + number}" for number, service in enumerate(hosts)}
+        lines = ["127.0.0.1 localhost"] + [
+            f"{self.addresses[service]} {host}" for service in hosts for host in hosts[service]]
+        file = folder / "hosts"
+        file.write_text("\n".join(lines) + "\n")
         libc = ctypes.CDLL(None, use_errno=True)
         bind = 4096
-        if libc.mount(str(self.file).encode(), b"/etc/hosts", None, bind, None) != 0:
+        if libc.mount(str(file).encode(), b"/etc/hosts", None, bind, None) != 0:
             raise OSError(ctypes.get_errno(), "mount --bind over /etc/hosts")
-
-    def set(self, hosts: list[str]) -> None:
-        """These names lead to the road from now on, with one certificate for all of them."""
-        # In place: the mount is of this very file.
-        self.file.write_text("127.0.0.1 localhost\n" + "".join(f"127.0.0.1 {h}\n" for h in hosts))
-        names = ",".join(f"DNS:{host}" for host in hosts)
+        names = ",".join(f"DNS:{host}" for found in hosts.values() for host in found)
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
              "-nodes", "-days", "2", "-subj", "/CN=The bench's road", "-addext",
@@ -113,7 +117,8 @@ class Names:
 class Road:
     """nginx before one simulator."""
 
-    def __init__(self, folder: pathlib.Path, names: Names, port: int):
+    def __init__(self, folder: pathlib.Path, names: Names, service: str, port: int):
+        self.address = names.addresses[service]
         self.log = folder / "requests"
         self.log.touch()
         # Its workers may run as another user.
@@ -121,18 +126,16 @@ class Road:
         configuration = folder / "nginx.conf"
         configuration.write_text(CONFIGURATION.format(
             folder=folder, log=self.log, log_format=LOG_FORMAT, certificate=names.certificate,
-            key=names.key, port=port))
+            key=names.key, port=port, address=self.address))
         program = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin") or "nginx"
         self.process = subprocess.Popen(
             [program, "-c", str(configuration), "-e", str(folder / "nginx.log")],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for(self.is_open, "nginx listens")
-        self.read = 0
 
-    @staticmethod
-    def is_open() -> bool:
+    def is_open(self) -> bool:
         with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", 443)) == 0
+            return probe.connect_ex((self.address, 443)) == 0
 
     def mark(self) -> int:
         """A place in the log of requests."""
@@ -153,8 +156,8 @@ class Road:
 
     @staticmethod
     def bytes_so_far() -> int:
-        """What went over the road in both directions since the machine's network exists, requests
-        under way included."""
+        """What went over all roads in both directions since the bench's network exists, requests under
+        way included."""
         lines = pathlib.Path("/proc/net/dev").read_text().splitlines()
         loopback = next(line.split() for line in lines if line.strip().startswith("lo:"))
         # Everything passes the interface twice: before nginx and behind it.

@@ -6,8 +6,8 @@ import os
 import pathlib
 import random
 import shutil
-import statistics
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -74,28 +74,31 @@ class Sources:
 
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
+        self.lock = threading.RLock()
         folder.mkdir()
 
     def noise(self, size: int) -> pathlib.Path:
         """A file of bytes that do not compress."""
         path = self.folder / f"noise-{size}"
-        if not path.exists():
-            numbers = random.Random(size)
-            with open(path, "wb") as file:
-                for start in range(0, size, 1 << 20):
-                    file.write(numbers.randbytes(min(1 << 20, size - start)))
+        with self.lock:
+            if not path.exists():
+                numbers = random.Random(size)
+                with open(path, "wb") as file:
+                    for start in range(0, size, 1 << 20):
+                        file.write(numbers.randbytes(min(1 << 20, size - start)))
         return path
 
     def tree(self, files: int, size: int, folders: int) -> pathlib.Path:
         """A tree of so many files of about `size` bytes in so many folders."""
         path = self.folder / f"tree-{files}-{size}-{folders}"
-        if not path.exists():
-            numbers = random.Random(files)
-            for number in range(folders):
-                (path / f"folder{number:03}").mkdir(parents=True)
-            for number in range(files):
-                place = path / f"folder{number % folders:03}" / f"file{number:05}.bin"
-                place.write_bytes(numbers.randbytes(size + number % 512 - 256))
+        with self.lock:
+            if not path.exists():
+                numbers = random.Random(files)
+                for number in range(folders):
+                    (path / f"folder{number:03}").mkdir(parents=True)
+                for number in range(files):
+                    place = path / f"folder{number % folders:03}" / f"file{number:05}.bin"
+                    place.write_bytes(numbers.randbytes(size + number % 512 - 256))
         return path
 
 
@@ -190,8 +193,3 @@ def file_hash(path: pathlib.Path) -> str:
     """The SHA-256 of a local file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def median_seconds(actions: Iterator[float]) -> float:
-    """The median of several durations."""
-    return statistics.median(actions)

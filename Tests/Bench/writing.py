@@ -12,7 +12,7 @@ from .stage import Figure, Stage, file_hash
 
 def write_large(stage: Stage) -> None:
     """A large file is copied into the mount."""
-    size = (64 if stage.is_quick else 256) * MIB
+    size = (32 if stage.is_quick else 256) * MIB
     source = stage.sources.noise(size)
     stage.mounted([{"op": "mkdir", "path": "/in"}])
     with stage.measured("write"):
