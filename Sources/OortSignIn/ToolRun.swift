@@ -2,16 +2,16 @@ import Foundation
 import Synchronization
 
 /// Runs a small program and collects what it says.
-enum ToolRun {
+package enum ToolRun {
     /// How a program ended.
-    struct Result: Sendable {
-        var status: Int32
-        var output: [UInt8]
-        var errors: String
+    package struct Result: Sendable {
+        package var status: Int32
+        package var output: [UInt8]
+        package var errors: String
     }
 
     /// The program's place by `PATH`; nil when it is not installed.
-    static func path(of name: String, _ environment: [String: String]) -> String? {
+    package static func path(of name: String, _ environment: [String: String]) -> String? {
         (environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":")
             .map { "\($0)/\(name)" }
             .first { FileManager.default.isExecutableFile(atPath: $0) }
@@ -19,7 +19,7 @@ enum ToolRun {
 
     /// What the program said, at most what a pipe holds (64 KiB); nil when it could not be started
     /// or did not end in time: it is then killed.
-    static func run(
+    package static func run(
         _ path: String,
         _ arguments: [String],
         input: [UInt8],

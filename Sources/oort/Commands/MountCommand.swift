@@ -10,7 +10,8 @@ struct MountCommand: AsyncParsableCommand, StopsOrderly {
         discussion: """
             The mount runs in the background until `oort unmount`; its log is oort.log in \
             $XDG_STATE_HOME/oort (usually ~/.local/state/oort). It comes up without a network, \
-            too, and goes on with whatever was not uploaded yet.
+            too, and goes on with whatever was not uploaded yet. `oort service install` mounts at \
+            each login.
             """
     )
 
@@ -23,7 +24,7 @@ struct MountCommand: AsyncParsableCommand, StopsOrderly {
     )
     var mountPoint: String?
 
-    @Flag(help: "Stay in the foreground and log to standard error, for systemd and the like.")
+    @Flag(help: "Stay in the foreground and log to standard error, too, for systemd and the like.")
     var foreground = false
 
     @OptionGroup(title: "How to mount")
@@ -31,13 +32,7 @@ struct MountCommand: AsyncParsableCommand, StopsOrderly {
 
     func run() async throws {
         guard let pipe = ReadyPipe() else {
-            if foreground {
-                try await mount(log: { Console.error($0) }) { message in
-                    Console.error("Mounted at \(message.mountPoint).")
-                }
-            } else {
-                try await mountInBackground()
-            }
+            if foreground { try await mountInForeground() } else { try await mountInBackground() }
             return
         }
         do {
@@ -58,14 +53,31 @@ struct MountCommand: AsyncParsableCommand, StopsOrderly {
         }
     }
 
+    /// Says on standard error, too, what the log has.
+    private func mountInForeground() async throws {
+        let manager = ServiceManager()
+        let folders = try Folders()
+        try folders.make()
+        let file = try LogFile(path: folders.logFile)
+        try await mount(
+            manager: manager,
+            log: {
+                file.write($0)
+                Console.error($0)
+            },
+            ready: { Console.error("Mounted at \($0.mountPoint).") }
+        )
+    }
+
     private func mount(
+        manager: ServiceManager? = nil,
         log: @escaping @Sendable (String) -> Void,
         ready: @escaping @Sendable (ReadyMessage) -> Void
     ) async throws {
         // It holds tokens. For a debugger there is a way around.
         if ProcessInfo.processInfo.environment["OORT_DEBUGGABLE"] == nil { PrivateMemory.begin() }
         let options = flags.options(try Surroundings(), mountPoint: mountPoint)
-        try await Daemon(options: options, log: log).run(
+        try await Daemon(options: options, manager: manager, log: log).run(
             make: CloudMount.make,
             ready: ready
         )

@@ -31,6 +31,8 @@ struct UnmountCommand: AsyncParsableCommand {
             Console.write("The mount's process was gone; \(point.path) is free again.")
             return
         }
+        let holder = InstanceLock.holder(path: folders.lockFile)
+        let isService = holder.map { ServiceUnit.runs($0.process) } ?? false
         let unmounted = try await ControlClient(folders: folders).unmount(path)
         let clock = ContinuousClock()
         let deadline = clock.now + .seconds(60)
@@ -44,5 +46,11 @@ struct UnmountCommand: AsyncParsableCommand {
             try await Task.sleep(for: .milliseconds(30))
         }
         Console.write("Unmounted \(unmounted).")
+        if isService {
+            Console.write(
+                "It ran as the service \(ServiceUnit.name), which mounts again at your next login, "
+                    + "or now by: systemctl --user start oort"
+            )
+        }
     }
 }

@@ -27,11 +27,17 @@ protocol MountedClouds: MountControl, Service {}
 /// One run of a mount, from the checks before it to the last thing closed.
 struct Daemon {
     private let options: MountOptions
+    private let manager: ServiceManager?
     private let logger: Logger
 
-    /// A run that writes its log to `log`.
-    init(options: MountOptions, log: @escaping @Sendable (String) -> Void) {
+    /// A run that writes its log to `log`, and reports to a service manager, if one started it.
+    init(
+        options: MountOptions,
+        manager: ServiceManager? = nil,
+        log: @escaping @Sendable (String) -> Void
+    ) {
         self.options = options
+        self.manager = manager
         let level: Logger.Level = options.isVerbose ? .debug : .info
         logger = Logger(label: "oort") { LineLogHandler(label: $0, level: level, write: log) }
     }
@@ -69,26 +75,32 @@ struct Daemon {
             control: clouds,
             logger: logger
         )
+        // The last one is the first to hear of an end.
+        var services: [any Service] = [clouds, server]
+        if let manager {
+            services.append(
+                ServiceReports(manager: manager) { [folders = options.folders] in
+                    await Self.answers(folders)
+                }
+            )
+        }
         let group = ServiceGroup(
             configuration: .init(
-                services: [
+                services: services.map {
                     .init(
-                        service: clouds,
+                        service: $0,
                         successTerminationBehavior: .gracefullyShutdownGroup,
                         failureTerminationBehavior: .gracefullyShutdownGroup
-                    ),
-                    .init(
-                        service: server,
-                        successTerminationBehavior: .gracefullyShutdownGroup,
-                        failureTerminationBehavior: .gracefullyShutdownGroup
-                    ),
-                ],
+                    )
+                },
                 logger: logger
             )
         )
         Signals.onStop { Task { await group.triggerGracefulShutdown() } }
         let announcement = Task {
             await Self.whenAnswering(options.folders)
+            let place = TerminalText.line(options.mountPoint.path)
+            manager?.say("READY=1\nSTATUS=Mounted at \(place).")
             ready(ReadyMessage(mountPoint: options.mountPoint.path, accounts: accounts))
         }
         defer { announcement.cancel() }
@@ -103,10 +115,15 @@ struct Daemon {
 
     /// Returns once the mount answers on its socket, or the task is cancelled.
     private static func whenAnswering(_ folders: Folders) async {
-        let client = ControlClient(folders: folders)
         while !Task.isCancelled {
-            if let report = try? await client.status(), report.mount != nil { return }
+            if await answers(folders) { return }
             try? await Task.sleep(for: .milliseconds(20))
         }
+    }
+
+    /// Whether the mount answers on its socket: the server, the mount, its catalog and its engines.
+    private static func answers(_ folders: Folders) async -> Bool {
+        let report = try? await ControlClient(folders: folders).status()
+        return report?.mount != nil
     }
 }

@@ -25,11 +25,15 @@ final class InstanceLock: Sendable {
         guard tries < 10 else {
             close(descriptor)
             let holder = InstanceLock.holder(path: path)
+            let isService = holder.map { ServiceUnit.runs($0.process) } ?? false
             throw Failure(
                 "Oort is already running for this state"
                     + (holder.map { " (process \($0.process), mounted at \($0.mountPoint))" } ?? "")
-                    + ".",
-                advice: "Use that mount, or stop it first: oort unmount"
+                    + (isService ? ", as the service \(ServiceUnit.name)." : "."),
+                advice: isService
+                    ? "Use that mount, or stop it until your next login: oort unmount "
+                        + "(for good: oort service remove)"
+                    : "Use that mount, or stop it first: oort unmount"
             )
         }
         self.descriptor = descriptor

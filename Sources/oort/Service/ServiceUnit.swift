@@ -1,0 +1,80 @@
+import Foundation
+import OortModel
+
+/// The systemd user unit that mounts at login and mounts again after a crash.
+struct ServiceUnit: Hashable, Sendable {
+    /// The unit's name.
+    static let name = "oort.service"
+
+    /// The program that it starts, an absolute path.
+    var program: String
+    /// What its environment has beside the session's own.
+    var environment: [String: String] = [:]
+
+    /// The variables that say where Oort keeps things, as far as this environment sets them.
+    static func places(
+        _ environment: [String: String] = ProcessInfo.processInfo.environment
+    ) -> [String: String] {
+        let names = ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"]
+        return environment.filter { names.contains($0.key) && $0.value.begins(with: "/") }
+    }
+
+    /// Whether a process runs in the unit (`man 7 cgroups`, /proc/PID/cgroup).
+    static func runs(_ process: Int32) -> Bool {
+        let text = try? String(contentsOfFile: "/proc/\(process)/cgroup", encoding: .utf8)
+        return (text ?? "").split(separator: "\n").contains { $0.hasSuffix("/" + name) }
+    }
+
+    /// The unit's file (`man 5 systemd.service`).
+    ///
+    /// It has no sandbox: a mount that is made in a namespace of its own is seen by nobody else, and
+    /// fusermount3 needs its set-user-ID bit. The daemon alone is asked to stop, and ends the programs
+    /// that it started itself.
+    var text: String {
+        let settings = environment.sorted { $0.key < $1.key }.map {
+            "Environment=\(Self.quoted("\($0.key)=\($0.value)"))\n"
+        }.joined()
+        return """
+            [Unit]
+            Description=Oort, your clouds as one folder
+            Documentation=man:oort(1)
+            # Tokens may lie in the desktop's keyring. The network is not waited for: the mount comes up
+            # without one.
+            After=dbus.socket gnome-keyring-daemon.service
+            StartLimitIntervalSec=10min
+            StartLimitBurst=5
+
+            [Service]
+            Type=notify
+            NotifyAccess=main
+            \(settings)ExecStart=\(Self.quoted(program)) mount --foreground
+            # Standard error has the same lines as oort.log.
+            Restart=on-failure
+            RestartSec=5s
+            # Wrong usage does not become right by itself.
+            RestartPreventExitStatus=2
+            WatchdogSec=3min
+            TimeoutStartSec=10min
+            TimeoutStopSec=2min
+            KillMode=mixed
+
+            [Install]
+            WantedBy=default.target
+
+            """
+    }
+
+    /// A word of a unit file, in which `%` stands for itself (`man 5 systemd.syntax`).
+    private static func quoted(_ word: String) -> String {
+        var result = ""
+        for scalar in word.unicodeScalars {
+            switch scalar {
+            case "%": result += "%%"
+            case "\\", "\"": result += "\\\(scalar)"
+            case "\n": result += "\\n"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result == word && !word.utf8.contains(UInt8(ascii: " ")) ? word : "\"\(result)\""
+    }
+}
