@@ -90,7 +90,7 @@ public struct OAuthRefusal: Hashable, Sendable {
     ///
     /// Any code of RFC 6749 but those that time heals; an answer without a code is not the
     /// service's word (a proxy, a front end).
-    var concernsClient: Bool {
+    public var concernsClient: Bool {
         !code.hasPrefix("status ")
             && !["invalid_grant", "server_error", "temporarily_unavailable", "slow_down"]
                 .contains(code)

@@ -1,3 +1,4 @@
+public import Foundation
 public import OortModel
 
 /// A request, complete but for what decorators add (the Authorization header, the user agent).
@@ -106,6 +107,9 @@ public struct HTTPResponseHead: Sendable {
     public var retryAfter: Duration? {
         header("Retry-After").flatMap { RetryAfter.parse($0) }
     }
+
+    /// `Date`: when the answer was made, by the server's clock; nil where it does not say.
+    public var date: Date? { header("Date").flatMap { HTTPDate.parse($0) } }
 }
 
 /// An answer with its whole body.

@@ -57,7 +57,8 @@ struct OortCommand: AsyncParsableCommand {
         version: OortVersion.current,
         subcommands: [
             LoginCommand.self, LogoutCommand.self, AccountsCommand.self, MountCommand.self,
-            UnmountCommand.self, StatusCommand.self, SyncCommand.self, DemoCommand.self,
+            UnmountCommand.self, StatusCommand.self, SyncCommand.self, ServiceCommand.self,
+            DoctorCommand.self, DemoCommand.self,
         ]
     )
 }

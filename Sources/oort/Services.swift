@@ -14,6 +14,10 @@ enum Services {
     private static let dropbox = CloudService(
         name: "dropbox",
         title: "Dropbox",
+        addresses: {
+            let endpoints = DropboxEndpoints($0)
+            return [endpoints.api, endpoints.content, endpoints.notify]
+        },
         authorization: { .dropbox(at: DropboxEndpoints($0)) },
         makeProvider: { client, hosts, _ in
             DropboxProvider(client: client, endpoints: DropboxEndpoints(hosts))
@@ -24,6 +28,10 @@ enum Services {
     private static let drive = CloudService(
         name: "drive",
         title: "Google Drive",
+        addresses: {
+            let endpoints = GoogleDriveEndpoints($0)
+            return [endpoints.api, endpoints.oauth]
+        },
         authorization: { .googleDrive(at: GoogleDriveEndpoints($0)) },
         makeProvider: {
             GoogleDriveProvider(client: $0, endpoints: GoogleDriveEndpoints($1), revoke: $2)
@@ -34,6 +42,10 @@ enum Services {
     private static let oneDrive = CloudService(
         name: "onedrive",
         title: "OneDrive",
+        addresses: {
+            let endpoints = OneDriveEndpoints($0)
+            return [endpoints.graph, endpoints.signIn]
+        },
         authorization: { .oneDrive(at: OneDriveEndpoints($0)) },
         makeProvider: { client, hosts, _ in
             OneDriveProvider(client: client, endpoints: OneDriveEndpoints(hosts))
@@ -53,6 +65,8 @@ struct CloudService: Sendable {
     let name: String
     /// For people.
     let title: String
+    /// The addresses without which nothing works, for who looks whether they answer.
+    let addresses: @Sendable (Hosts) -> [String]
     /// How one signs in.
     let authorization: @Sendable (Hosts) -> OAuthService
     /// The strategy for one account over a client that carries the account's token.
@@ -63,12 +77,14 @@ struct CloudService: Sendable {
     init(
         name: String,
         title: String,
+        addresses: @escaping @Sendable (Hosts) -> [String],
         authorization: @escaping @Sendable (Hosts) -> OAuthService,
         makeProvider: @escaping @Sendable (any HTTPClient, Hosts, @escaping Revoke) -> any Provider,
         answerRules: AnswerRules = .standard
     ) {
         self.name = name
         self.title = title
+        self.addresses = addresses
         self.authorization = authorization
         self.makeProvider = makeProvider
         self.answerRules = answerRules

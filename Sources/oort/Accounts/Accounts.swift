@@ -229,20 +229,23 @@ enum Wire {
     /// A client with its threads, which end with it.
     ///
     /// - Throws: `Failure` when the certificates cannot be read or libcurl cannot be set up.
-    static func make(_ settings: Settings) throws(Failure) -> CurlClient {
+    static func make(
+        _ settings: Settings,
+        connectTimeout: Duration? = nil
+    ) throws(Failure) -> CurlClient {
         if let file = settings.caFile, !FileManager.default.isReadableFile(atPath: file) {
             throw Failure(
                 "The certificates \(file) cannot be read.",
                 advice: "Name a PEM file with --ca-file, or in the settings as ca_file."
             )
         }
+        var wishes = CurlClient.Settings(
+            userAgent: "oort/\(OortVersion.current) (gzip)",
+            caFile: settings.caFile
+        )
+        if let connectTimeout { wishes.connectTimeout = connectTimeout }
         do {
-            return try CurlClient(
-                settings: CurlClient.Settings(
-                    userAgent: "oort/\(OortVersion.current) (gzip)",
-                    caFile: settings.caFile
-                )
-            )
+            return try CurlClient(settings: wishes)
         } catch {
             throw Failure(
                 "The network library cannot be set up: \(error)",

@@ -106,19 +106,8 @@ struct LoginCommand: AsyncParsableCommand {
         let file = clientSecretFile ?? settings.clientSecretFile
         return OAuthClient(
             id: id,
-            secret: try file.map { path throws(Failure) in try Self.secret(path) }
+            secret: try file.map { path throws(Failure) in try ClientSecretFile.read(path) }
         )
-    }
-
-    private static func secret(_ path: String) throws(Failure) -> Secret {
-        let path = MountPoint(path).path
-        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
-            throw Failure(
-                "The client secret's file \(path) cannot be read.",
-                advice: "Name a text file that holds the secret and nothing else."
-            )
-        }
-        return Secret(text.trimmingCharacters(in: .whitespacesAndNewlines))
     }
 
     private static func noRegistration(
@@ -134,6 +123,23 @@ struct LoginCommand: AsyncParsableCommand {
                   client_id = "ID"
                 """
         )
+    }
+}
+
+/// A file with the secret of a registration.
+enum ClientSecretFile {
+    /// The secret in a file that holds nothing else.
+    ///
+    /// - Throws: `Failure` naming the file when it cannot be read.
+    static func read(_ path: String) throws(Failure) -> Secret {
+        let path = MountPoint(path).path
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+            throw Failure(
+                "The client secret's file \(path) cannot be read.",
+                advice: "Name a text file that holds the secret and nothing else."
+            )
+        }
+        return Secret(text.trimmingCharacters(in: .whitespacesAndNewlines))
     }
 }
 

@@ -1,9 +1,13 @@
 import Foundation
+import SwiftFUSE
 
 /// The folder on which the file system is mounted.
 struct MountPoint: Hashable, Sendable {
     /// The absolute path.
     let path: String
+
+    /// The mount point at a path that is absolute and free of links; looks at nothing.
+    init(standardized path: String) { self.path = path }
 
     /// The mount point at a path as typed: relative to the current folder, `~` for the home folder.
     init(_ path: String) {
@@ -19,34 +23,38 @@ struct MountPoint: Hashable, Sendable {
     ///
     /// - Throws: `Failure` naming the path and what is wrong with it.
     func prepare() throws(Failure) {
+        let found = state()
+        if case .missing = found { return try make() }
+        if case .stale = found { try detach() }
+        if let obstacle = obstacle() { throw obstacle }
+    }
+
+    /// Why nothing can be mounted there, nor a folder for it be made; nil when it can.
+    func obstacle() -> Failure? {
         switch state() {
-        case .free: return
-        case .missing: try make()
+        case .free, .missing: nil
         case .stale:
-            try detach()
-            guard case .free = state() else {
-                throw Failure(
-                    "\(path) still shows a mount whose process is gone.",
-                    advice: "Free it with: fusermount3 -u -z \(Shell.quoted(path))"
-                )
-            }
+            Failure(
+                "\(path) still shows a mount whose process is gone.",
+                advice: "Free it with: fusermount3 -u -z \(Shell.quoted(path))"
+            )
         case .mounted(let type):
-            throw Failure(
+            Failure(
                 "\(path) is in use: a file system (\(type)) is mounted there.",
                 advice: "Unmount it first, or name another folder."
             )
         case .notEmpty:
-            throw Failure(
+            Failure(
                 "\(path) is not empty; a mount would hide what is in it.",
                 advice: "Move its files away, or name another folder."
             )
         case .notAFolder:
-            throw Failure(
+            Failure(
                 "\(path) is not a folder.",
                 advice: "Name a folder, or a path that does not exist yet."
             )
         case .unreadable(let reason):
-            throw Failure(
+            Failure(
                 "\(path) cannot be used: \(reason).",
                 advice: "Check its permissions, or name another folder."
             )
@@ -103,7 +111,7 @@ struct MountPoint: Hashable, Sendable {
             return .stale
         }
         guard status.st_mode & S_IFMT == S_IFDIR else { return .notAFolder }
-        if let type = MountTable.type(at: path) { return .mounted(type) }
+        if let mount = (try? MountTable.current())?.mount(at: path) { return .mounted(mount.type) }
         do {
             let entries = try FileManager.default.contentsOfDirectory(atPath: path)
             return entries.isEmpty ? .free : .notEmpty
@@ -124,42 +132,6 @@ struct MountPoint: Hashable, Sendable {
                 advice: "Check the folder above it, or name another folder."
             )
         }
-    }
-}
-
-/// The kernel's list of what is mounted.
-enum MountTable {
-    /// The type of the file system that is mounted exactly at this path; nil for none.
-    static func type(at path: String) -> String? {
-        guard let text = try? String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8) else {
-            return nil
-        }
-        // `man 5 proc`: the fifth field is the mount point, the type follows the dash.
-        for line in text.split(separator: "\n").reversed() {
-            let fields = line.split(separator: " ")
-            guard fields.count > 6, unescaped(fields[4]) == path,
-                let dash = fields.firstIndex(of: "-"), dash + 1 < fields.count
-            else { continue }
-            return String(fields[dash + 1])
-        }
-        return nil
-    }
-
-    /// Blanks and the like are written as three octal digits.
-    private static func unescaped(_ field: Substring) -> String {
-        var bytes: [UInt8] = []
-        var rest = field.utf8[...]
-        while let byte = rest.popFirst() {
-            if byte == UInt8(ascii: "\\"),
-                let code = UInt8(String(decoding: rest.prefix(3), as: UTF8.self), radix: 8)
-            {
-                bytes.append(code)
-                rest = rest.dropFirst(3)
-            } else {
-                bytes.append(byte)
-            }
-        }
-        return String(decoding: bytes, as: UTF8.self)
     }
 }
 

@@ -22,12 +22,7 @@ struct MountRequirements {
                     + "--device /dev/fuse --cap-add SYS_ADMIN."
             )
         }
-        // libfuse looks in /usr/bin first.
-        let folders = ["/usr/bin"] + searchPath.split(separator: ":").map(String.init)
-        let hasHelper = folders.contains {
-            FileManager.default.isExecutableFile(atPath: $0 + "/fusermount3")
-        }
-        guard hasHelper else {
+        guard helper != nil else {
             throw Failure(
                 "The program fusermount3 is not installed, so nothing can be mounted.",
                 advice: "Install it: apt-get install fuse3"
@@ -48,15 +43,39 @@ struct MountRequirements {
             )
         }
         guard allowsOtherUsers else { return }
-        let text = (try? String(contentsOfFile: configuration, encoding: .utf8)) ?? ""
-        let lines = text.split(whereSeparator: \.isNewline).map {
-            $0.trimmingCharacters(in: .whitespaces)
-        }
-        guard lines.contains("user_allow_other") else {
+        guard letsUsersShare else {
             throw Failure(
                 "--allow-other is not allowed to users on this machine.",
                 advice: "Root can allow it: add the line user_allow_other to \(configuration)."
             )
+        }
+    }
+
+    /// The program that mounts for users; nil when it is not installed.
+    var helper: String? {
+        // libfuse looks in /usr/bin first.
+        let folders = ["/usr/bin"] + searchPath.split(separator: ":").map(String.init)
+        return folders.map { $0 + "/fusermount3" }
+            .first { FileManager.default.isExecutableFile(atPath: $0) }
+    }
+
+    /// Whether users may let other users in.
+    var letsUsersShare: Bool { lines.contains("user_allow_other") }
+
+    /// How many FUSE file systems there may be before users may mount no more (`man 5 fuse.conf`,
+    /// `mount_max`).
+    var mostMounts: Int {
+        let limits = lines.compactMap { line -> Int? in
+            let words = line.split(separator: "=").map { $0.trimmingCharacters(in: .whitespaces) }
+            return words.count == 2 && words[0] == "mount_max" ? Int(words[1]) : nil
+        }
+        return limits.last ?? 1000
+    }
+
+    private var lines: [String] {
+        let text = (try? String(contentsOfFile: configuration, encoding: .utf8)) ?? ""
+        return text.split(whereSeparator: \.isNewline).map {
+            $0.trimmingCharacters(in: .whitespaces)
         }
     }
 }
