@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 
-from . import metadata
+from . import metadata, profile
 from .cloud import SERVICES, TITLES, hosts
 from .report import Report, shown
 from .road import Names, raise_loopback
@@ -44,6 +44,9 @@ def arguments() -> argparse.Namespace:
                         f"{LONG:.0f} s so far is not repeated")
     parser.add_argument("--output", type=pathlib.Path, metavar="FOLDER",
                         help="writes benchmarks.md and images/ there, whatever was run")
+    parser.add_argument("--profiles", type=pathlib.Path, metavar="FOLDER",
+                        help="writes there, by perf, where the mounting process's time goes in "
+                        "each measurement, which slows it")
     for name, words in (("oort", "program"), ("simulate", "simulators"), ("rclone", "rclone")):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True, metavar="PATH",
                             help=f"a {words} that is already there")
@@ -58,7 +61,7 @@ class Bench:
             oort=given.oort, simulate=given.simulate, rclone=given.rclone,
             latency_ms=given.latency, rate=int(given.rate * 1_000_000),
             runs=given.runs or (1 if given.quick else 3), is_quick=given.quick,
-            is_long=given.long)
+            is_long=given.long, profiles=given.profiles)
         self.folder = folder
         self.names = Names(folder, hosts(given.simulate, folder))
         self.sources = Sources(folder / "sources")
@@ -80,8 +83,8 @@ class Bench:
         found = [service for service in self.services if service in scenario.services]
         if self.options.is_long and scenario.name == "large" and "dropbox" in self.services:
             found.append("dropbox")
-        # What does not depend on the service is measured at whichever was asked for.
-        return found or (self.services[:1] if len(scenario.services) == 1 else [])
+        # Warm metadata depend on no service and are measured at whichever was asked for.
+        return found or (self.services[:1] if scenario.has_floors else [])
 
     def at_once(self, scenario: Scenario) -> None:
         """rclone at all services at the same time: minutes in which it only waits for answers."""
@@ -154,6 +157,10 @@ def line(words: str, what: str, unit: str, figure: Figure) -> str:
 def main() -> int:
     given = arguments()
     folder = pathlib.Path(os.environ["BENCH_FOLDER"])
+    if given.profiles:
+        if not profile.is_available():
+            sys.exit("--profiles needs perf (Debian: linux-perf).")
+        given.profiles.mkdir(parents=True, exist_ok=True)
     raise_loopback()
     began = time.monotonic()
     bench = Bench(given, folder)
@@ -174,6 +181,8 @@ def main() -> int:
         root = pathlib.Path(__file__).resolve().parents[2]
         output = given.output or root / "docs"
         bench.report.write(output, time.monotonic() - began, os.environ["BENCH_COMMAND"])
+        if not given.output:
+            bench.report.show_in(root / "README.md")
         print(f"Written: {output}/benchmarks.md")
     return 1 if bench.failures else 0
 

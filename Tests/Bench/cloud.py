@@ -14,8 +14,8 @@ TITLES = {"dropbox": "Dropbox", "drive": "Google Drive", "onedrive": "OneDrive"}
 # Edits that are sent in one request.
 MANY = 20_000
 
-# The folder of the account in which everything happens: of an account's top, rclone 1.75 asks Dropbox
-# for "//folder", which is no path there.
+# The folder of the account in which everything happens: from an account's top, rclone 1.75 asks
+# Dropbox for "//folder", which is no path there.
 TOP = "bench"
 
 Edit = dict[str, Any]

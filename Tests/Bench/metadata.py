@@ -1,7 +1,8 @@
-"""Warm metadata: what costs nothing on a local disk, and what it costs there and on the floor of FUSE.
+"""Warm metadata: commands over what was seen before, in a mount, on the local disk and on the floor
+of FUSE.
 
-The floor is libfuse's own example `passthrough_ll`, a file system in C over the local disk that lets
-the kernel keep what it knows.
+The floor is libfuse's own example `passthrough_ll`, a file system in C over the local disk that
+lets the kernel keep what it knows.
 """
 
 import os
@@ -141,7 +142,9 @@ def warm(stage: Stage) -> None:
     medians(stage.folder, copy, git, size, record)
 
 
-def floors(folder: pathlib.Path, copy: pathlib.Path, is_quick: bool) -> dict[str, dict[str, Figure]]:
+def floors(
+    folder: pathlib.Path, copy: pathlib.Path, is_quick: bool
+) -> dict[str, dict[str, Figure]]:
     """The rows' figures on the local disk, and on the passthrough where it can be built."""
     size = sizes(is_quick)
     local_copy(copy, size)

@@ -216,6 +216,20 @@ class Report:
             text = text.replace("{{" + name + "}}", value)
         (folder / "benchmarks.md").write_text(text)
 
+    def show_in(self, readme: pathlib.Path) -> None:
+        """Puts a picture between the README's two marks."""
+        service = next((s for s in ("drive", "dropbox", "onedrive") if s in self.services), None)
+        if service is None:
+            return
+        begin, end = "<!-- benchmarks: begin -->\n", "<!-- benchmarks: end -->"
+        text = readme.read_text()
+        before, rest = text.split(begin)
+        after = rest.split(end)[1]
+        title, image = TITLES[service], f"docs/images/benchmarks-{service}.svg"
+        picture = f"![Bars: rclone and Oort at {title}]({image})"
+        words = "*All services, calls, bytes and memory: [docs/benchmarks.md](docs/benchmarks.md).*"
+        readme.write_text(f"{before}{begin}\n{picture}\n\n{words}\n\n{end}{after}")
+
     def network(self) -> str:
         return (f"{self.options.latency_ms} ms before each answer, "
                 f"{self.options.rate / 1e6:g} MB/s a request")

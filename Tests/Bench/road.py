@@ -1,7 +1,7 @@
 """The road to a simulated service that both programs take: real host names, TLS, HTTP/2, nginx.
 
-The simulator itself adds the latency and limits the rate of each request, so the road is the same for
-everybody. It exists in a network of the bench's own only (scripts/bench makes that).
+The simulator itself adds the latency and limits the rate of each request, so the road is the same
+for everybody. It exists in a network of the bench's own only (scripts/bench makes that).
 """
 
 import ctypes
@@ -44,8 +44,8 @@ http {{
   proxy_request_buffering off;
   proxy_buffering off;
   proxy_set_header Host $host;
-  # A connection for each request: on a kept one, the simulator's answers in two parts would wait for
-  # delayed acknowledgements.
+  # A connection for each request: on a kept one, the simulator's answers in two parts would wait
+  # for delayed acknowledgements.
   proxy_set_header Connection close;
   proxy_pass_request_headers on;
   large_client_header_buffers 8 128k;
@@ -156,8 +156,8 @@ class Road:
 
     @staticmethod
     def bytes_so_far() -> int:
-        """What went over all roads in both directions since the bench's network exists, requests under
-        way included."""
+        """What went over all roads in both directions since the bench's network exists, requests
+        under way included."""
         lines = pathlib.Path("/proc/net/dev").read_text().splitlines()
         loopback = next(line.split() for line in lines if line.strip().startswith("lo:"))
         # Everything passes the interface twice: before nginx and behind it.

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .cloud import Cloud, Edit
+from .profile import Recording
 from .programs import Oort, Program, Rclone
 from .road import Names
 
@@ -32,14 +33,16 @@ class Options:
     runs: int
     is_quick: bool
     is_long: bool
+    # Where profiles are written; nil for none.
+    profiles: pathlib.Path | None
 
 
 @dataclass
 class Figure:
     """What one measurement found.
 
-    `value` is in the row's unit, mostly seconds; `cpu` in seconds and `peak` in bytes are the mounting
-    process's; `calls`, `up` and `down` are the road's.
+    `value` is in the row's unit, mostly seconds; `cpu` in seconds and `peak` in bytes are the
+    mounting process's; `calls`, `up` and `down` are the road's.
     """
 
     value: float = 0.0
@@ -156,6 +159,10 @@ class Stage:
         figure = Figure(-1)
         process = self.program.process
         forget_peak(process)
+        recording = None
+        if self.options.profiles:
+            name = f"{row}-{self.service}-{self.program.name}"
+            recording = Recording(process, self.options.profiles / f"{name}.data")
         mark, cpu, began = self.cloud.road.mark(), cpu_seconds(process), time.monotonic()
         yield figure
         if figure.value < 0:
@@ -165,6 +172,8 @@ class Stage:
         if self.program.process == process:
             figure.cpu = cpu_seconds(process) - cpu
             figure.peak = peak_bytes(process)
+        if recording:
+            (self.options.profiles / f"{name}.md").write_text(recording.stop() + "\n")
         traffic = self.cloud.road.traffic(mark)
         figure.calls, figure.up, figure.down = traffic.calls, traffic.up, traffic.down
         self.figures[row] = figure

@@ -50,7 +50,7 @@ def find_all(stage: Stage) -> None:
 
 def large_account(stage: Stage) -> None:
     """The first `find` over an account of 220,201 entries (`--long`: 1,050,501 at Dropbox)."""
-    sizes = (500, 100, 20) if stage.options.is_long and stage.service == "dropbox" else (200, 100, 10)
+    sizes = (500, 100, 20) if stage.service == "dropbox" else (200, 100, 10)
     if stage.is_quick:
         sizes = (20, 20, 10)
     tops, folders, files = sizes

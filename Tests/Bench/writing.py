@@ -1,4 +1,4 @@
-"""Scenarios in which programs write, each until the cloud has it: the simulator is asked for that."""
+"""Scenarios in which programs write, each until the cloud has it, which the simulator is asked."""
 
 import shutil
 import subprocess
