@@ -4,7 +4,9 @@ import Synchronization
 /// Keeps the number of an account's requests in flight where its service wants it, interactive ones
 /// first; a request that waits with priority `.ahead` becomes interactive by its `RequestUrgency`.
 ///
-/// A place is held until the answer's body was read to its end or let go.
+/// A place is held until the answer's body was read to its end or let go. A request that has sent much
+/// of its body, and may go on for hours, leaves its place to others: a limit is of how many requests a
+/// service gets at a time.
 public final class LimitingClient: HTTPClient {
     private struct State {
         var queue: RequestQueue
@@ -44,6 +46,13 @@ public final class LimitingClient: HTTPClient {
     ) async throws(TransportError) -> HTTPStreamedResponse {
         guard !request.isLongPoll else { return try await next.stream(request) }
         let place = try await place()
+        var request = request
+        if request.weight == .bulk {
+            request.onSent = { [weak place, onSent = request.onSent] bytes in
+                onSent?(bytes)
+                if bytes >= Self.longSending { place?.leave() }
+            }
+        }
         let (answer, meaning) = try await next.stream(request, by: rules)
         judge(place.id, meaning)
         guard answer.head.status < 400 else {
@@ -68,19 +77,27 @@ public final class LimitingClient: HTTPClient {
 
     // MARK: Places
 
-    /// A request's place in flight; given back by `leave` or when it is let go.
+    /// Bytes of a body after which a request needs no place any longer.
+    static let longSending: Int64 = 4 << 20
+
+    /// A request's place in flight; given back by `leave`, which may be called again, or when it is let
+    /// go.
     private final class Place: Sendable {
         let id: RequestQueue.ID
         private let owner: LimitingClient
+        private let hasLeft = Atomic<Bool>(false)
 
         init(id: RequestQueue.ID, owner: LimitingClient) {
             self.id = id
             self.owner = owner
         }
 
-        func leave() { owner.finish(id) }
+        func leave() {
+            guard !hasLeft.exchange(true, ordering: .acquiringAndReleasing) else { return }
+            owner.finish(id)
+        }
 
-        deinit { owner.finish(id) }
+        deinit { leave() }
     }
 
     private func place() async throws(TransportError) -> Place {

@@ -468,6 +468,49 @@ struct AccountClientTests {
         #expect(client.currentLimit == 5)
     }
 
+    @Test(
+        "a request that sends for long keeps nobody from a place, one that has just begun does",
+        arguments: [LimitingClient.longSending - 1, LimitingClient.longSending]
+    )
+    func longUpload(_ sent: Int64) async throws {
+        let order = Mutex<[String]>([])
+        let gate = Mutex<CheckedContinuation<Void, Never>?>(nil)
+        let client = LimitingClient(
+            ScriptedClient { request in
+                order.withLock { $0.append(request.method) }
+                if request.method == "PUT" {
+                    request.onSent?(sent)
+                    await withCheckedContinuation { held in gate.withLock { $0 = held } }
+                    order.withLock { $0.append("done") }
+                }
+                return answer(200)
+            },
+            limit: 1
+        )
+        let heard = Atomic<Int64>(0)
+        let upload = Task {
+            var request = HTTPRequest(method: "PUT", url: "x", weight: .bulk)
+            request.onSent = { heard.store($0, ordering: .relaxed) }
+            _ = try? await client.send(request)
+        }
+        while gate.withLock({ $0 == nil }) { await Task.yield() }
+        #expect(heard.load(ordering: .relaxed) == sent)
+        let other = Task {
+            await RequestPriority.$current.withValue(.background) {
+                _ = try? await client.send(HTTPRequest(method: "GET", url: "x"))
+            }
+        }
+        let isLong = sent >= LimitingClient.longSending
+        while isLong ? order.withLock({ $0.count }) < 2 : client.waitingCount < 1 {
+            await Task.yield()
+        }
+        gate.withLock { $0?.resume() }
+        for task in [upload, other] { await task.value }
+        #expect(
+            order.withLock { $0 } == (isLong ? ["PUT", "GET", "done"] : ["PUT", "done", "GET"])
+        )
+    }
+
     @Test("a cancelled request gives up its turn, and a stream that is let go its place")
     func givingUp() async throws {
         let client = LimitingClient(ScriptedClient { _ in answer(200, [], "x") }, limit: 1)
