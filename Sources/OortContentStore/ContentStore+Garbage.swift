@@ -42,6 +42,9 @@ extension ContentStore {
             remove([paths.staged(id), paths.journal(id)])
             room.set(0, of: id)
         }
+        state.withLock { state in
+            for id in garbage { state.hashes[id] = nil }
+        }
         do throws(CatalogError) {
             try await catalog.removeContents(Array(garbage), areStaged: true)
         } catch {

@@ -227,6 +227,8 @@ extension ContentStore {
         // Who has a hash recorded asks anew: the next write must void that.
         state.isReopened = row.isOpen && row.hash == nil
         state.recordedHash = row.isOpen ? nil : row.hash
+        state.hash = self.state.withLock { $0.hashes.removeValue(forKey: id) }
+        state.isHashRemembered = state.hash != nil
         state.damage = row.damage
         var base: CachedContent?
         if let item = row.baseItem, let revision = row.baseRevision {

@@ -217,7 +217,7 @@ extension ContentStore {
             {
                 return false
             }
-            state.hash = hash
+            (state.hash, state.isHashRemembered) = (hash, false)
             return true
         }
         guard isRecorded else {

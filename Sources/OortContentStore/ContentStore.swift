@@ -61,6 +61,8 @@ public final class ContentStore: Sendable {
         var isCollecting = false
         /// Staged contents that are being made.
         var making = 0
+        /// Hashes of large staged contents, computed of their bytes by who let them go last.
+        var hashes: [ContentID: ContentHash] = [:]
         /// Staged contents that are being read from the disk: by how many, and how often one that was
         /// read by then was let go by its last user.
         var loads: [ContentID: (count: Int, closings: Int)] = [:]
@@ -314,7 +316,10 @@ public final class ContentStore: Sendable {
             }
             let users = known.users - 1
             state.staged[content.id] = users <= 0 ? nil : (content, users)
-            if users <= 0 { state.loads[content.id]?.closings += 1 }
+            if users <= 0 {
+                state.loads[content.id]?.closings += 1
+                state.hashes[content.id] = content.hashToRemember
+            }
             return users <= 0
         }
         guard isLast else { return }

@@ -29,6 +29,8 @@ public final class StagedContent: Sendable {
         var isDiscarded = false
         /// Its hash, once an upload asked for it; void with the next write.
         var hash: ContentHash?
+        /// Whether `hash` was not computed here but remembered by the store, which does so once.
+        var isHashRemembered = false
         /// Its hash as it was recorded, until it was compared with the bytes; void with the next
         /// write.
         var recordedHash: ContentHash?
@@ -84,6 +86,17 @@ public final class StagedContent: Sendable {
 
     /// Bytes in all.
     public var size: Int64 { state.withLock { $0.size } }
+
+    /// Its hash, where it was computed of the bytes just now: whoever opens the content next need not
+    /// read them all again.
+    ///
+    /// That of a small content is computed as soon as it is found.
+    var hashToRemember: ContentHash? {
+        state.withLock { state in
+            let isWorthIt = state.size >= 4 << 20 && !state.isHashRemembered
+            return isWorthIt && state.cached == nil && !state.isDiscarded ? state.hash : nil
+        }
+    }
 
     /// What it became when the service took it; to be read instead from then on.
     public var successor: CachedContent? { state.withLock { $0.cached } }

@@ -187,6 +187,44 @@ struct StagedContentTests {
         fixture.store.close(again)
     }
 
+    @Test("the hash of a large content is computed once for an upload, and anew for the next")
+    func rememberedHash() async throws {
+        let fixture = try StoreFixture()
+        let node = try fixture.file("f")
+        let content = try fixture.stage(of: node)
+        var bytes = [UInt8](repeating: 7, count: 4 << 20)
+        _ = try content.write(bytes, at: 0)
+        try content.record(modified: .now)
+        let id = content.id
+        fixture.store.close(content)
+        func expectHash(of bytes: [UInt8], reading count: Int) async throws {
+            let before = fixture.service.hashedBytes
+            let frozen = try await fixture.store.freeze(id)
+            #expect(try await fixture.store.recordHash(of: frozen))
+            fixture.store.release(frozen)
+            #expect(frozen.hash == SumHasher.hash(of: bytes))
+            #expect(fixture.service.hashedBytes - before == count)
+        }
+        try await expectHash(of: bytes, reading: bytes.count)
+        try await expectHash(of: bytes, reading: 0)
+        // A disk that fails later is to be seen, too.
+        try await expectHash(of: bytes, reading: bytes.count)
+        let again = try fixture.store.open(staged: id)
+        _ = try again.write([1], at: 5)
+        try again.record(modified: .now)
+        fixture.store.close(again)
+        bytes[5] = 1
+        try await expectHash(of: bytes, reading: bytes.count)
+        try await expectHash(of: bytes, reading: 0)
+        // What the machine that died kept of it is to be seen.
+        _ = try await fixture.restart()
+        try await expectHash(of: bytes, reading: bytes.count)
+        let lost = [UInt8](repeating: 0, count: 9)
+        try DiskFile.open(fixture.store.paths.staged(id)).write(lost[...], at: 9)
+        _ = try await fixture.restart()
+        await #expect(throws: ProviderError.self) { try await fixture.store.freeze(id) }
+    }
+
     @Test("the rest of a small base comes at once; neither service nor cache is needed then")
     func smallBase() async throws {
         let fixture = try StoreFixture()

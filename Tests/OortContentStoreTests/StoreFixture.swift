@@ -278,7 +278,22 @@ final class FakeService: ContentFetcher {
         )
     }
 
-    func makeHasher() -> any ContentHasher { SumHasher() }
+    /// Bytes that went into the service's hashers.
+    var hashedBytes: Int { hashed.withLock { $0 } }
+    private let hashed = Mutex(0)
+
+    func makeHasher() -> any ContentHasher { CountingHasher(service: self) }
+
+    private struct CountingHasher: ContentHasher {
+        let service: FakeService
+        var hasher = SumHasher()
+
+        mutating func update(_ bytes: ArraySlice<UInt8>) {
+            service.hashed.withLock { $0 += bytes.count }
+            hasher.update(bytes)
+        }
+        func finalize() -> ContentHash { hasher.finalize() }
+    }
 
     /// In flight until its stream is let go, read to the end or not.
     private final class Transfer: Sendable {
