@@ -16,7 +16,8 @@ public struct OneDriveProvider: Provider {
     /// A provider for one account.
     ///
     /// `client` adds the account's token to authorized requests, and retries what may be retried.
-    /// `partSize` is cut to the service's multiple and range; `clock` is what it waits by.
+    /// `partSize` is of the first parts of an upload, and is cut to the service's multiple and range;
+    /// `clock` is what it waits by.
     public init(
         client: any HTTPClient,
         endpoints: OneDriveEndpoints = .live,
@@ -25,8 +26,8 @@ public struct OneDriveProvider: Provider {
         now: @escaping @Sendable () -> Timestamp = { .now }
     ) {
         api = OneDriveAPI(client: client, endpoints: endpoints)
-        let parts = min(max(partSize / Self.partMultiple, 1), Self.mostPartMultiples)
-        self.partSize = parts * Self.partMultiple
+        let parts = max(partSize / Self.partMultiple, 1)
+        self.partSize = min(parts * Self.partMultiple, Self.largestPart)
         self.clock = clock
         self.now = now
         traits = Self.traits(partSize: self.partSize)
@@ -34,8 +35,8 @@ public struct OneDriveProvider: Provider {
 
     /// Parts of an upload that are not multiples of this fail, and only at the very end.
     public static let partMultiple: Int64 = 327_680
-    /// 60 MiB are too much already.
-    private static let mostPartMultiples: Int64 = (60 << 20) / partMultiple - 1
+    /// The largest part: 60 MiB are too much already.
+    static let largestPart: Int64 = ((60 << 20) / partMultiple - 1) * partMultiple
 
     private static func traits(partSize: Int64) -> ProviderTraits {
         var traits = ProviderTraits(

@@ -365,7 +365,9 @@ extension OneDriveProvider {
                 }
                 next = byte
             case .failed(let error):
-                if error.isOutcomeUnknown, upload.size - next <= partSize { mayBeDone = true }
+                if error.isOutcomeUnknown, end(from: next, of: upload.size) == upload.size {
+                    mayBeDone = true
+                }
                 switch error.kind {
                 case .sessionLost:
                     // Over: perhaps because the last part landed and its answer was lost.
@@ -418,6 +420,16 @@ extension OneDriveProvider {
         }
     }
 
+    /// Where the part that begins at `start` ends.
+    ///
+    /// Each part costs a round trip, and one that is cut off is lost whole: so a part grows with
+    /// what is there already, of which at most an eighth goes again.
+    private func end(from start: Int64, of size: Int64) -> Int64 {
+        let multiple = Self.partMultiple
+        let count = min(max(partSize, start / 8 / multiple * multiple), Self.largestPart)
+        return min(start + count, size)
+    }
+
     private enum PartOutcome {
         case expects(Int64)
         case finished(DriveItemWire)
@@ -430,7 +442,7 @@ extension OneDriveProvider {
         from start: Int64,
         observer: any UploadObserver
     ) async throws(ProviderError) -> PartOutcome {
-        let end = min(start + partSize, upload.size)
+        let end = end(from: start, of: upload.size)
         var request = HTTPRequest(
             method: "PUT",
             url: session.url,

@@ -125,6 +125,27 @@ extension OneDriveProviderTests {
         }
     }
 
+    @Test("parts grow with what is there already, of which at most an eighth goes again")
+    func growingParts() async throws {
+        try await OneDriveWorld.with { world in
+            let multiple = OneDriveProvider.partMultiple
+            let bytes = SimulatedContent(seed: 2, size: 40 * multiple).bytes
+            _ = try await world.upload(
+                bytes,
+                to: .create(parent: try await world.root, name: "big", reservedID: nil)
+            )
+            let parts = world.simulator.calls.filter { $0.route == "upload/put" }.map(\.bytesIn)
+            #expect(parts.reduce(0, +) == 40 * multiple)
+            var before: Int64 = 0
+            for part in parts {
+                #expect(part % multiple == 0 && part <= max(multiple, before / 8))
+                before += part
+            }
+            // 16 of one multiple, 4 of two, 3 of three, one of four, and the rest.
+            #expect(parts.count == 25)
+        }
+    }
+
     @Test(
         "whatever happens to a part, the file arrives once",
         arguments: [
