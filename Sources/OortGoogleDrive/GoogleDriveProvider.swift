@@ -24,7 +24,8 @@ public final class GoogleDriveProvider: Provider {
 
     /// A provider that sends through `client`, which adds the account's token.
     ///
-    /// `partSize` is cut to a multiple of what an upload session takes; `clock` is what it waits by.
+    /// `partSize` is of the parts of an upload where one request cannot carry all of it, and is cut to
+    /// a multiple of what an upload session takes; `clock` is what it waits by.
     /// `revoke` takes the token back at the service, which only the keeper of the token can do.
     public init(
         client: any HTTPClient,

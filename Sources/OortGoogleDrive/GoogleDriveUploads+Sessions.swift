@@ -21,9 +21,10 @@ extension GoogleDriveProvider {
         case broken(ProviderError)
     }
 
-    /// Sends content part by part, from where an earlier try of the same upload stopped.
+    /// Sends content in one request, from where an earlier try of the same upload stopped.
     ///
-    /// What the service has confirmed is told to the observer before the next part goes out.
+    /// Of a request that breaks the service keeps what arrived, and says how much. Where it kept
+    /// nothing, the rest goes in parts, of which at most one is lost at a time.
     /// Source: developers.google.com/workspace/drive/api/guides/manage-uploads.
     func sendInParts(
         _ upload: Upload,
@@ -53,6 +54,7 @@ extension GoogleDriveProvider {
         let revision = opening?.revision ?? replacing
         var confirmed: Int64 = -1
         var fruitless = 0
+        var longest = Int64.max
         // Whether the last part may have arrived without an answer.
         var mayBeDone = false
         do throws(ProviderError) {
@@ -80,6 +82,7 @@ extension GoogleDriveProvider {
                             detail: "the upload session stands still"
                         )
                     }
+                    if fruitless > 0 { longest = traits.uploadPartSize }
                     if count != confirmed {
                         confirmed = count
                         observer.sent(count)
@@ -89,6 +92,7 @@ extension GoogleDriveProvider {
                     }
                     state = try await sendPart(
                         from: count,
+                        atMost: longest,
                         of: upload,
                         to: session,
                         replacing: revision,
@@ -130,15 +134,32 @@ extension GoogleDriveProvider {
         }
     }
 
+    /// Where a request that begins at `start` ends.
+    ///
+    /// The last part of a large replacement goes alone and is small, so that next to nothing lies
+    /// between the look at the revision before it and the end of the upload.
+    private func end(
+        from start: Int64,
+        atMost longest: Int64,
+        of size: Int64,
+        isV2: Bool
+    ) -> Int64 {
+        let rest = size - start
+        let multiple = traits.uploadPartMultiple
+        let count = isV2 && rest > traits.uploadPartSize ? (rest - 1) / multiple * multiple : rest
+        return start + min(count, longest)
+    }
+
     private func sendPart(
         from start: Int64,
+        atMost longest: Int64,
         of upload: Upload,
         to session: DriveSession,
         replacing: Revision?,
         _ observer: any UploadObserver
     ) async throws(ProviderError) -> SessionState {
         guard start < upload.size else { return try await status(of: session, size: upload.size) }
-        let end = min(start + traits.uploadPartSize, upload.size)
+        let end = end(from: start, atMost: longest, of: upload.size, isV2: session.isV2)
         if end == upload.size, session.isV2, start > 0 {
             // Whether If-Match still counts when a session ends is written nowhere.
             let current = try await api.metadata(ItemID(session.id))

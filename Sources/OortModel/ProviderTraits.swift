@@ -45,7 +45,7 @@ public struct ProviderTraits: Sendable {
     public var largestFile: Int64
     /// Every part of an upload session but the last is a multiple of this, in bytes.
     public var uploadPartMultiple: Int64
-    /// The size of a part that the provider sends, in bytes; progress is stored after each.
+    /// The size of the smallest part but the last that the provider sends, in bytes.
     public var uploadPartSize: Int64
     /// The most entries in one batch call.
     public var batchSizes = BatchSizes()

@@ -182,9 +182,19 @@ private final class SpooledFile: Sendable {
     init?(_ bytes: [UInt8]) {
         let url = FileManager.default.temporaryDirectory
             .appending(path: "oort-simulator-\(UUID().uuidString)")
-        guard FileManager.default.createFile(atPath: url.path, contents: Data(bytes)),
-            let handle = try? FileHandle(forReadingFrom: url)
+        guard FileManager.default.createFile(atPath: url.path, contents: nil),
+            let handle = try? FileHandle(forUpdating: url)
         else { return nil }
+        do {
+            // Piece by piece: a copy of the whole could be large.
+            for start in stride(from: 0, to: bytes.count, by: 4 << 20) {
+                let end = min(bytes.count, start + (4 << 20))
+                try handle.write(contentsOf: Data(bytes[start..<end]))
+            }
+        } catch {
+            try? FileManager.default.removeItem(at: url)
+            return nil
+        }
         try? FileManager.default.removeItem(at: url)
         self.handle = Mutex(handle)
     }

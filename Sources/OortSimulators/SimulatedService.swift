@@ -18,6 +18,10 @@ public protocol SimulatedService: Sendable {
     /// Does what the request asks for.
     func answer(_ request: SimulatorRequest) async -> SimulatorAnswer
 
+    /// Takes note of a request of which the body is still on its way, or was cut off: `bytes` is what
+    /// came of it so far.
+    func arriving(_ request: SimulatorRequest)
+
     /// The service's words for a fault that hits `request` before anything is done.
     func answer(to request: SimulatorRequest, for trouble: SimulatedTrouble) -> SimulatorAnswer
 
@@ -33,6 +37,8 @@ public protocol SimulatedService: Sendable {
 }
 
 extension SimulatedService {
+    public func arriving(_ request: SimulatorRequest) {}
+
     public func parts(ofEditPath path: String) -> [String] {
         path.parts(between: "/").filter { !$0.isEmpty }.map(String.init)
     }

@@ -113,7 +113,7 @@ final class Core: Sendable {
         let target = Target(raw, hosts: service.hosts)
         let weather = climate.withLock { $0.weather }
         if target.isControl {
-            let request = try await request(raw, target, weather: Weather(), cutAfter: nil)
+            let (request, _) = await request(raw, target, weather: Weather(), cutAfter: nil)
             return response(await control(request), weather: Weather(), cutAfter: nil)
         }
 
@@ -124,12 +124,16 @@ final class Core: Sendable {
         if weather.latency > .zero { try await Task.sleep(for: weather.latency) }
         var cutUpload: Int?
         if case .cutUpload(let count) = fault { cutUpload = count }
-        let request: SimulatorRequest
-        do {
-            request = try await self.request(raw, target, weather: weather, cutAfter: cutUpload)
-        } catch {
-            log.withLock { $0.add(head, route: route, status: 0, bytesOut: 0) }
-            throw error
+        let (request, isWhole) = await self.request(
+            raw,
+            target,
+            weather: weather,
+            cutAfter: cutUpload
+        )
+        guard isWhole else {
+            service.arriving(request)
+            log.withLock { $0.add(request, route: route, status: 0, bytesOut: 0) }
+            throw SimulatorError.cut
         }
 
         let answer: SimulatorAnswer
@@ -211,27 +215,40 @@ final class Core: Sendable {
         }
     }
 
+    /// How often the service hears of a body that is on its way, in bytes.
+    private static let notedBytes = 10 << 20
+
+    /// The request with as much of its body as came, and whether that is all of it.
     private func request(
         _ raw: HTTPRequest,
         _ target: Target,
         weather: Weather,
         cutAfter: Int?
-    ) async throws -> SimulatorRequest {
+    ) async -> (SimulatorRequest, isWhole: Bool) {
         var bytes: [UInt8] = []
         let announced = raw.headers[.contentLength].flatMap { Int($0) } ?? 0
         bytes.reserveCapacity(min(max(0, announced), 256 << 20))
         let began = ContinuousClock.now
-        for try await part in raw.bodySequence {
-            bytes += part
-            if let cutAfter, bytes.count >= cutAfter { throw SimulatorError.cut }
-            if let rate = weather.uploadBytesPerSecond {
-                try await Task.sleep(
-                    until: began + .seconds(Double(bytes.count) / Double(max(1, rate)))
-                )
+        var noted = 0
+        do {
+            for try await part in raw.bodySequence {
+                bytes += part
+                if let cutAfter, bytes.count >= cutAfter { break }
+                if bytes.count - noted >= Self.notedBytes {
+                    noted = bytes.count
+                    service.arriving(target.request(raw, bytes: bytes))
+                }
+                if let rate = weather.uploadBytesPerSecond {
+                    try await Task.sleep(
+                        until: began + .seconds(Double(bytes.count) / Double(max(1, rate)))
+                    )
+                }
             }
+        } catch {
+            return (target.request(raw, bytes: bytes), false)
         }
-        if cutAfter != nil { throw SimulatorError.cut }
-        return target.request(raw, bytes: bytes)
+        let isWhole = cutAfter == nil && bytes.count >= announced
+        return (target.request(raw, bytes: bytes), isWhole)
     }
 
     private func response(

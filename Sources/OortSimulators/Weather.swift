@@ -50,7 +50,8 @@ public enum Fault: Sendable, Hashable {
     case doneButNoAnswer
     /// The connection is cut before anything is done.
     case noAnswer
-    /// The connection is cut after so many bytes of the request's body; nothing is done.
+    /// The connection is cut after so many bytes of the request's body; nothing is done, but that a
+    /// service may keep those bytes in an upload session.
     case cutUpload(afterBytes: Int)
     /// The connection is cut after so many bytes of the answer's body.
     case cutDownload(afterBytes: Int)

@@ -105,7 +105,7 @@ def test_a_kill_ends_reads_that_the_news_of_a_change_waits_for(machine, clouds, 
 # Large uploads
 
 # What a kill may cost: what was under way and not confirmed. Hashing takes its time in a debug build.
-PARTS = {"dropbox": 32 * MIB, "drive": 16 * MIB, "onedrive": 10 * MIB}
+PARTS = {"dropbox": 16 * MIB, "drive": 16 * MIB, "onedrive": 10 * MIB}
 SIZES = {"dropbox": 96 * MIB, "drive": 64 * MIB, "onedrive": 32 * MIB}
 
 

@@ -254,17 +254,20 @@ struct ProviderConformance {
                 } == .localContent
             )
             let session = try #require(observer.session)
-            #expect(session.confirmedBytes > 0)
             #expect(session.confirmedBytes <= 20 << 20)
+            func received() -> Int64 {
+                world.simulator.counts.values.reduce(0) { $0 + $1.bytesIn }
+            }
+            // What was sent before the break may still be on its way.
+            while received() <= 16 << 20 { await Task.yield() }
 
-            world.simulator.clearCalls()
             upload.content = BytesSource(bytes)
             upload.session = session
             let item = try await world.provider.upload(upload, observer: observer)
             #expect(item.contentHash == world.hash(bytes))
             #expect(observer.session == nil)
-            let sent = world.simulator.counts.values.reduce(0) { $0 + $1.bytesIn }
-            #expect(sent < size - session.confirmedBytes + (1 << 20))
+            // Of all bytes that ever arrived at most a part came twice.
+            #expect(received() < size + (4 << 20))
             #expect(
                 world.simulator.account.withTree { tree in
                     tree.item(at: ["large"])?.head?.content.sha256

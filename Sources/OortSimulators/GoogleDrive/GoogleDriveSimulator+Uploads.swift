@@ -171,18 +171,10 @@ extension GoogleDriveSimulator {
                 return .text("The body is not as long as Content-Range says.", status: 400)
             }
             let isLast = range.total == first + range.count
-            guard isLast || range.count >= 262_144 else {
+            guard isLast || range.count >= Self.partMultiple else {
                 return .text("Chunks must be multiples of 262144 bytes.", status: 400)
             }
-            // Only whole multiples are kept of all but the last.
-            let kept = isLast ? range.count : range.count / 262_144 * 262_144
-            if first <= session.received, first + kept > session.received {
-                let new = request.bytes[Int(session.received - first)..<Int(kept)]
-                session.parts.append(SimulatedContent(Array(new)))
-                session.received = first + kept
-                let changed = session
-                state.withLock { $0.sessions[key] = changed }
-            }
+            session = keep(request.bytes, from: first, isLast: isLast, in: key) ?? session
         }
         guard range.total == session.received else {
             var headers: [(name: String, value: String)] = [("X-GUploader-UploadID", key)]
@@ -195,6 +187,49 @@ extension GoogleDriveSimulator {
             session.parts.isEmpty
             ? Self.emptyContent : SimulatedContent(joining: session.parts)
         return try finish(session, content, request, key: key)
+    }
+
+    private static let partMultiple: Int64 = 262_144
+
+    /// Adds to a session what is new of bytes that begin at `first`; of all but the last of a content
+    /// only whole multiples are kept.
+    ///
+    /// - Returns: the session afterwards; nil when there is none.
+    private func keep(
+        _ bytes: [UInt8],
+        from first: Int64,
+        isLast: Bool,
+        in key: String
+    ) -> UploadState? {
+        let count = Int64(bytes.count)
+        let end = first + (isLast ? count : count / Self.partMultiple * Self.partMultiple)
+        while true {
+            guard let session = state.withLock({ $0.sessions[key] }) else { return nil }
+            let start = session.received
+            guard session.result == nil, first <= start, end > start else { return session }
+            // Not under the lock: it may become a file.
+            let isAll = first == start && end - first == count
+            let new = SimulatedContent(
+                isAll ? bytes : Array(bytes[Int(start - first)..<Int(end - first)])
+            )
+            let changed = state.withLock { state -> UploadState? in
+                // Another request may have brought the same.
+                guard state.sessions[key]?.received == start else { return nil }
+                state.sessions[key]?.parts.append(new)
+                state.sessions[key]?.received = end
+                return state.sessions[key]
+            }
+            if let changed { return changed }
+        }
+    }
+
+    /// A session has of a part what came of it so far, and keeps that when the rest is cut off.
+    public func arriving(_ request: SimulatorRequest) {
+        guard let key = request.query("upload_id"),
+            let range = request.header("Content-Range").flatMap({ UploadRange($0) }),
+            let first = range.first
+        else { return }
+        _ = keep(request.bytes, from: first, isLast: false, in: key)
     }
 
     // MARK: The end

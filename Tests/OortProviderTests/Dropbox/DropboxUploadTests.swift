@@ -4,7 +4,7 @@ import OortTesting
 import Synchronization
 import Testing
 
-@Suite("Dropbox: upload sessions", .timeLimit(.minutes(5)))
+@Suite("Dropbox: upload sessions", .timeLimit(.minutes(15)))
 struct DropboxUploadTests {
     private static let part: Int64 = 4 << 20
     /// Seven parts and a rest.
