@@ -45,4 +45,6 @@ public struct Account: Hashable, Sendable {
     public var quota: Quota?
     /// What keeps the account from working, in words for people (signed out, refused).
     public var trouble: String?
+    /// How many requests at a time the service bore when that was last found out.
+    public var requestLimit: Int?
 }

@@ -5,7 +5,7 @@ import Synchronization
 extension Catalog {
     private static let accountColumns = """
         id, name, service, root, root_id, identity, display_name, email, cursor, enumerated, \
-        enumeration, quota_used, quota_total, trouble
+        enumeration, quota_used, quota_total, trouble, request_limit
         """
 
     /// All accounts, by name.
@@ -217,6 +217,19 @@ extension Catalog {
         }
     }
 
+    /// Keeps how many requests at a time the service of the account of this name bears.
+    public func setRequestLimit(
+        _ limit: Int,
+        ofAccountNamed name: String
+    ) async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            try transaction.database.run(
+                "UPDATE account SET request_limit = ? WHERE name = ?",
+                [Int64(limit), name]
+            )
+        }
+    }
+
     /// Reads every account's name rules, at start.
     func loadRules() throws(CatalogError) {
         let loaded = try read { database in
@@ -260,7 +273,8 @@ extension Catalog {
             isEnumerated: row[9] as Int64 != 0,
             enumeration: row[10],
             quota: (row[11] as Int64?).map { Quota(used: $0, total: row[12]) },
-            trouble: row[13]
+            trouble: row[13],
+            requestLimit: (row[14] as Int64?).map { Int($0) }
         )
     }
 }

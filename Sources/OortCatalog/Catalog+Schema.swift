@@ -99,6 +99,9 @@ extension Catalog {
                     """
             )
         }
+        migrator.registerMigration("how many requests a service bears") { database in
+            try database.execute(sql: "ALTER TABLE account ADD COLUMN request_limit INTEGER")
+        }
         return migrator
     }
 

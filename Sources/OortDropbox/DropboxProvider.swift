@@ -44,6 +44,7 @@ public final class DropboxProvider: Provider {
         )
         traits.batchSizes.createFolder = 1000
         traits.batchSizes.upload = 1000
+        traits.batchSizes.largestUpload = 4 << 20
         traits.batchSizes.move = 1000
         traits.batchSizes.delete = 1000
         traits.replaceIsAtomic = true
@@ -51,9 +52,8 @@ public final class DropboxProvider: Provider {
         traits.caseRenameNeedsDetour = true
         traits.moveChangesRevision = true
         traits.feed = .longPoll
-        traits.maximumRequestsInFlight = 8
-        // Each commit takes the account's one lock.
-        traits.maximumWritesInFlight = 1
+        // While one commits, the bytes of others are on their way.
+        traits.maximumWritesInFlight = 3
         return traits
     }
 
@@ -168,4 +168,10 @@ public final class DropboxProvider: Provider {
     }
 
     public func makeHasher() -> any ContentHasher { DropboxContentHasher() }
+}
+
+extension RequestBounds {
+    /// What Dropbox bears is written nowhere; its clients are known to read and to fill sessions by some
+    /// requests at a time.
+    public static let dropbox = RequestBounds(first: 16, most: 24)
 }

@@ -75,15 +75,14 @@ public struct ProviderTraits: Sendable {
     public var feed: Feed
     /// How often to ask for news when the settings do not say.
     public var pollInterval: Duration
-    /// The most requests in flight at once for this account.
-    public var maximumRequestsInFlight: Int
-    /// The most operations that change the tree in flight at once for this account.
+    /// The most operations that change the tree under way at once for this account, or batches of
+    /// them; how many requests that are is up to the transport.
     public var maximumWritesInFlight: Int
     /// The most bytes of content that are worth reading in one range request.
     public var largestRangeRequest: Int64
 
     /// Traits with what every service must say; the rest has cautious defaults: no batch forms, no
-    /// client ids, nothing settable, polling every minute, 8 requests and 4 writes in flight.
+    /// client ids, nothing settable, polling every minute, 4 writes in flight.
     public init(
         addressing: Addressing,
         names: NameRules,
@@ -112,7 +111,6 @@ public struct ProviderTraits: Sendable {
         moveChangesRevision = false
         feed = .poll
         pollInterval = .seconds(60)
-        maximumRequestsInFlight = 8
         maximumWritesInFlight = 4
         largestRangeRequest = 16 << 20
     }

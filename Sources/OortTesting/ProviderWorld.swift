@@ -86,7 +86,7 @@ public struct ConformingService: Sendable, CustomStringConvertible {
             wire: onTheWire(wire),
             tokens: SimulatedSignIn(simulator),
             rules: rules,
-            requestsInFlight: 8,
+            requests: RequestLimit(RequestBounds(first: 8, most: 8)),
             policy: policy,
             logger: Logger(label: "conformance") { _ in SwiftLogNoOpLogHandler() }
         )

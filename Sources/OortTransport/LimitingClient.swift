@@ -13,24 +13,33 @@ public final class LimitingClient: HTTPClient {
         var waiting: [RequestQueue.ID: CheckedContinuation<Bool, Never>] = [:]
         /// Wakes the queue when the service's Retry-After has passed; ends by itself.
         var alarm: Task<Void, Never>?
+        /// The limit that `remember` was given last.
+        var remembered: Int
     }
 
     private let next: any HTTPClient
     private let rules: AnswerRules
     private let time: Timekeeper
+    private let remember: @Sendable (Int) -> Void
     private let state: Mutex<State>
 
-    /// At most `limit` requests of an account go to `next` at one time.
+    /// At most so many requests of an account go to `next` at one time as `limit` says, which follows
+    /// the answers.
+    ///
+    /// `remember` is given the limit whenever it has moved by a quarter, from any thread; it must not
+    /// block.
     public init(
         _ next: any HTTPClient,
-        limit: Int,
+        limit: RequestLimit,
         rules: AnswerRules = .standard,
-        time: Timekeeper = .continuous
+        time: Timekeeper = .continuous,
+        remember: @escaping @Sendable (Int) -> Void = { _ in }
     ) {
         self.next = next
         self.rules = rules
         self.time = time
-        state = Mutex(State(queue: RequestQueue(limit: limit)))
+        self.remember = remember
+        state = Mutex(State(queue: RequestQueue(limit: limit), remembered: limit.places))
     }
 
     deinit { state.withLock { $0.alarm?.cancel() } }
@@ -144,7 +153,14 @@ public final class LimitingClient: HTTPClient {
     }
 
     private func judge(_ id: RequestQueue.ID, _ meaning: AnswerRules.Meaning) {
-        state.withLock { $0.queue.judge(id, meaning, at: time.now) }
+        let news = state.withLock { state -> Int? in
+            state.queue.judge(id, meaning, at: time.now)
+            let limit = state.queue.currentLimit
+            guard abs(limit - state.remembered) >= max(1, state.remembered / 4) else { return nil }
+            state.remembered = limit
+            return limit
+        }
+        if let news { remember(news) }
     }
 
     /// Starts what may start, and sets the alarm when the account is blocked.

@@ -54,3 +54,8 @@ struct OutgoingBody: Sendable {
         throw ProviderError(.localContent, detail: "read past the end of the body")
     }
 }
+
+extension HTTPRequest.Body {
+    /// Bytes in all.
+    public var count: Int64 { OutgoingBody(self).count }
+}

@@ -5,11 +5,10 @@ import OortModel
 ///
 /// A value without clock or I/O: times are given, and what may start is returned.
 ///
-/// The limit halves when the service complains and grows by one for each round of good answers
-/// (additive increase, multiplicative decrease). Interactive requests start before others, each kind
-/// in its order; the last free place is kept for them. What is read ahead leaves a quarter of the
-/// places free, and where background work is to be done, too, each of the two has half of the
-/// places. Attendants take no place that others could have.
+/// The limit follows what the service answers (`RequestLimit`). Interactive requests start before
+/// others, each kind in its order; a quarter of the places is kept for them. Where there is both to
+/// be read ahead and background work to be done, each of the two has half of the places. Attendants
+/// take no place that others could have.
 struct RequestQueue {
     typealias ID = UInt64
 
@@ -18,6 +17,8 @@ struct RequestQueue {
         let priority: RequestPriority
         /// When it started, in counts of complaints.
         let era: Int
+        /// When it started, in counts of starts.
+        let number: Int
     }
 
     /// Requests of one of the kinds that share what interactive ones leave.
@@ -34,8 +35,7 @@ struct RequestQueue {
         }
     }
 
-    private let largestLimit: Double
-    private var limit: Double
+    private var limit: RequestLimit
     private var inFlight: [ID: Flight] = [:]
     private var attendants: Deque<ID> = []
     private var interactive: Deque<ID> = []
@@ -44,14 +44,16 @@ struct RequestQueue {
     private var lastID: ID = 0
     /// Counts complaints, so that answers to requests from before one do not halve again.
     private var era = 0
+    /// Counts starts.
+    private var starts = 0
+    /// What started up to this was in flight while all places were taken that it might have: only then
+    /// an answer says that the service bears so many.
+    private var pressedStarts = 0
     private(set) var blockedUntil: Duration?
 
-    init(limit: Int) {
-        largestLimit = Double(max(1, limit))
-        self.limit = largestLimit
-    }
+    init(limit: RequestLimit) { self.limit = limit }
 
-    var currentLimit: Int { Int(limit) }
+    var currentLimit: Int { limit.places }
     var isIdle: Bool {
         attendants.isEmpty && interactive.isEmpty && ahead.waiting.isEmpty
             && background.waiting.isEmpty
@@ -98,29 +100,35 @@ struct RequestQueue {
         var started: [ID] = []
         while let id = attendants.popFirst() { started.append(id) }
         while inFlight.count < currentLimit, let id = interactive.popFirst() {
-            inFlight[id] = Flight(priority: .interactive, era: era)
+            begin(id, .interactive)
             started.append(id)
         }
-        while inFlight.count < max(1, currentLimit - 1), let id = nextOfShares() {
-            started.append(id)
-        }
+        while inFlight.count < sharedPlaces, let id = nextOfShares() { started.append(id) }
+        let room = ahead.isActive || background.isActive ? sharedPlaces : currentLimit
+        if inFlight.count >= room { pressedStarts = starts }
         return started
     }
+
+    private mutating func begin(_ id: ID, _ priority: RequestPriority) {
+        starts += 1
+        inFlight[id] = Flight(priority: priority, era: era, number: starts)
+    }
+
+    /// The places that interactive requests leave to others.
+    private var sharedPlaces: Int { max(1, currentLimit - max(1, currentLimit / 4)) }
 
     /// The next request that nobody waits for in a system call: of the kind that has fewer places.
     private mutating func nextOfShares() -> ID? {
         let isShared = ahead.isActive && background.isActive
         let half = max(1, currentLimit / 2)
-        let mayAhead =
-            !ahead.waiting.isEmpty
-            && ahead.inFlight < (isShared ? half : max(1, currentLimit * 3 / 4))
+        let mayAhead = !ahead.waiting.isEmpty && (!isShared || ahead.inFlight < half)
         let mayBackground =
             !background.waiting.isEmpty && (!isShared || background.inFlight < half)
         guard mayAhead || mayBackground else { return nil }
         let isAhead = mayAhead && (!mayBackground || ahead.inFlight < background.inFlight)
         let next = isAhead ? ahead.start() : background.start()
         guard let next else { return nil }
-        inFlight[next] = Flight(priority: isAhead ? .ahead : .background, era: era)
+        begin(next, isAhead ? .ahead : .background)
         return next
     }
 
@@ -128,10 +136,10 @@ struct RequestQueue {
     mutating func judge(_ id: ID, _ meaning: AnswerRules.Meaning, at now: Duration) {
         switch meaning {
         case .final, .tokenRejected:
-            limit = min(largestLimit, limit + 1 / limit)
+            if let flight = inFlight[id], flight.number <= pressedStarts { limit.answeredWell() }
         case .notDone(let retryAfter), .unknown(let retryAfter):
             if inFlight[id]?.era == era {
-                limit = max(1, limit / 2)
+                limit.complained()
                 era += 1
             }
             guard let retryAfter else { return }

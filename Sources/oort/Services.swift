@@ -22,6 +22,7 @@ enum Services {
         makeProvider: { client, hosts, _ in
             DropboxProvider(client: client, endpoints: DropboxEndpoints(hosts))
         },
+        requests: .dropbox,
         answerRules: .dropbox
     )
 
@@ -36,6 +37,7 @@ enum Services {
         makeProvider: {
             GoogleDriveProvider(client: $0, endpoints: GoogleDriveEndpoints($1), revoke: $2)
         },
+        requests: .googleDrive,
         answerRules: .googleDrive
     )
 
@@ -49,7 +51,8 @@ enum Services {
         authorization: { .oneDrive(at: OneDriveEndpoints($0)) },
         makeProvider: { client, hosts, _ in
             OneDriveProvider(client: client, endpoints: OneDriveEndpoints(hosts))
-        }
+        },
+        requests: .oneDrive
     )
 
     /// The service of this name.
@@ -71,6 +74,8 @@ struct CloudService: Sendable {
     let authorization: @Sendable (Hosts) -> OAuthService
     /// The strategy for one account over a client that carries the account's token.
     let makeProvider: @Sendable (any HTTPClient, Hosts, @escaping Revoke) -> any Provider
+    /// How many requests of an account may be in flight.
+    let requests: RequestBounds
     /// Which error answers only ask for patience.
     let answerRules: AnswerRules
 
@@ -80,6 +85,7 @@ struct CloudService: Sendable {
         addresses: @escaping @Sendable (Hosts) -> [String],
         authorization: @escaping @Sendable (Hosts) -> OAuthService,
         makeProvider: @escaping @Sendable (any HTTPClient, Hosts, @escaping Revoke) -> any Provider,
+        requests: RequestBounds,
         answerRules: AnswerRules = .standard
     ) {
         self.name = name
@@ -87,6 +93,7 @@ struct CloudService: Sendable {
         self.addresses = addresses
         self.authorization = authorization
         self.makeProvider = makeProvider
+        self.requests = requests
         self.answerRules = answerRules
     }
 }

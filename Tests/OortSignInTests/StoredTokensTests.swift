@@ -207,7 +207,7 @@ struct StoredTokensTests {
             let client = AccountClient.make(
                 wire: http,
                 tokens: tokens,
-                requestsInFlight: 4,
+                requests: RequestLimit(RequestBounds(first: 4, most: 4)),
                 logger: logger
             )
             _ = try await client.send(

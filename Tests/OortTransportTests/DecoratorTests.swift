@@ -284,7 +284,7 @@ struct RequestQueueTests {
 
     @Test("interactive requests go first, and background ones leave them a place")
     func priorities() {
-        var queue = RequestQueue(limit: 3)
+        var queue = RequestQueue(limit: .upTo(3))
         let background = enqueue(&queue, .background, 4)
         #expect(queue.startable(at: .zero) == Array(background[..<2]))
         let interactive = enqueue(&queue, .interactive, 2)
@@ -299,7 +299,7 @@ struct RequestQueueTests {
 
     @Test("what an answer in flight waits for never waits for that one's place")
     func attendants() {
-        var queue = RequestQueue(limit: 1)
+        var queue = RequestQueue(limit: .upTo(1))
         let first = enqueue(&queue, .interactive, 2)
         #expect(queue.startable(at: .zero) == [first[0]])
         let attendant = enqueue(&queue, .attendant, 1)
@@ -315,46 +315,49 @@ struct RequestQueueTests {
         #expect(queue.startable(at: .seconds(1)) == later)
     }
 
-    @Test("what is read ahead leaves a quarter of the places free")
-    func ahead() {
-        var queue = RequestQueue(limit: 8)
-        let ahead = enqueue(&queue, .ahead, 8)
-        #expect(queue.startable(at: .zero) == Array(ahead[..<6]))
+    @Test(
+        "what no program waits for leaves a quarter of the places free",
+        arguments: [RequestPriority.ahead, .background]
+    )
+    func quarter(priority: RequestPriority) {
+        var queue = RequestQueue(limit: .upTo(8))
+        let others = enqueue(&queue, priority, 8)
+        #expect(queue.startable(at: .zero) == Array(others[..<6]))
         let interactive = enqueue(&queue, .interactive, 3)
         #expect(queue.startable(at: .zero) == Array(interactive[..<2]))
     }
 
-    @Test("reading ahead and background work have half of the places each, and all where alone")
+    @Test("reading ahead and background work share their places, and have all of them where alone")
     func shares() {
-        var queue = RequestQueue(limit: 8)
+        var queue = RequestQueue(limit: .upTo(8))
         let background = enqueue(&queue, .background, 20)
-        #expect(queue.startable(at: .zero) == Array(background[..<7]))
+        #expect(queue.startable(at: .zero) == Array(background[..<6]))
         var ahead = enqueue(&queue, .ahead, 20)
         var started: [RequestQueue.ID] = []
-        for id in background[..<7] {
+        for id in background[..<6] {
             queue.finish(id)
             started += queue.startable(at: .zero)
         }
-        #expect(started.count == 7)
-        #expect((3...4).contains(Set(started).intersection(ahead).count), "\(started)")
+        #expect(started.count == 6)
+        #expect(Set(started).intersection(ahead).count == 3, "\(started)")
         while let id = ahead.popLast() {
             queue.finish(id)
             _ = queue.withdraw(id)
         }
         for id in started where background.contains(id) { queue.finish(id) }
-        #expect(queue.startable(at: .zero).count == 7)
+        #expect(queue.startable(at: .zero).count == 6)
     }
 
     @Test("a limit of one still lets background requests through")
     func one() {
-        var queue = RequestQueue(limit: 1)
+        var queue = RequestQueue(limit: .upTo(1))
         let ids = enqueue(&queue, .background, 2)
         #expect(queue.startable(at: .zero) == [ids[0]])
     }
 
     @Test("one complaint for all that were in flight halves the limit once; it grows back")
     func halving() {
-        var queue = RequestQueue(limit: 8)
+        var queue = RequestQueue(limit: .upTo(8))
         let ids = enqueue(&queue, .interactive, 8)
         #expect(queue.startable(at: .zero) == ids)
         for id in ids {
@@ -382,7 +385,7 @@ struct RequestQueueTests {
 
     @Test("Retry-After holds back the whole account until it has passed")
     func retryAfter() {
-        var queue = RequestQueue(limit: 4)
+        var queue = RequestQueue(limit: .upTo(4))
         let ids = enqueue(&queue, .interactive, 3)
         #expect(queue.startable(at: .zero).count == 3)
         queue.judge(ids[0], .notDone(retryAfter: .seconds(9)), at: .seconds(1))
@@ -410,7 +413,7 @@ struct AccountClientTests {
                 }
                 return answer(200)
             },
-            limit: 1
+            limit: .upTo(1)
         )
         let send = { (path: String, priority: RequestPriority) in
             Task {
@@ -454,7 +457,7 @@ struct AccountClientTests {
                     }
                 )
             },
-            limit: 5
+            limit: .upTo(5)
         )
         try await withThrowingTaskGroup { group in
             for _ in 0..<200 {
@@ -485,7 +488,7 @@ struct AccountClientTests {
                 }
                 return answer(200)
             },
-            limit: 1
+            limit: .upTo(1)
         )
         let heard = Atomic<Int64>(0)
         let upload = Task {
@@ -513,7 +516,7 @@ struct AccountClientTests {
 
     @Test("a cancelled request gives up its turn, and a stream that is let go its place")
     func givingUp() async throws {
-        let client = LimitingClient(ScriptedClient { _ in answer(200, [], "x") }, limit: 1)
+        let client = LimitingClient(ScriptedClient { _ in answer(200, [], "x") }, limit: .upTo(1))
         var held: HTTPStreamedResponse? = try await client.stream(
             HTTPRequest(method: "GET", url: "x")
         )
@@ -535,7 +538,7 @@ struct AccountClientTests {
         let client = AccountClient.make(
             wire: ScriptedClient { _ in answer(200, [("Set-Cookie", "hush")], "body") },
             tokens: FixedToken("hush"),
-            requestsInFlight: 4,
+            requests: .upTo(4),
             logger: logger
         )
         _ = try await client.send(

@@ -11,6 +11,9 @@ struct AccountConnection: Sendable {
     let tokens: StoredTokens
 
     /// The stack, from the outside in: provider, retry, limit, token, log, libcurl.
+    ///
+    /// `knownRequests` is what the account's service bore the last time; `remember` hears how that
+    /// changes, from any thread, and must not block.
     init(
         account: String,
         service: CloudService,
@@ -18,6 +21,8 @@ struct AccountConnection: Sendable {
         store: any TokenStore,
         wire: any HTTPClient,
         policy: RetryPolicy = RetryPolicy(),
+        knownRequests: Int? = nil,
+        remember: @escaping @Sendable (Int) -> Void = { _ in },
         logger: Logger
     ) {
         let hosts = Hosts(settings.service(service.name).endpoints)
@@ -33,9 +38,10 @@ struct AccountConnection: Sendable {
             wire: wire,
             tokens: tokens,
             rules: service.answerRules,
-            requestsInFlight: Self.requestsInFlight,
+            requests: RequestLimit(service.requests, known: knownRequests),
             policy: policy,
-            logger: logger
+            logger: logger,
+            remember: remember
         )
         self.tokens = tokens
         provider = service.makeProvider(client, hosts) { () throws(ProviderError) in
@@ -46,9 +52,6 @@ struct AccountConnection: Sendable {
             }
         }
     }
-
-    /// The limit begins here and follows what the service answers.
-    private static let requestsInFlight = 16
 }
 
 /// Holds credentials in memory until it is known whose they are.

@@ -103,12 +103,24 @@ extension CloudMount {
         }
         var logger = logger
         logger[metadataKey: "account"] = "\(registered.name)"
+        let known = try storedAccounts().first { $0.name == registered.name }
         let connection = AccountConnection(
             account: registered.name,
             service: service,
             settings: options.settings,
             store: tokens,
             wire: wire,
+            knownRequests: known?.requestLimit,
+            remember: { [catalog, logger] limit in
+                // Ends by itself; what is not kept is found out again.
+                Task {
+                    do throws(CatalogError) {
+                        try await catalog.setRequestLimit(limit, ofAccountNamed: registered.name)
+                    } catch {
+                        logger.info("a limit was not kept", metadata: ["cause": "\(error)"])
+                    }
+                }
+            },
             logger: logger
         )
         let traits = connection.provider.traits

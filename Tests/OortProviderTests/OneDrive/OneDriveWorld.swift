@@ -33,7 +33,7 @@ struct OneDriveWorld {
             client: AccountClient.make(
                 wire: client,
                 tokens: FixedToken(service.account.tokens.issue().access),
-                requestsInFlight: 8,
+                requests: RequestLimit(RequestBounds(first: 8, most: 8)),
                 policy: policy,
                 logger: Logger(label: "test")
             ),
