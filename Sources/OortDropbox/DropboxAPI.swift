@@ -36,6 +36,7 @@ struct DropboxAPI: Sendable {
     let client: any HTTPClient
     let endpoints: DropboxEndpoints
     let pathRoot = PathRoot()
+    let commits = CommitTurn()
 
     /// The namespace that paths begin at: for a team's member that of the whole team, which must be
     /// named with every call.
@@ -75,7 +76,10 @@ struct DropboxAPI: Sendable {
             )
             // Large trees are listed slowly.
             request.answerTimeout = .seconds(300)
-            return try DropboxWire.decode(type, from: try await sent(request).body)
+            let answer = try await inTurn(route) { () throws(ProviderError) in
+                try await sent(request)
+            }
+            return try DropboxWire.decode(type, from: answer.body)
         }
     }
 
@@ -141,7 +145,10 @@ struct DropboxAPI: Sendable {
             )
             request.answerTimeout = .seconds(300)
             request.onSent = onSent
-            return try DropboxWire.decode(type, from: try await sent(request).body)
+            let answer = try await inTurn(route, bytes: body.count) { () throws(ProviderError) in
+                try await sent(request)
+            }
+            return try DropboxWire.decode(type, from: answer.body)
         }
     }
 
@@ -175,6 +182,25 @@ struct DropboxAPI: Sendable {
     }
 
     // MARK: Sending
+
+    /// Routes that commit, one at a time; those that launch a job are not done with their answer.
+    private static let committing: Set<String> = [
+        "files/upload", "files/upload_session/finish", "files/upload_session/finish_batch_v2",
+        "files/create_folder_v2", "files/move_v2", "files/copy_v2", "files/delete_v2",
+    ]
+    /// Bytes above which a request takes long to send, and commits at its end only.
+    private static let longRequest: Int64 = 4 << 20
+
+    private func inTurn(
+        _ route: String,
+        bytes: Int64 = 0,
+        _ send: () async throws(ProviderError) -> HTTPResponse
+    ) async throws(ProviderError) -> HTTPResponse {
+        guard Self.committing.contains(route), bytes <= Self.longRequest else {
+            return try await send()
+        }
+        return try await commits.run(send)
+    }
 
     private func sent(_ request: HTTPRequest) async throws(ProviderError) -> HTTPResponse {
         let response: HTTPResponse

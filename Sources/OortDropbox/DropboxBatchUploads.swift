@@ -4,7 +4,9 @@ import OortTransport
 /// Many small contents: sessions filled together, and one commit that takes the lock once.
 extension DropboxProvider {
     /// Bytes of one `append_batch`, which lie in memory while they are sent.
-    private static let largestAppend: Int64 = 32 << 20
+    private static let largestAppend: Int64 = 4 << 20
+    /// How many of them one batch has under way at once.
+    private static let appendsAtOnce = 4
     /// Entries of one `append_batch`: they travel in a header field, and servers and proxies on the
     /// way take few kilobytes of those.
     private static let mostAppends = 64
@@ -27,49 +29,80 @@ extension DropboxProvider {
                 throw ProviderError(.malformedAnswer, detail: "another number of sessions")
             }
             let entries = zip(uploads, started.session_ids).map { Entry(upload: $0, session: $1) }
-            let failures = try await fill(entries)
-            return try await commit(entries, failures)
+            return try await commit(entries, await fill(entries))
         } catch {
             return Array(repeating: .failure(error), count: uploads.count)
         }
     }
 
-    private struct Entry {
+    private struct Entry: Sendable {
         var upload: Upload
         var session: String
     }
 
-    /// Sends all contents, as many in one request as fit; the errors of those that failed.
-    private func fill(_ entries: [Entry]) async throws(ProviderError) -> [Int: ProviderError] {
-        var failures: [Int: ProviderError] = [:]
-        var next = 0
-        while next < entries.count {
-            var group: [Int] = []
-            var bytes: [UInt8] = []
-            while next < entries.count {
-                let upload = entries[next].upload
-                guard group.count < Self.mostAppends,
-                    group.isEmpty || Int64(bytes.count) + upload.size <= Self.largestAppend
-                else { break }
-                do throws(ProviderError) {
-                    bytes += try await upload.content.read(at: 0, count: Int(upload.size))
-                    group.append(next)
-                } catch { failures[next] = error }
-                next += 1
+    /// Sends all contents, as many in one request as fit and some requests side by side; the errors of
+    /// those that failed.
+    private func fill(_ entries: [Entry]) async -> [Int: ProviderError] {
+        await withTaskGroup(of: [Int: ProviderError].self) { tasks in
+            var failures: [Int: ProviderError] = [:]
+            var underWay = 0
+            for group in groups(of: entries) {
+                if underWay == Self.appendsAtOnce, let failed = await tasks.next() {
+                    failures.merge(failed) { first, _ in first }
+                    underWay -= 1
+                }
+                underWay += 1
+                tasks.addTask { await self.append(group, of: entries) }
             }
-            guard !group.isEmpty else { continue }
-            let argument = DropboxWire.SessionAppendBatch(
-                entries: group.map {
-                    DropboxWire.SessionAppendBatch.Entry(
-                        cursor: DropboxWire.SessionCursor(
-                            session_id: entries[$0].session,
-                            offset: 0
-                        ),
-                        length: entries[$0].upload.size
-                    )
-                },
-                content_hash: DropboxContentHasher.hash(bytes).value
-            )
+            for await failed in tasks { failures.merge(failed) { first, _ in first } }
+            return failures
+        }
+    }
+
+    /// The entries by index, in groups that one request takes.
+    private func groups(of entries: [Entry]) -> [Range<Int>] {
+        var groups: [Range<Int>] = []
+        var start = 0
+        var bytes: Int64 = 0
+        for (index, entry) in entries.enumerated() {
+            let isFull =
+                index - start == Self.mostAppends
+                || bytes + entry.upload.size > Self.largestAppend
+            if isFull, index > start {
+                groups.append(start..<index)
+                (start, bytes) = (index, 0)
+            }
+            bytes += entry.upload.size
+        }
+        return groups + [start..<entries.count]
+    }
+
+    /// Sends some contents by one request; the errors of those that failed.
+    private func append(
+        _ indices: Range<Int>,
+        of entries: [Entry]
+    ) async -> [Int: ProviderError] {
+        var failures: [Int: ProviderError] = [:]
+        var group: [Int] = []
+        var bytes: [UInt8] = []
+        for index in indices {
+            let upload = entries[index].upload
+            do throws(ProviderError) {
+                bytes += try await upload.content.read(at: 0, count: Int(upload.size))
+                group.append(index)
+            } catch { failures[index] = error }
+        }
+        guard !group.isEmpty else { return failures }
+        let argument = DropboxWire.SessionAppendBatch(
+            entries: group.map {
+                DropboxWire.SessionAppendBatch.Entry(
+                    cursor: DropboxWire.SessionCursor(session_id: entries[$0].session, offset: 0),
+                    length: entries[$0].upload.size
+                )
+            },
+            content_hash: DropboxContentHasher.hash(bytes).value
+        )
+        do throws(ProviderError) {
             let result: AppendResult = try await api.upload(
                 "files/upload_session/append_batch",
                 argument,
@@ -81,6 +114,8 @@ extension DropboxProvider {
                     failures[index] = DropboxErrors.error(failure)
                 }
             }
+        } catch {
+            for index in group { failures[index] = error }
         }
         return failures
     }

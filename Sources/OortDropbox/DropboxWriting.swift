@@ -193,7 +193,9 @@ extension DropboxProvider {
         read: (DropboxWire.Metadata) throws(ProviderError) -> Answer
     ) async -> [Result<Answer, ProviderError>] {
         do throws(ProviderError) {
-            let entries = try await finished(try await launch(), check: check())
+            let entries = try await api.commits.run { () throws(ProviderError) in
+                try await finished(try await launch(), check: check())
+            }
             guard entries.count == count else {
                 throw ProviderError(.malformedAnswer, detail: "a batch of another length")
             }

@@ -151,51 +151,82 @@ extension OneDriveProvider {
 
     /// Sends what `request` makes a part of, in as few batches as the service allows, and does the
     /// others `alone`; the results are in the entries' order.
-    private func batch<Entry, Value>(
+    ///
+    /// What follows on a batch's answers, and what is done alone, is under way all at once: the
+    /// transport says how much of it.
+    private func batch<Entry: Sendable, Value: Sendable>(
         _ entries: [Entry],
         request: (Entry) throws(ProviderError) -> BatchRequestWire.Request?,
-        read: (Entry, BatchAnswerWire.Answer) async throws(ProviderError) -> Value,
-        alone: (Entry) async throws(ProviderError) -> Value
+        read:
+            @escaping @Sendable (Entry, BatchAnswerWire.Answer) async throws(ProviderError) ->
+            Value,
+        alone: @escaping @Sendable (Entry) async throws(ProviderError) -> Value
     ) async -> [Result<Value, ProviderError>] {
-        var results: [Int: Result<Value, ProviderError>] = [:]
-        var parts: [(index: Int, request: BatchRequestWire.Request)] = []
-        for (index, entry) in entries.enumerated() {
-            do throws(ProviderError) {
-                if var part = try request(entry) {
-                    part.id = String(index)
-                    parts.append((index, part))
-                } else {
-                    results[index] = .success(try await alone(entry))
-                }
-            } catch {
-                results[index] = .failure(error)
-            }
-        }
-        while !parts.isEmpty {
-            let some = parts.prefix(OneDriveBatch.size)
-            parts.removeFirst(some.count)
-            do throws(ProviderError) {
-                let answers = try await exchange(some.map(\.request))
-                for (index, part) in some {
-                    do throws(ProviderError) {
-                        guard let answer = answers[part.id] else {
-                            throw ProviderError(
-                                .malformedAnswer,
-                                detail: "a batch without answer \(part.id)"
-                            )
+        typealias Outcome = (index: Int, result: Result<Value, ProviderError>)
+        return await withTaskGroup(of: [Outcome].self) { tasks in
+            var results: [Int: Result<Value, ProviderError>] = [:]
+            var parts: [(index: Int, request: BatchRequestWire.Request)] = []
+            for (index, entry) in entries.enumerated() {
+                do throws(ProviderError) {
+                    if var part = try request(entry) {
+                        part.id = String(index)
+                        parts.append((index, part))
+                    } else {
+                        tasks.addTask {
+                            let result = await Self.outcome { () throws(ProviderError) in
+                                try await alone(entry)
+                            }
+                            return [(index, result)]
                         }
-                        results[index] = .success(try await read(entries[index], answer))
-                    } catch {
-                        results[index] = .failure(error)
+                    }
+                } catch {
+                    results[index] = .failure(error)
+                }
+            }
+            while !parts.isEmpty {
+                let some = Array(parts.prefix(OneDriveBatch.size))
+                parts.removeFirst(some.count)
+                tasks.addTask {
+                    let answers: [String: BatchAnswerWire.Answer]
+                    do throws(ProviderError) {
+                        answers = try await self.exchange(some.map(\.request))
+                    } catch { return some.map { ($0.index, .failure(error)) } }
+                    return await withTaskGroup(of: Outcome.self) { reads in
+                        for (index, part) in some {
+                            reads.addTask {
+                                let result = await Self.outcome { () throws(ProviderError) in
+                                    guard let answer = answers[part.id] else {
+                                        throw ProviderError(
+                                            .malformedAnswer,
+                                            detail: "a batch without answer \(part.id)"
+                                        )
+                                    }
+                                    return try await read(entries[index], answer)
+                                }
+                                return (index, result)
+                            }
+                        }
+                        return await reads.reduce(into: []) { $0.append($1) }
                     }
                 }
-            } catch {
-                for (index, _) in some { results[index] = .failure(error) }
+            }
+            for await outcomes in tasks {
+                for (index, result) in outcomes { results[index] = result }
+            }
+            return entries.indices.map { index in
+                results[index]
+                    ?? .failure(
+                        ProviderError(.malformedAnswer, detail: "a batch without an answer")
+                    )
             }
         }
-        return entries.indices.map { index in
-            results[index]
-                ?? .failure(ProviderError(.malformedAnswer, detail: "a batch without an answer"))
+    }
+
+    private static func outcome<Value>(
+        _ body: () async throws(ProviderError) -> Value
+    ) async -> Result<Value, ProviderError> {
+        do throws(ProviderError) { return .success(try await body()) } catch {
+            return .failure(error)
         }
     }
 
