@@ -42,14 +42,21 @@ extension SyncEngine {
         guard started >= nextPlan || nextPlan > started + 60_000 else {
             return wake(at: nextPlan)
         }
+        // While as much is sent as may be, a new plan makes nothing go out sooner.
+        if hasWork, (lastPlan...lastPlan + Self.planInterval).contains(started) {
+            return wake(at: lastPlan + Self.planInterval)
+        }
         // Small contents that are hashed one after the other are to go up in the same calls; one
         // that takes long (its bytes have to be fetched) holds nothing up.
-        if isHashingSmall, newHashes < Self.mostNewHashes,
+        if isHashingSmall, newHashes < mostNewHashes,
             (lastHash...lastHash + 1000).contains(started)
         {
             return wake(at: lastHash + 1000)
         }
-        defer { nextPlan = now + min((now - started) * 4, 10_000) }
+        defer {
+            lastPlan = now
+            nextPlan = lastPlan + min((lastPlan - started) * 4, 10_000)
+        }
         needsPlan = false
         isPlanning = true
         defer { isPlanning = false }
@@ -160,12 +167,18 @@ extension SyncEngine {
     /// milliseconds.
     private static let longestQuietWait: Int64 = 2000
 
+    /// How long a plan is carried out at least before the next one is made, as long as it holds
+    /// anything to begin with, milliseconds.
+    private static let planInterval: Int64 = 1000
+
     /// Whether anything is asked of the service, or will be at once.
-    private var isAnythingUnderWay: Bool {
-        inFlight > 0
-            || operations.indices.contains { index in
-                !isStarted[index] && operations[index].after.allSatisfy { isDone[$0] }
-            }
+    private var isAnythingUnderWay: Bool { inFlight > 0 || hasWork }
+
+    /// Whether the plan holds something that can be begun.
+    private var hasWork: Bool {
+        operations.indices.suffix(from: firstUnstarted).contains { index in
+            !isStarted[index] && operations[index].after.allSatisfy { isDone[$0] }
+        }
     }
 
     // MARK: Hashes
@@ -185,8 +198,11 @@ extension SyncEngine {
         return new
     }
 
-    /// After how many hashes a plan is made, though more are under way.
-    private static let mostNewHashes = 1000
+    /// After how many hashes a plan is made, though more are under way: as many as fill all calls
+    /// that may be under way, and no more than are worth waiting for.
+    private var mostNewHashes: Int {
+        min(1000, provider.traits.batchSizes.upload * provider.traits.maximumWritesInFlight)
+    }
 
     private var isHashingSmall: Bool {
         hashing.values.contains { $0 <= smallUpload }
@@ -199,7 +215,7 @@ extension SyncEngine {
         hashing[content] = nil
         newHashes += 1
         lastHash = now
-        if !isHashingSmall || newHashes >= Self.mostNewHashes { planSoon() } else { waker.yield() }
+        if !isHashingSmall || newHashes >= mostNewHashes { planSoon() } else { waker.yield() }
     }
 
     /// Computes a staged content's hash, for which all of its bytes must be here.
@@ -256,35 +272,32 @@ extension SyncEngine {
     /// One operation, or several of a kind that the service takes in one call.
     struct Batch: Sendable {
         var plan: UInt64
-        var members: [(index: Int, operation: RemoteOperation)]
+        var members: [(index: Int, operation: RemoteOperation)] = []
+        /// Whether no more goes into it.
+        var isFull = false
+        /// Whether it is one large content.
+        var isLarge = false
+        /// Whether it is of small contents that share calls.
+        var isUploadBatch = false
     }
 
     private func nextBatch() -> Batch? {
+        let now = now
         guard inFlight < max(1, provider.traits.maximumWritesInFlight), pausedUntil <= now else {
             return nil
         }
-        var members: [(index: Int, operation: RemoteOperation)] = []
-        var room = 1
-        var total: Int64 = 0
         while firstUnstarted < operations.count, isStarted[firstUnstarted] { firstUnstarted += 1 }
-        for index in firstUnstarted..<operations.count where !isStarted[index] {
-            let operation = operations[index]
-            guard operation.after.allSatisfy({ isDone[$0] }), running[operation.inode] == nil else {
-                continue
-            }
-            if let first = members.first {
-                guard isAlike(first.operation, operation),
-                    total + bytes(of: operation) <= Self.largestBatch
-                else { continue }
-            } else {
-                room = batchSize(of: operation)
-            }
-            members.append((index, operation))
-            total += bytes(of: operation)
-            if members.count >= room { break }
+        var choice = self.choice { _ in true }
+        // While one is under way, more come to share the calls of the next one.
+        let latest = lastUploadBatch + Self.longestFilling
+        if choice.isUploadBatch, !choice.isFull, uploadBatches > 0,
+            (lastUploadBatch..<latest).contains(now)
+        {
+            wake(at: latest)
+            choice = self.choice { !isBatchedUpload($0) }
         }
-        guard !members.isEmpty else { return nil }
-        for member in members {
+        guard !choice.members.isEmpty else { return nil }
+        for member in choice.members {
             isStarted[member.index] = true
             running[member.operation.inode] = SyncStatus.Transfer(
                 inode: member.operation.inode,
@@ -293,8 +306,59 @@ extension SyncEngine {
             )
         }
         inFlight += 1
-        return Batch(plan: planNumber, members: members)
+        if choice.isLarge { largeInFlight += 1 }
+        if choice.isUploadBatch {
+            uploadBatches += 1
+            lastUploadBatch = now
+        }
+        return choice
     }
+
+    /// The first operation that can be begun, of those that are wanted, and what can go with it.
+    private func choice(_ isWanted: (RemoteOperation) -> Bool) -> Batch {
+        var batch = Batch(plan: planNumber)
+        var room = 1
+        var total: Int64 = 0
+        for index in firstUnstarted..<operations.count where !isStarted[index] {
+            let operation = operations[index]
+            guard operation.after.allSatisfy({ isDone[$0] }), running[operation.inode] == nil,
+                isWanted(operation),
+                bytes(of: operation) <= smallUpload || largeInFlight < Self.mostLarge
+            else { continue }
+            if let first = batch.members.first {
+                guard isAlike(first.operation, operation) else { continue }
+                guard total + bytes(of: operation) <= Self.largestBatch else {
+                    batch.isFull = true
+                    continue
+                }
+            } else {
+                room = batchSize(of: operation)
+                batch.isLarge = bytes(of: operation) > smallUpload
+                batch.isUploadBatch = isBatchedUpload(operation)
+            }
+            batch.members.append((index, operation))
+            total += bytes(of: operation)
+            if batch.members.count >= room {
+                batch.isFull = true
+                break
+            }
+        }
+        return batch
+    }
+
+    /// How long a batch of uploads that is not full waits for those under way at most, milliseconds.
+    private static let longestFilling: Int64 = 5000
+
+    private func isBatchedUpload(_ operation: RemoteOperation) -> Bool {
+        switch operation.action {
+        case .upload, .replace: batchSize(of: operation) > 1
+        case .createFolder, .move, .delete, .setAttributes, .duplicate: false
+        }
+    }
+
+    /// How many large contents go up at once, each by as many requests as its provider sends: more
+    /// would only make all of them end later.
+    private static let mostLarge = 4
 
     private func bytes(of operation: RemoteOperation) -> Int64 {
         switch operation.action {
@@ -364,6 +428,8 @@ extension SyncEngine {
         // What was told meanwhile; who could not be asked now is asked with the next news.
         if !owedLooks.isEmpty || owesRun { try? await lookAtUnsure() }
         inFlight -= 1
+        if batch.isLarge { largeInFlight -= 1 }
+        if batch.isUploadBatch { uploadBatches -= 1 }
         waker.yield()
     }
 

@@ -71,6 +71,12 @@ public actor SyncEngine {
     /// The items that the running operations change.
     var runningItems: [Inode: ItemID] = [:]
     var inFlight = 0
+    /// How many of those are a large content each.
+    var largeInFlight = 0
+    /// How many of those are batches of small contents, and when the last of them was begun,
+    /// milliseconds since 1970.
+    var uploadBatches = 0
+    var lastUploadBatch: Int64 = 0
     /// Staged contents whose hash the plan needs, the smallest last.
     var unhashed: [UnhashedContent] = []
     /// Those that are being read, with their sizes.
@@ -111,6 +117,8 @@ public actor SyncEngine {
     var moments: Set<Int64> = []
     /// Before this moment no plan is made: making plans must leave time for what is planned.
     var nextPlan: Int64 = 0
+    /// When the last plan was made, milliseconds since 1970.
+    var lastPlan: Int64 = 0
     /// How many callers want everything pushed at once.
     var urgentCallers = 0
     /// Counts pages of news, so that a plan that was made meanwhile is known as an old one.

@@ -124,6 +124,29 @@ struct CallCountTests {
         }
     }
 
+    @Test("as many small files go up at once as may be, and of large ones four beside them")
+    func atOnce() async throws {
+        let cloud = MemoryCloud {
+            $0.maximumWritesInFlight = 12
+            $0.batchSizes.largestUpload = 10
+        }
+        try await World.run(cloud) { world in
+            for number in 0..<8 {
+                try world.write("large\(number)", "more than ten bytes \(number)")
+            }
+            cloud.hold(.uploads)
+            let engine = world.engine
+            let push = Task { await engine.sync(timeout: .seconds(600)) }
+            try await until { cloud.uploading.count == 4 }
+            for number in 0..<40 { try world.write("small\(number)", "\(number)") }
+            try await until { cloud.uploading.count == 12 }
+            #expect(cloud.uploading.count { $0 > 10 } == 4)
+            cloud.release(.uploads)
+            #expect(await push.value.isComplete)
+            #expect(cloud.takeCalls() == ["upload": 48])
+        }
+    }
+
     @Test("many new files go up by one call each, in a time that grows as they do")
     func many() async throws {
         let count =

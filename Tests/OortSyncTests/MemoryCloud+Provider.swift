@@ -197,6 +197,15 @@ extension MemoryCloud: Provider {
         _ upload: Upload,
         observer: any UploadObserver
     ) async throws(ProviderError) -> Item {
+        state.withLock { $0.uploading.append(upload.size) }
+        defer {
+            state.withLock { state in
+                if let index = state.uploading.firstIndex(of: upload.size) {
+                    state.uploading.remove(at: index)
+                }
+            }
+        }
+        try await pass(.uploads)
         var bytes = try await send(upload, observer)
         return try await call("upload") { state throws(ProviderError) in
             let stored: Item

@@ -18,6 +18,8 @@ final class MemoryCloud: Sendable {
         var refusals: [String: [ProviderError]] = [:]
         var lostAnswers: [String: Int] = [:]
         var bytesUp: Int64 = 0
+        /// The sizes of the contents that are on their way.
+        var uploading: [Int64] = []
         var cursorEpoch = 0
         var history: [[UInt8]] = []
         var usedIDs: Set<ItemID> = []
@@ -59,6 +61,8 @@ final class MemoryCloud: Sendable {
         case looks
         /// Reserving ids, for which an operation waits before it begins.
         case ids
+        /// Contents, before anything of them is sent.
+        case uploads
     }
 
     /// Where a call is to stay without an answer, until it is cancelled or nothing is stalled any more.
@@ -214,6 +218,9 @@ final class MemoryCloud: Sendable {
     func calls(_ name: String) -> Int { state.withLock { $0.calls[name] ?? 0 } }
 
     var bytesUp: Int64 { state.withLock { $0.bytesUp } }
+
+    /// The sizes of the contents that are on their way.
+    var uploading: [Int64] { state.withLock { $0.uploading } }
 
     /// Every content that was ever uploaded.
     var history: [[UInt8]] { state.withLock { $0.history } }
