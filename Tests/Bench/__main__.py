@@ -14,7 +14,7 @@ from .cloud import SERVICES, TITLES, hosts
 from .report import Report, shown
 from .road import Names, raise_loopback
 from .scenarios import SCENARIOS, Scenario
-from .stage import Figure, Options, Sources, Stage
+from .stage import PROGRAMS, Figure, Options, Sources, Stage
 
 # A program whose runs of one scenario have taken so many seconds is not run again.
 LONG = 20.0
@@ -35,6 +35,8 @@ def arguments() -> argparse.Namespace:
                         + ", ".join(scenario.name for scenario in SCENARIOS))
     parser.add_argument("--service", action="append", choices=SERVICES,
                         help="one service (may be repeated); writes nothing")
+    parser.add_argument("--program", action="append", choices=PROGRAMS,
+                        help="one program; writes nothing")
     parser.add_argument("--latency", type=int, default=50, metavar="MS",
                         help="milliseconds before each answer (default: %(default)s)")
     parser.add_argument("--rate", type=float, default=20, metavar="MB/S",
@@ -67,12 +69,13 @@ class Bench:
         self.sources = Sources(folder / "sources")
         self.report = Report(self.options)
         self.services: list[str] = given.service or SERVICES
+        self.programs: list[str] = given.program or PROGRAMS
         self.failures: list[str] = []
         self.numbers = itertools.count(1)
 
     def run(self, scenarios: list[Scenario]) -> None:
         for scenario in scenarios:
-            if scenario.is_waiting:
+            if scenario.is_waiting and "rclone" in self.programs:
                 self.at_once(scenario)
             for service in self.services_of(scenario):
                 self.alternate(scenario, service)
@@ -95,11 +98,11 @@ class Bench:
     def alternate(self, scenario: Scenario, service: str) -> None:
         """Both programs in turns, the other one first each time."""
         runs = 1 if scenario.is_once else self.options.runs
-        spent = dict.fromkeys(scenario.programs, 0.0)
+        spent = dict.fromkeys(PROGRAMS, 0.0)
         for number in range(runs):
             programs = [
                 program for program in scenario.programs
-                if not (scenario.is_waiting and program == "rclone")]
+                if program in self.programs and not (scenario.is_waiting and program == "rclone")]
             for program in programs if number % 2 == 0 else reversed(programs):
                 if spent[program] > LONG:
                     continue
@@ -172,7 +175,7 @@ def main() -> int:
     if given.quick:
         print("\nQuick: files and trees were smaller than the words say.")
     print(f"\n{bench.report.table()}\n\nDone in {time.monotonic() - began:.0f} s.")
-    is_full = not (given.quick or given.only or given.service)
+    is_full = not (given.quick or given.only or given.service or given.program)
     if bench.failures:
         print("\n".join(["These measurements failed:", *bench.failures]))
         if not given.output:
