@@ -59,7 +59,7 @@ extension Catalog {
     ) async throws(CatalogError) -> PlannedWork {
         let rules = nameRules(of: account)
         let draft = try await readAsync { database -> PlannedWork? in
-            var reader = TreesReader(database, account, conditions, self.writers)
+            var reader = try TreesReader(database, account, conditions, self.writers)
             let items = try reader.read()
             let plan = planner.plan(items)
             guard plan.local.isEmpty, !items.contains(where: { planner.mayRest($0) }),
@@ -74,7 +74,12 @@ extension Catalog {
             var work = PlannedWork()
             // Each round merges what the one before made possible; a tree's depth bounds them.
             for _ in 0..<1000 {
-                var reader = TreesReader(transaction.database, account, conditions, self.writers)
+                var reader = try TreesReader(
+                    transaction.database,
+                    account,
+                    conditions,
+                    self.writers
+                )
                 let items = try reader.read()
                 work = reader.work
                 let plan = planner.plan(items)
@@ -152,17 +157,17 @@ struct TreesReader {
         _ account: AccountID,
         _ conditions: PlanningConditions,
         _ writers: WriterRegistry
-    ) {
+    ) throws {
         self.writers = writers
         self.database = database
         self.account = account
         self.conditions = conditions
-        let name = try? database.text(
+        let name = try database.text(
             "SELECT comparison FROM account WHERE id = ?",
             [account.rawValue]
         )
         comparison = NameRules.Comparison(column: name ?? "exact")
-        let duplicates = try? database.number(
+        let duplicates = try database.number(
             "SELECT allows_duplicates FROM account WHERE id = ?",
             [account.rawValue]
         )

@@ -72,11 +72,20 @@ public final class Catalog: Sendable {
     /// Closes the database; every later call fails with `.storage`.
     ///
     /// The main file has everything then, as far as nobody else reads: a copy of it alone is whole.
+    ///
+    /// - Throws: `.diskFull`, `.storage`, `.corrupt` when what was committed could not be brought into
+    ///   the main file; the log has it still, and the database is closed.
     public func close() throws(CatalogError) {
-        try Self.translating {
-            _ = try? pool.barrierWriteWithoutTransaction { try $0.checkpoint(.truncate) }
-            try pool.close()
-        }
+        var failure: CatalogError?
+        do {
+            try pool.barrierWriteWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+        } catch let error as DatabaseError
+            where [.SQLITE_BUSY, .SQLITE_MISUSE].contains(error.resultCode)
+        {
+            // Somebody else reads, so the log stays; or it is closed already.
+        } catch { failure = noted(error) }
+        try Self.translating { try pool.close() }
+        if let failure { throw failure }
     }
 
     /// Brings what was committed into the main file, as far as no reader needs the log; waits for

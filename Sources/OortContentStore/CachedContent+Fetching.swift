@@ -148,7 +148,7 @@ extension CachedContent {
             throw .fetch(ProviderError(.offline, detail: "the account is not connected"))
         }
         // Void, as when somebody took the file away: who waits looks again, and makes a new one.
-        guard let id, (try? store.pool.file(store.paths.cached(id))) != nil else {
+        guard let id, try store.pool.fileIfPresent(store.paths.cached(id)) != nil else {
             discard()
             return
         }
@@ -182,7 +182,9 @@ extension CachedContent {
                         confirm(number, generation: generation)
                     } else if position == range.upperBound {
                         // A stream that is let go before its end costs the service's connection.
-                        _ = try? await stream.next()
+                        do throws(ProviderError) { _ = try await stream.next() } catch {
+                            // All of its bytes are here.
+                        }
                     }
                     return
                 }

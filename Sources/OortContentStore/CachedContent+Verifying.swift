@@ -115,7 +115,14 @@ extension CachedContent {
             )
             discard()
             // What the kernel keeps of it is as wrong.
-            if let inode = node?.inode { store.catalog.announce([.content(inode)]) }
+            do throws(CatalogError) {
+                if let inode = try node()?.inode { store.catalog.announce([.content(inode)]) }
+            } catch {
+                store.logger.error(
+                    "the kernel keeps what it read of a damaged content",
+                    metadata: ["item": "\(key.item)", "error": "\(error)"]
+                )
+            }
         case .outdated, .lost: discard()
         case .brokenOff: return
         }
@@ -141,14 +148,23 @@ extension CachedContent {
         } catch { return .lost }
         let found = hasher.finalize()
         if found == hash || found.algorithm != hash.algorithm { return .good }
-        // What the feed told since the content was opened counts.
-        guard let node, let revision = node.revision else { return .damaged }
-        if revision != key.revision { return .outdated }
-        return found == node.hash ? .good : .damaged
+        do throws(CatalogError) {
+            // What the feed told since the content was opened counts.
+            guard let node = try node(), let revision = node.revision else { return .damaged }
+            if revision != key.revision { return .outdated }
+            return found == node.hash ? .good : .damaged
+        } catch {
+            // Whether the bytes are right is not known: they are fetched again.
+            store.logger.error(
+                "what a content should be could not be read",
+                metadata: ["item": "\(key.item)", "error": "\(error)"]
+            )
+            return .lost
+        }
     }
 
-    private var node: Node? {
-        try? store.catalog.node(remoteID: key.item, account: key.account)
+    private func node() throws(CatalogError) -> Node? {
+        try store.catalog.node(remoteID: key.item, account: key.account)
     }
 }
 

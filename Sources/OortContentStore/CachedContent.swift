@@ -112,7 +112,15 @@ public final class CachedContent: Sendable {
             state.present.covers(range) && !isWithheld(state)
                 ? (state.id, state.isVerified) : (nil, false)
         }
-        guard let id, let file = try? store.pool.file(store.paths.cached(id)) else { return nil }
+        guard let id else { return nil }
+        let file: DiskFile?
+        do throws(ContentError) {
+            file = try store.pool.fileIfPresent(store.paths.cached(id))
+        } catch {
+            // Who waits for the range meets it, too, and can say so.
+            file = nil
+        }
+        guard let file else { return nil }
         if !isComplete { fetchAhead(range, by: ahead) }
         return file
     }
@@ -149,7 +157,7 @@ public final class CachedContent: Sendable {
                 continue
             }
             if state.withLock({ $0.present.covers(range) }) {
-                if let file = try? store.pool.file(store.paths.cached(id)) {
+                if let file = try store.pool.fileIfPresent(store.paths.cached(id)) {
                     startFetches(need: nil, wish: wish)
                     return file
                 }

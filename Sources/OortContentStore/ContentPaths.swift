@@ -53,9 +53,14 @@ struct ContentPaths: Sendable {
     }
 
     /// The folders with such contents that nobody has removed since.
-    var foldersAside: [String] {
-        let names = try? FileManager.default.contentsOfDirectory(atPath: stateFolder)
-        return (names ?? []).filter { $0.hasPrefix(Self.asidePrefix) }.sorted()
+    ///
+    /// - Throws: `.disk` when the folder cannot be listed.
+    func foldersAside() throws(ContentError) -> [String] {
+        let names: [String]
+        do { names = try FileManager.default.contentsOfDirectory(atPath: stateFolder) } catch {
+            throw .disk(code: 0, detail: "\(error)")
+        }
+        return names.filter { $0.hasPrefix(Self.asidePrefix) }.sorted()
             .map { "\(stateFolder)/\($0)" }
     }
 

@@ -11,7 +11,11 @@ import Synchronization
 /// end, which has a second name until then.
 extension ContentStore {
     /// The folders with staged files that the catalog did not know, and that nobody has removed since.
-    public var foldersAside: [String] { paths.foldersAside }
+    ///
+    /// - Throws: `.disk` when their folder cannot be listed.
+    public var foldersAside: [String] {
+        get throws(ContentError) { try paths.foldersAside() }
+    }
 
     /// Takes the unknown file of a staged content out of the way, with its sidecar.
     ///

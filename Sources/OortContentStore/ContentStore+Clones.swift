@@ -158,7 +158,9 @@ public final class ThawedContent: Sendable {
     deinit {
         if !isGiven {
             // Under its other name, too, where the catalog's transaction failed.
-            try? DiskFile.open(path).resize(to: 0)
+            do throws(ContentError) { try DiskFile.open(path).resize(to: 0) } catch {
+                // Its bytes are taken away with its last name.
+            }
             frozen.state.withLock { $0.freezes -= 1 }
         }
         DiskFile.remove(path)

@@ -22,7 +22,10 @@ extension ContentStore {
         }
         guard let doomed else { return }
         defer { state.withLock { $0.isCollecting = false } }
-        let orphans = (try? await catalog.orphanedContents()) ?? []
+        let orphans: [ContentID]
+        do throws(CatalogError) { orphans = try await catalog.orphanedContents() } catch {
+            return notCollected(doomed, error)
+        }
         let (unused, isMaking) = state.withLock { state in
             for id in orphans { state.staged[id]?.content.state.withLock { $0.isDiscarded = true } }
             // What is being made may be in the catalog and not yet in use: another time.
@@ -34,9 +37,7 @@ extension ContentStore {
         do throws(CatalogError) {
             try catalog.persist()
         } catch {
-            logger.warning("contents were not taken away", metadata: ["cause": "\(error)"])
-            state.withLock { $0.doomed.formUnion(garbage) }
-            return
+            return notCollected(garbage, error)
         }
         for id in garbage {
             remove([paths.staged(id), paths.journal(id)])
@@ -50,6 +51,11 @@ extension ContentStore {
         } catch {
             logger.info("contents are not forgotten yet", metadata: ["cause": "\(error)"])
         }
+    }
+
+    private func notCollected(_ garbage: Set<ContentID>, _ cause: CatalogError) {
+        logger.warning("contents were not taken away", metadata: ["cause": "\(cause)"])
+        state.withLock { $0.doomed.formUnion(garbage) }
     }
 
     /// Takes files away, which somebody may have had open.

@@ -83,7 +83,10 @@ extension ContentStore {
             while true {
                 let rows = try await catalog.cachedContents(after: last, limit: 1000)
                 guard let end = rows.last?.id else { break }
-                let lost = rows.filter { !isIntact($0) }
+                var lost: [ContentRow] = []
+                do throws(ContentError) {
+                    for row in rows where try !isIntact(row) { lost.append(row) }
+                } catch { throw CatalogError(error) }
                 recovery.lost += try await remove(cached: lost).count
                 last = end
                 guard !Task.isCancelled else { return }
@@ -125,13 +128,13 @@ extension ContentStore {
     private static var bootID: String? { DiskFile.text(at: "/proc/sys/kernel/random/boot_id") }
 
     /// Whether the bytes of a revision that the catalog tells of are here.
-    func isIntact(_ row: ContentRow) -> Bool {
+    ///
+    /// - Throws: `ContentError` when the disk does not say.
+    func isIntact(_ row: ContentRow) throws(ContentError) -> Bool {
         guard looksForHoles else { return DiskFile.exists(paths.cached(row.id)) }
         let present = row.present.flatMap { RangeSet(record: $0, size: row.size) } ?? RangeSet()
-        guard let file = try? DiskFile.open(paths.cached(row.id)),
-            let data = try? file.dataRanges()
-        else { return false }
-        return present.subtracting(data).isEmpty
+        guard let file = try DiskFile.openIfPresent(paths.cached(row.id)) else { return false }
+        return present.subtracting(try file.dataRanges()).isEmpty
     }
 
     private func recover(
@@ -199,8 +202,8 @@ extension ContentStore {
     /// Staged content that had been uploaded and moved to the cache before the machine died, which
     /// the catalog knew and forgot: moved back, whole.
     private func takeBack(_ row: ContentRow) async throws(ContentError) -> ContentRow {
-        guard !DiskFile.exists(paths.staged(row.id)), DiskFile.exists(paths.cached(row.id)),
-            let size = try? DiskFile.open(paths.cached(row.id)).size(), size == row.size
+        guard !DiskFile.exists(paths.staged(row.id)),
+            try DiskFile.openIfPresent(paths.cached(row.id))?.size() == row.size
         else { return row }
         do throws(CatalogError) { try await catalog.standsAlone(row.id) } catch {
             throw ContentError(error)

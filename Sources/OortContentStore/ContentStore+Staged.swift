@@ -172,9 +172,11 @@ extension ContentStore {
     /// bytes are: when the upload needs it, somebody may have replaced it, and not every service still
     /// gives it then; and the cache is nobody's only copy.
     func completeIfSmall(_ content: StagedContent) {
-        guard let base = content.base, base.size > 0, base.size <= CachedContent.wholeFile,
-            let held = try? open(staged: content.id)
-        else { return }
+        guard let base = content.base, base.size > 0, base.size <= CachedContent.wholeFile else {
+            return
+        }
+        let held = content
+        use(held)
         state.withLock { state in
             // Owned by the store; ends with the transfer, whether it brought the bytes or not.
             state.completions[content.id] = Task {

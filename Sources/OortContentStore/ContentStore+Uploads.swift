@@ -81,8 +81,10 @@ extension ContentStore {
         let content = frozen.staged
         let id = content.id
         defer { unfreeze(content) }
-        // A file may have it still: written by a program that came between; never with a freeze.
-        guard (try? catalog.isStaged(id)) == false else { return }
+        do throws(CatalogError) {
+            // A file may have it still: written by a program that came between; never with a freeze.
+            guard try !catalog.isStaged(id) else { return }
+        } catch { return notCached(error) }
         var present = RangeSet<Int64>()
         if frozen.size > 0 { present.insert(contentsOf: 0..<frozen.size) }
         let cached = CachedContent(
@@ -138,10 +140,15 @@ extension ContentStore {
             room.addCached(-replaced.bytesOnDisk)
         case .success(nil): break
         case .failure(let cause):
-            logger.warning("an upload is not in the cache", metadata: ["cause": "\(cause)"])
+            notCached(cause)
             // Not before the catalog is safe that knows of the upload. Then it is fetched again.
-            if (try? catalog.persist()) != nil { content.discard() }
+            do throws(CatalogError) { try catalog.persist() } catch { return notCached(error) }
+            content.discard()
         }
+    }
+
+    private func notCached(_ cause: any Error) {
+        logger.warning("an upload is not in the cache", metadata: ["cause": "\(cause)"])
     }
 
     /// Moves the file of a staged content to the cache's folder.
@@ -162,16 +169,18 @@ extension ContentStore {
         hash: ContentHash,
         wasMoved: Bool
     ) async {
-        let successor = try? open(key, size: size, hash: hash)
+        var successor: CachedContent?
         let place = wasMoved ? paths.cached(content.id) : paths.staged(content.id)
         do throws(ContentError) {
-            try await successor?.fill(from: try pool.file(place))
+            let opened = try open(key, size: size, hash: hash)
+            successor = opened
+            try await opened.fill(from: try pool.file(place))
         } catch {
             // It is fetched then, when somebody reads it.
             logger.info("bytes were not kept", metadata: ["cause": "\(error)"])
         }
         await save()
-        content.state.withLock { state in
+        content.state.withLock { [successor] state in
             state.cached = successor
             state.isDiscarded = true
         }

@@ -303,6 +303,14 @@ public final class ContentStore: Sendable {
         }
     }
 
+    /// Has a staged content that the caller uses used once more; `close` lets each use go.
+    public func use(_ content: StagedContent) {
+        state.withLock { state in
+            let users = state.staged[content.id]?.users ?? 0
+            state.staged[content.id] = (content, users + 1)
+        }
+    }
+
     /// Takes note of a staged content that was just made; its maker is its user.
     func register(_ content: StagedContent) {
         state.withLock { $0.staged[content.id] = (content, 1) }
@@ -326,7 +334,16 @@ public final class ContentStore: Sendable {
         if let base = content.base { close(base) }
         let (isDiscarded, successor) = content.state.withLock { ($0.isDiscarded, $0.cached) }
         if let successor { close(successor) }
-        if isDiscarded, (try? catalog.isStaged(content.id)) == false { doom(content) }
+        guard isDiscarded else { return }
+        do throws(CatalogError) {
+            if try !catalog.isStaged(content.id) { doom(content) }
+        } catch {
+            // A file may have it: it stays, and the next collection of garbage asks again.
+            logger.error(
+                "whose a content is could not be read",
+                metadata: ["content": "\(content.id.rawValue)", "cause": "\(error)"]
+            )
+        }
     }
 
     /// Puts a cached content under its key, used once more; nil when another is there.
@@ -388,9 +405,15 @@ public final class ContentStore: Sendable {
                 state.isUnsaved = false
                 return (state.id, state.confirmed, state.isVerified)
             }
-            guard let id, let file = try? pool.file(paths.cached(id)),
-                (try? file.synchronise()) != nil
-            else { continue }
+            guard let id else { continue }
+            do throws(ContentError) { try pool.file(paths.cached(id)).synchronise() } catch {
+                // What is not on the disk for certain is fetched again after a restart.
+                logger.info(
+                    "a cached content was not stored",
+                    metadata: ["content": "\(id.rawValue)", "cause": "\(error)"]
+                )
+                continue
+            }
             records.append(
                 CacheRecord(
                     id: id,
@@ -454,8 +477,11 @@ public final class ContentStore: Sendable {
         let most = begin + settings.limit / 20
         var (gone, kept) = (Int64(0), 0)
         while gone < begin {
-            let rows = try? await catalog.evictableContents(limit: 256, after: kept)
-            guard let rows, !rows.isEmpty else { return }
+            let rows: [ContentRow]
+            do throws(CatalogError) {
+                rows = try await catalog.evictableContents(limit: 256, after: kept)
+            } catch { return notEvicted(error) }
+            guard !rows.isEmpty else { return }
             var chosen: [ContentRow] = []
             var sum = gone
             for row in rows where sum < begin || sum + row.bytesOnDisk <= most {
@@ -467,8 +493,12 @@ public final class ContentStore: Sendable {
                 gone += removed.bytes
                 // What somebody uses is passed over.
                 kept += chosen.count - removed.count
-            } catch { return }
+            } catch { return notEvicted(error) }
         }
+    }
+
+    private func notEvicted(_ cause: CatalogError) {
+        logger.error("no room was made in the cache", metadata: ["cause": "\(cause)"])
     }
 
     /// Takes cached contents away that nobody uses.

@@ -19,6 +19,13 @@ public final class DiskFile: Sendable {
         try open(path, flags: O_RDWR | (creates ? O_CREAT | O_EXCL : 0))
     }
 
+    /// Opens the file at a path for reading and writing; nil when there is none.
+    ///
+    /// - Throws: every other failure, as of the disk, or for want of descriptors.
+    static func openIfPresent(_ path: String) throws(ContentError) -> DiskFile? {
+        do throws(ContentError) { return try open(path) } catch .disk(ENOENT, _) { return nil }
+    }
+
     private static func open(_ path: String, flags: CInt) throws(ContentError) -> DiskFile {
         let flags = flags | O_CLOEXEC
         let descriptor = unsafe path.withCString { unsafe Glibc.open($0, flags, 0o600) }

@@ -18,8 +18,17 @@ final class FilePool: Sendable {
     /// The file at a path, opened if it is not.
     func file(_ path: String) throws(ContentError) -> DiskFile {
         if let file = known(path) { return file }
-        let file = try DiskFile.open(path)
-        return state.withLock { state in
+        return keep(try DiskFile.open(path), path)
+    }
+
+    /// The file at a path, opened if it is not; nil when there is none.
+    func fileIfPresent(_ path: String) throws(ContentError) -> DiskFile? {
+        if let file = known(path) { return file }
+        return try DiskFile.openIfPresent(path).map { keep($0, path) }
+    }
+
+    private func keep(_ file: DiskFile, _ path: String) -> DiskFile {
+        state.withLock { state in
             // Another thread may have been quicker: everybody uses the same.
             if let other = state.young[path] ?? state.old[path] { return other }
             insert(file, path, &state)

@@ -1,3 +1,4 @@
+import Logging
 public import OortCatalog
 public import OortModel
 import Synchronization
@@ -166,8 +167,10 @@ public final class StagedContent: Sendable {
             if size < state.baseEnd { (state.baseEnd, state.owedCut) = (size, size) }
             state.own.remove(contentsOf: size..<Int64.max)
             store.room.set(state.own.byteCount, of: id)
-            // Done it is: a full disk has the next change wait, and not this one fail.
-            try? noteCut(&state)
+            do throws(ContentError) { try noteCut(&state) } catch {
+                // Done it is: a full disk has the next change wait, and not this one fail.
+                logNotNoted(error)
+            }
             return .done(offset: size)
         }
     }
@@ -216,8 +219,18 @@ public final class StagedContent: Sendable {
     private func keep(_ range: Range<Int64>, _ state: inout State) {
         guard !state.unkept.isEmpty else { return }
         state.unkept.remove(contentsOf: range)
-        // Where the catalog cannot be told, it is not sent.
-        if state.unkept.isEmpty { try? setDamage(nil, &state) }
+        guard state.unkept.isEmpty else { return }
+        do throws(ContentError) { try setDamage(nil, &state) } catch {
+            // It stays as damaged as it is known to be: it is not sent before it is written again.
+            logNotNoted(error)
+        }
+    }
+
+    private func logNotNoted(_ cause: ContentError) {
+        store.logger.error(
+            "a change of a content was not noted",
+            metadata: ["content": "\(id.rawValue)", "cause": "\(cause)"]
+        )
     }
 
     private func setDamage(_ damage: String?, _ state: inout State) throws(ContentError) {
@@ -419,11 +432,10 @@ public final class StagedContent: Sendable {
     }
 
     func file() throws(ContentError) -> DiskFile {
-        do throws(ContentError) { return try store.pool.file(store.paths.staged(id)) } catch {
-            // The service has it, and its file is on the way to the cache.
-            guard let moved = try? store.pool.file(store.paths.cached(id)) else { throw error }
-            return moved
-        }
+        if let file = try store.pool.fileIfPresent(store.paths.staged(id)) { return file }
+        // The service has it, and its file is on the way to the cache.
+        if let moved = try store.pool.fileIfPresent(store.paths.cached(id)) { return moved }
+        return try store.pool.file(store.paths.staged(id))
     }
 
     /// Runs `body` under the lock; `Mutex.withLock` with a typed error.

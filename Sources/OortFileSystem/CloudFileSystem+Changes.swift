@@ -76,7 +76,7 @@ extension CloudFileSystem {
             let parent = try writableFolder(folder)
             try check(name, kind: new.kind, in: parent)
             return whenKnown([parent]) { () throws(FileSystemError) in
-                self.entry(
+                try self.entry(
                     try FileSystemError.translating { () throws(CatalogError) in
                         try self.catalog.create(new, named: name, in: folder)
                     }
@@ -202,7 +202,9 @@ extension CloudFileSystem {
             guard size >= 0 else { throw .invalid }
             var rest = setting
             // What is cut to its own size is modified all the same.
-            if size > 0, size == attributes(of: node).size { rest.modified = rest.modified ?? .now }
+            if size > 0, size == (try attributes(of: node)).size {
+                rest.modified = rest.modified ?? .now
+            }
             return resize(node, to: size, handle: handle) {
                 [rest] () throws(FileSystemError) in
                 try self.apply(rest, to: try self.node(inode))
@@ -231,7 +233,7 @@ extension CloudFileSystem {
         change.group = setting.group
         change.modified = time(setting.modified)
         change.accessed = time(setting.accessed)
-        guard change != NodeAttributes() else { return entry(node) }
+        guard change != NodeAttributes() else { return try entry(node) }
         var changed = node
         do throws(CatalogError) {
             changed = try catalog.setAttributes(change, of: node.inode)
@@ -249,7 +251,7 @@ extension CloudFileSystem {
                 if let modified = change.modified { state.modified = modified }
             }
         }
-        return entry(changed)
+        return try entry(changed)
     }
 }
 

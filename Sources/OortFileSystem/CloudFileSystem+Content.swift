@@ -339,8 +339,8 @@ extension CloudFileSystem {
 
     private func show(_ content: StagedContent, to handles: [OpenHandle]) {
         for handle in handles {
-            guard let used = try? store.open(staged: content.id) else { continue }
-            close(handle.show(.staged(used)))
+            store.use(content)
+            close(handle.show(.staged(content)))
         }
     }
 

@@ -8,20 +8,23 @@ extension CloudFileSystem {
         do throws(FileSystemError) {
             let parent = try self.folder(folder)
             if let node = try child(name, of: parent) {
-                return .now(.success(entry(node, foundAs: name)))
+                return .now(.success(try entry(node, foundAs: name)))
             }
             if try isKnown(parent) { return .failure(.notFound) }
             return whenKnown([parent]) { () throws(FileSystemError) in
                 guard let node = try self.child(name, of: parent) else { throw .notFound }
-                return self.entry(node, foundAs: name)
+                return try self.entry(node, foundAs: name)
             }
         } catch { return .failure(error) }
     }
 
     /// A name that differs from the item's own (in case) is not to be remembered: the kernel does
     /// not know that both go together when the item goes.
-    private func entry(_ node: Node, foundAs name: String) -> Entry {
-        var entry = entry(node)
+    private func entry(
+        _ node: Node,
+        foundAs name: String
+    ) throws(FileSystemError) -> Entry {
+        var entry = try entry(node)
         if !node.name.isSameText(as: name) { entry.validity.entry = .zero }
         return entry
     }
@@ -29,10 +32,14 @@ extension CloudFileSystem {
     public func absenceValidity(in folder: Inode) -> Duration {
         // Where `a` and `A` are one name, making one makes the other.
         guard folder != .root else { return Validity.day.entry }
-        guard let node = try? node(folder),
-            traits(of: node.account)?.names.comparison == .exact
-        else { return .zero }
-        return Validity.day.entry
+        do throws(FileSystemError) {
+            let account = try node(folder).account
+            guard traits(of: account)?.names.comparison == .exact else { return .zero }
+            return Validity.day.entry
+        } catch {
+            // Of a folder that cannot be read nothing is remembered.
+            return .zero
+        }
     }
 
     func child(_ name: String, of folder: Node) throws(FileSystemError) -> Node? {
@@ -44,7 +51,7 @@ extension CloudFileSystem {
     public func attributes(of inode: Inode, handle: FileHandle?) -> Outcome<Entry> {
         .now { () throws(FileSystemError) in
             let node = try node(inode)
-            var entry = entry(node)
+            var entry = try entry(node)
             // Who has an older revision open may read all of it, whatever the file's size is now.
             if let open = handle.flatMap({ table[$0] }), !open.isReadOnlyDocument,
                 open.shown != ShownContent(node)
@@ -72,11 +79,11 @@ extension CloudFileSystem {
                         limit: limit
                     )
                 }
-                return nodes.map { node in
+                return try nodes.map { node throws(FileSystemError) in
                     FolderEntry(
                         name: node.name,
                         cookie: node.inode.rawValue,
-                        entry: self.entry(node)
+                        entry: try self.entry(node)
                     )
                 }
             }

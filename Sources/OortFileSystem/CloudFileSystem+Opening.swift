@@ -36,12 +36,12 @@ extension CloudFileSystem {
                         let there = try self.child(name, of: parent)
                     else { throw FileSystemError(error) }
                     let opened = try self.openLocal(there, mode: mode)
-                    return (self.entry(try self.node(there.inode)), opened)
+                    return (try self.entry(try self.node(there.inode)), opened)
                 }
                 guard let content else {
-                    return (self.entry(node), try self.openLocal(node, mode: mode))
+                    return (try self.entry(node), try self.openLocal(node, mode: mode))
                 }
-                return (self.entry(node), self.openNew(node, content, mode: mode))
+                return (try self.entry(node), self.openNew(node, content, mode: mode))
             }
         } catch { return .failure(error) }
     }

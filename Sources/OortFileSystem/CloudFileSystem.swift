@@ -173,15 +173,18 @@ public final class CloudFileSystem: FileSystem {
 
     /// Has the news of one item come at once; where they do not, the feed brings them.
     func look(at inode: Inode) async {
-        guard let account = try? catalog.node(inode).account,
-            let lister = connections.withLock({ $0[account]?.lister })
-        else { return }
-        do throws(ProviderError) { try await lister.look(at: inode) } catch {
+        func notAsked(_ error: any Error) {
             logger.info(
                 "an item was not asked for",
                 metadata: ["inode": "\(inode)", "error": "\(error)"]
             )
         }
+        let account: AccountID
+        do throws(CatalogError) { account = try catalog.node(inode).account } catch {
+            return notAsked(error)
+        }
+        guard let lister = connections.withLock({ $0[account]?.lister }) else { return }
+        do throws(ProviderError) { try await lister.look(at: inode) } catch { notAsked(error) }
     }
 
     /// Refuses a name that the file system or the account's service does not take.
@@ -230,18 +233,18 @@ public final class CloudFileSystem: FileSystem {
     /// What `stat` says of a document that was never exported.
     private static let sizeBeforeExport: Int64 = 4096
 
-    func entry(_ node: Node) -> Entry {
+    func entry(_ node: Node) throws(FileSystemError) -> Entry {
         let isFixed =
             node.kind != .nativeDocument && node.kind != .shortcut
             && table.openFile(node.inode)?.differs(from: node) != true
         return Entry(
-            attributes: attributes(of: node),
+            attributes: try attributes(of: node),
             generation: node.generation,
             validity: isFixed ? .day : .sizeUnknown
         )
     }
 
-    func attributes(of node: Node) -> FileAttributes {
+    func attributes(of node: Node) throws(FileSystemError) -> FileAttributes {
         var size = node.kind == .folder ? 0 : node.size
         var modified = node.modified
         if let live = table.openFile(node.inode)?.live(node) { (size, modified) = live }
@@ -260,7 +263,7 @@ public final class CloudFileSystem: FileSystem {
             if let target = node.target { size = Int64(target.utf8.count) }
         case .shortcut:
             (kind, mode) = (.symlink, 0o777)
-            size = Int64((try? shortcutPath(node))??.utf8.count ?? 0)
+            size = Int64(try shortcutPath(node)?.utf8.count ?? 0)
         case .fifo: (kind, mode) = (.fifo, 0o666 & ~settings.umask)
         case .socket: (kind, mode) = (.socket, 0o666 & ~settings.umask)
         }

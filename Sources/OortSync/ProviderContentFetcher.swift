@@ -32,7 +32,10 @@ public struct ProviderContentFetcher: ContentFetcher {
         let reference = try await reference(item)
         let current = try await provider.item(reference)
         // The form under whose extension it is shown: what the settings wish may have changed since.
-        let shown = try? catalog.node(remoteID: item, account: account)?.name
+        let shown: String?
+        do throws(CatalogError) {
+            shown = try catalog.node(remoteID: item, account: account)?.name
+        } catch { throw ProviderError(.localContent, detail: "catalog: \(error)") }
         let asShown = current.exports.first { shown?.ends(with: "." + $0.fileExtension) == true }
         guard let format = asShown ?? current.exports.first else {
             throw ProviderError(.unsupported, detail: "the document has no form to export")

@@ -16,6 +16,7 @@ extension SyncEngine {
         var wait = backoff(after: tries, error)
         var isUnknown = error.isOutcomeUnknown
         var looksAt = false
+        var isSessionLost = false
         switch error.kind {
         case .cancelled where Task.isCancelled:
             // The engine ends: the next one asks.
@@ -29,7 +30,7 @@ extension SyncEngine {
             wake(at: pausedUntil)
             failures[inode] = tries - 1
         case .sessionLost:
-            try? await catalog.setSession(nil, sending: nil, of: inode)
+            isSessionLost = true
             wait = .zero
         case .preconditionFailed, .notFound, .parentNotFound, .nameTaken, .notAFolder, .notAFile,
             .moveIntoItself:
@@ -67,6 +68,7 @@ extension SyncEngine {
             nextTry: now + wait.inMilliseconds
         )
         do throws(CatalogError) {
+            if isSessionLost { try await catalog.setSession(nil, sending: nil, of: inode) }
             try await catalog.failed(inode, trouble, isUnknown: isUnknown)
         } catch {
             // The intent stays: the service is asked at the next try.
@@ -139,7 +141,9 @@ extension SyncEngine {
         hasOpenIntents = false
         isResolving = true
         defer { isResolving = false }
-        guard let open = try? await catalog.openIntents(of: account) else {
+        let open: [Inode]
+        do throws(CatalogError) { open = try await catalog.openIntents(of: account) } catch {
+            logger.error("what was asked could not be read", metadata: ["error": "\(error)"])
             hasOpenIntents = true
             wake(at: now + 1000)
             return
@@ -320,8 +324,10 @@ extension SyncEngine {
         for newcomer in newcomers {
             do throws(ProviderError) {
                 // One that a program is about to change is left alone.
-                let inode = try? catalog.node(remoteID: newcomer.id, account: account)?.inode
-                if let inode, store.writers.isOpen(inode) { continue }
+                let known = try stored { () throws(CatalogError) in
+                    try catalog.node(remoteID: newcomer.id, account: account)
+                }
+                if let inode = known?.inode, store.writers.isOpen(inode) { continue }
                 let item = try await provider.item(newcomer)
                 guard try await provider.isOutcome(item, of: upload) else { continue }
                 // Where the service gives no hash, the provider went by what else is known of it.
@@ -357,13 +363,15 @@ extension SyncEngine {
                 guard error.kind == .parentNotFound || error.kind == .notFound else { throw error }
             }
         }
-        let candidates = found.filter { item in
-            if let known = try? catalog.node(remoteID: item.id, account: account),
-                known.parent != nil || known.isAccountRoot
-            {
-                return false
+        let kind: ItemKind = intent.kind == .createFolder ? .folder : .file
+        var candidates: [Item] = []
+        for item in found where item.kind == kind {
+            // What is known already is not what was lost; a catalog that cannot be read says neither.
+            let known = try stored { () throws(CatalogError) in
+                try catalog.node(remoteID: item.id, account: account)
             }
-            return item.kind == (intent.kind == .createFolder ? .folder : .file)
+            if let known, known.parent != nil || known.isAccountRoot { continue }
+            candidates.append(item)
         }
         if intent.kind == .createFolder || intent.reservedID != nil { return candidates.first }
         if intent.hash == nil {

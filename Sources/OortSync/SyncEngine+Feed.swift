@@ -52,7 +52,7 @@ extension SyncEngine {
         do throws(CatalogError) {
             try catalog.setIdentity(identity, of: account)
         } catch .otherPerson {
-            let known = try? catalog.account(account)
+            let known = try stored { () throws(CatalogError) in try catalog.account(account) }
             let owner = known?.email ?? known?.displayName ?? "another person"
             let other = identity.email ?? identity.displayName
             throw ProviderError(
@@ -65,7 +65,8 @@ extension SyncEngine {
         isIdentified = true
         planSoon()
         // The first enumeration may take long, and `df` is not to tell of the local disk meanwhile.
-        if (try? catalog.account(account))?.quota == nil { await readQuota() }
+        let known = try stored { () throws(CatalogError) in try catalog.account(account) }
+        if known?.quota == nil { try await readQuota() }
     }
 
     /// Applies pages until the feed has no more.
@@ -96,7 +97,7 @@ extension SyncEngine {
             }
             if concerns(page.changes, denials) {
                 denials = []
-                await retry([.noPermission])
+                try await retry([.noPermission])
             }
             isMidRun = page.hasMore && !page.isEnumeration
             isReachable()
@@ -108,7 +109,7 @@ extension SyncEngine {
         // A later page may have told what an earlier one left open.
         try await lookAtUnsure()
         planSoon()
-        await readQuotaIfDue()
+        try await readQuotaIfDue()
     }
 
     /// Where the feed goes on; nil when everything is to be enumerated, which has begun then.
@@ -132,23 +133,34 @@ extension SyncEngine {
 
     /// Asks for the account's room when it may have changed, and for as long as something waits for
     /// room: more of it comes without any change of the tree.
-    private func readQuotaIfDue() async {
-        if roomWatch.isDue(at: now) { return await readQuota() }
-        let awaitsRoom = try? await catalog.hasRefused(
-            account,
-            kind: "\(ProviderError.Kind.quotaExceeded)"
-        )
-        if awaitsRoom == true { await readQuota() }
+    private func readQuotaIfDue() async throws(ProviderError) {
+        if roomWatch.isDue(at: now) { return try await readQuota() }
+        let awaitsRoom = try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.hasRefused(
+                self.account,
+                kind: "\(ProviderError.Kind.quotaExceeded)"
+            )
+        }
+        if awaitsRoom { try await readQuota() }
     }
 
     /// Asks for the account's room; where there is more of it, what had none is sent.
-    private func readQuota() async {
+    ///
+    /// - Throws: where the catalog cannot be read or written; a service that does not tell is asked again.
+    private func readQuota() async throws(ProviderError) {
         roomWatch.asks(at: now)
-        guard let quota = try? await provider.quota() else { return roomWatch.failed() }
-        let old = try? catalog.account(account)?.quota
-        try? catalog.setQuota(quota, of: account)
+        let quota: Quota
+        do throws(ProviderError) { quota = try await provider.quota() } catch {
+            logger.info("the account's room is not known", metadata: ["error": "\(error)"])
+            return roomWatch.failed()
+        }
+        let old = try stored { () throws(CatalogError) in
+            let old = try catalog.account(account)?.quota
+            try catalog.setQuota(quota, of: account)
+            return old
+        }
         guard let old, old.used > quota.used || old.total != quota.total else { return }
-        await retry([.quotaExceeded])
+        try await retry([.quotaExceeded])
     }
 
     /// Somebody looks at the account's room (`statfs`): it is asked for behind that where what is
@@ -165,12 +177,14 @@ extension SyncEngine {
         defer { isLookingAtRoom.store(false, ordering: .releasing) }
         // Before it is known whose account it is, nothing is asked of it.
         guard isIdentified, roomWatch.isDueWhenShown(at: now) else { return }
-        await readQuota()
+        do throws(ProviderError) { try await readQuota() } catch { note(error) }
     }
 
     /// What was refused for these reasons is tried again, since the reasons may be gone.
-    private func retry(_ kinds: [ProviderError.Kind]) async {
-        try? await catalog.retryNow(account, kinds: kinds.map { "\($0)" })
+    private func retry(_ kinds: [ProviderError.Kind]) async throws(ProviderError) {
+        try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.retryNow(self.account, kinds: kinds.map { "\($0)" })
+        }
         planSoon()
     }
 
@@ -201,7 +215,7 @@ extension SyncEngine {
             case .changed: return
             case .quiet(let backoff):
                 isReachable()
-                await readQuotaIfDue()
+                try await readQuotaIfDue()
                 if let backoff, (try? await clock.sleep(for: backoff)) == nil { return }
             }
         }
@@ -440,8 +454,21 @@ extension SyncEngine {
         guard trouble != nil else { return }
         trouble = nil
         feedPause?.cancel()
-        try? catalog.setTrouble(nil, of: account)
+        keepTrouble(nil)
         planSoon()
+    }
+
+    /// Stores the trouble for the commands that look while no mount runs.
+    private func keepTrouble(_ words: String?) {
+        do throws(CatalogError) { try catalog.setTrouble(words, of: account) } catch {
+            logger.error("the account's trouble was not stored", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Asks for what is unsure after an operation: what cannot be asked for now stays unsure, and is
+    /// asked for with the next news.
+    func lookAtUnsureAfterwards() async {
+        do throws(ProviderError) { try await lookAtUnsure() } catch { note(error) }
     }
 
     /// What an error says of the account as a whole.
@@ -449,10 +476,7 @@ extension SyncEngine {
         switch error.kind {
         case .signedOut:
             trouble = .signedOut(error.detail)
-            try? catalog.setTrouble(
-                "signed out: sign in again (\(error.detail))",
-                of: account
-            )
+            keepTrouble("signed out: sign in again (\(error.detail))")
         case .clientRefused:
             trouble = .clientRefused(error.detail)
             pausedUntil = now + settings.refusalInterval.inMilliseconds

@@ -53,7 +53,15 @@ private struct EngineUploadObserver: UploadObserver {
     let hash: ContentHash
 
     func sessionChanged(_ session: UploadSession?) async {
-        try? await engine.catalog.setSession(session, sending: hash, of: inode)
+        do throws(CatalogError) {
+            try await engine.catalog.setSession(session, sending: hash, of: inode)
+        } catch {
+            // It goes on all the same; only another process could not take it up.
+            engine.logger.error(
+                "an upload's session was not stored",
+                metadata: ["inode": "\(inode)", "error": "\(error)"]
+            )
+        }
     }
 
     func sent(_ bytes: Int64) {
@@ -264,9 +272,15 @@ extension SyncEngine {
 
     /// A staged content that is copied at the service; nil when it has changed meanwhile.
     private func frozenCopy(_ staged: ContentID?, of hash: ContentHash?) async -> FrozenContent? {
-        guard let staged, let frozen = try? await store.freeze(staged) else { return nil }
-        if frozen.hash == hash { return frozen }
-        store.release(frozen)
+        guard let staged else { return nil }
+        do throws(ProviderError) {
+            let frozen = try await store.freeze(staged)
+            if frozen.hash == hash { return frozen }
+            store.release(frozen)
+        } catch {
+            // The copy has the bytes by its original: here they are only spared a fetch.
+            logger.info("bytes are not kept for a copy", metadata: ["error": "\(error)"])
+        }
         return nil
     }
 
@@ -410,13 +424,8 @@ extension SyncEngine {
                     answersUpload: request.sendsBytes
                 )
                 isReachable()
-                if isOpen { try? await lookAtUnsure() }
-                if item != answer, let item {
-                    let path = request.start.parent?.path ?? .root
-                    try? await look(
-                        at: ItemReference(id: item.id, path: path.appending(item.fileName))
-                    )
-                }
+                if isOpen { await lookAtUnsureAfterwards() }
+                if item != answer, let item { await lookSoon(at: item, request) }
                 await keep(request, item)
                 return true
             } catch {
@@ -428,6 +437,14 @@ extension SyncEngine {
                 return false
             }
         }
+    }
+
+    /// Asks for what an answer was about; where that fails the feed tells of it.
+    private func lookSoon(at item: Item, _ request: OperationRequest) async {
+        let path = request.start.parent?.path ?? .root
+        do throws(ProviderError) {
+            try await look(at: ItemReference(id: item.id, path: path.appending(item.fileName)))
+        } catch { note(error) }
     }
 
     /// What the service has after content arrived damaged is what both sides agree on: the local
@@ -443,7 +460,7 @@ extension SyncEngine {
                 item: item,
                 sentModified: request.sentModified
             )
-            if isOpen { try? await lookAtUnsure() }
+            if isOpen { await lookAtUnsureAfterwards() }
             return true
         } catch {
             // The intent stays: the service is asked at the next try.

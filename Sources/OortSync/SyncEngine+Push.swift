@@ -426,7 +426,7 @@ extension SyncEngine {
         // A plan made meanwhile left these items alone.
         if batch.plan != planNumber { needsPlan = true }
         // What was told meanwhile; who could not be asked now is asked with the next news.
-        if !owedLooks.isEmpty || owesRun { try? await lookAtUnsure() }
+        if !owedLooks.isEmpty || owesRun { await lookAtUnsureAfterwards() }
         inFlight -= 1
         if batch.isLarge { largeInFlight -= 1 }
         if batch.isUploadBatch { uploadBatches -= 1 }

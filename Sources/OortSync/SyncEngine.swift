@@ -202,17 +202,22 @@ public actor SyncEngine {
         var status = SyncStatus()
         status.trouble = trouble
         status.transfers = running.values.filter { $0.size > 0 }.sorted { $0.inode < $1.inode }
-        status.pending = (try? await catalog.pending(account, limit: 1000)) ?? []
-        status.pendingCount = status.pending.count
-        if status.pendingCount == 1000, let count = try? await catalog.pendingCount(account) {
-            status.pendingCount = count
+        do throws(CatalogError) {
+            status.pending = try await catalog.pending(account, limit: 1000)
+            status.pendingCount = status.pending.count
+            if status.pendingCount == 1000 {
+                status.pendingCount = try await catalog.pendingCount(account)
+            }
+            status.conflicts = try await catalog.conflicts(account)
+            if let account = try catalog.account(account) {
+                status.isEnumerated = account.isEnumerated
+                status.quota = account.quota
+            }
+            if !status.isEnumerated { status.knownItems = try await catalog.itemCount(account) }
+        } catch {
+            // An account of which nothing could be read is not up to date.
+            status.trouble = .unreadable(error)
         }
-        status.conflicts = (try? await catalog.conflicts(account)) ?? []
-        if let account = try? catalog.account(account) {
-            status.isEnumerated = account.isEnumerated
-            status.quota = account.quota
-        }
-        if !status.isEnumerated { status.knownItems = try? await catalog.itemCount(account) }
         return status
     }
 
@@ -223,15 +228,8 @@ public actor SyncEngine {
             group.addTask {
                 await self.pushingAtOnce { changes in
                     for await _ in changes {
-                        let isMissing =
-                            scope == nil
-                            ? try? await self.catalog.pendingCount(self.account) > 0
-                            : try? await !self.catalog.pending(
-                                self.account,
-                                below: scope,
-                                limit: 1
-                            ).isEmpty
-                        if isMissing == false { return true }
+                        // What cannot be read may be missing: it is looked at again.
+                        if await self.isMissing(below: scope) == false { return true }
                         if await self.trouble?.needsPerson == true { return false }
                     }
                     return false
@@ -246,10 +244,23 @@ public actor SyncEngine {
             return first
         }
         if isComplete { return SyncOutcome(missing: [], trouble: nil) }
-        guard let missing = try? await catalog.pending(account, below: scope) else {
-            return SyncOutcome(missing: [], trouble: trouble ?? .offline)
+        do throws(CatalogError) {
+            return SyncOutcome(
+                missing: try await catalog.pending(account, below: scope),
+                trouble: trouble
+            )
+        } catch { return SyncOutcome(missing: [], trouble: .unreadable(error)) }
+    }
+
+    /// Whether the service lacks anything; nil when the catalog could not be read.
+    private func isMissing(below scope: Inode?) async -> Bool? {
+        do throws(CatalogError) {
+            guard let scope else { return try await catalog.pendingCount(account) > 0 }
+            return try await !catalog.pending(account, below: scope, limit: 1).isEmpty
+        } catch {
+            logger.error("what is pending could not be read", metadata: ["error": "\(error)"])
+            return nil
         }
-        return SyncOutcome(missing: missing, trouble: trouble)
     }
 
     /// Pushes without waiting for things to rest, as long as `body` runs.
@@ -297,7 +308,10 @@ public actor SyncEngine {
     }
 
     private func retryAll() async {
-        try? await catalog.retryNow(account)
+        do throws(CatalogError) { try await catalog.retryNow(account) } catch {
+            // What failed is tried again at the moments that are stored.
+            logger.error("nothing is tried earlier", metadata: ["error": "\(error)"])
+        }
         nextHashes = [:]
         nextLooks = [:]
         // A wait that grew long in bad weather is not to come back with the first new failure. What

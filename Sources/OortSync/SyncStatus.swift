@@ -12,11 +12,13 @@ public struct SyncStatus: Sendable {
         /// The service refuses the program's registration; the person must mend it and sign in
         /// again.
         case clientRefused(String)
+        /// What is kept of the account on this machine could not be read; nothing is known of it.
+        case unreadable(CatalogError)
 
         /// Whether nothing can be sent until the person does something.
         public var needsPerson: Bool {
             switch self {
-            case .offline: false
+            case .offline, .unreadable: false
             case .signedOut, .clientRefused: true
             }
         }

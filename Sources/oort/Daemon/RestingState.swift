@@ -28,7 +28,6 @@ struct RestingState {
         guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return report }
         do throws(CatalogError) {
             let catalog = try openCatalog()
-            defer { try? catalog.close() }
             for known in try catalog.accounts() {
                 let kept = KeptAccount(known)
                 let obstacle = kept.obstacle(
@@ -49,6 +48,7 @@ struct RestingState {
                 report.accounts[index].person = kept.person
                 report.accounts[index].trouble = obstacle
             }
+            try catalog.close()
         } catch {
             throw CatalogTrouble.failure(error, path: folders.catalogFile)
         }
@@ -63,8 +63,9 @@ struct RestingState {
         guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return [] }
         do throws(CatalogError) {
             let catalog = try openCatalog()
-            defer { try? catalog.close() }
-            return try catalog.accounts().map { KeptAccount($0) }
+            let kept = try catalog.accounts().map { KeptAccount($0) }
+            try catalog.close()
+            return kept
         } catch {
             throw CatalogTrouble.failure(error, path: folders.catalogFile)
         }
@@ -82,15 +83,13 @@ struct RestingState {
         let unsent: Int
         do throws(CatalogError) {
             let catalog = try openCatalog()
-            defer { try? catalog.close() }
-            guard let known = try catalog.accounts().first(where: { $0.name == name }) else {
-                return
-            }
-            unsent = try await catalog.pendingCount(known.id)
-            if unsent == 0 {
+            let known = try catalog.accounts().first { $0.name == name }
+            unsent = if let known { try await catalog.pendingCount(known.id) } else { 0 }
+            if let known, unsent == 0 {
                 try catalog.removeAccount(known.id)
                 try catalog.persist()
             }
+            try catalog.close()
         } catch {
             throw CatalogTrouble.failure(error, path: folders.catalogFile)
         }

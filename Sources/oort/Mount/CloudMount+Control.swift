@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import OortCatalog
 import OortContentStore
 import OortModel
@@ -9,6 +10,11 @@ extension CloudMount {
     func status() async -> StatusReport {
         let usage = store.usage
         let mounted = accounts.withLock { $0 }
+        var trouble = diskTrouble
+        var foldersAside: [String] = []
+        do throws(ContentError) { foldersAside = try store.foldersAside } catch {
+            trouble = trouble ?? "\(error)"
+        }
         var report = StatusReport(
             mount: MountStatus(
                 mountPoint: mountPoint,
@@ -17,8 +23,8 @@ extension CloudMount {
                 version: OortVersion.current,
                 cachedBytes: usage.cached,
                 cacheLimit: options.settings.cacheSize.bytes,
-                trouble: diskTrouble,
-                foldersAside: store.foldersAside
+                trouble: trouble,
+                foldersAside: foldersAside
             ),
             accounts: []
         )
@@ -84,8 +90,13 @@ extension CloudMount {
         ]
         for (name, account) in accounts.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
             let label = name.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
-            let count = (try? await catalog.pendingCount(account.id)) ?? 0
-            lines.append("oort_pending_changes{account=\"\(label)\"} \(count)")
+            do throws(CatalogError) {
+                let count = try await catalog.pendingCount(account.id)
+                lines.append("oort_pending_changes{account=\"\(label)\"} \(count)")
+            } catch {
+                // What cannot be read has no value; none is not 0.
+                logger.error("what is pending could not be read", metadata: ["error": "\(error)"])
+            }
         }
         return lines.joined(separator: "\n") + "\n"
     }
@@ -99,9 +110,17 @@ extension CloudMount {
     }
 
     private func status(of account: MountedAccount) async -> AccountStatus {
-        let status = await account.engine.status()
-        let known = try? catalog.account(account.id)
+        var status = await account.engine.status()
         let folder = "\(mountPoint)/\(account.name)"
+        var known: Account?
+        var damage: String?
+        var transfers: [Transfer] = []
+        do throws(CatalogError) {
+            known = try catalog.account(account.id)
+            damage = try self.damage(of: account.id, below: folder)
+            transfers = try uploads(status, below: folder)
+            transfers += try downloads(of: account.id, below: folder)
+        } catch { status.trouble = .unreadable(error) }
         let now = Date()
         let obstacles = SyncWords.obstacles(status.pending, now: now)
         let pending = status.pending.map { item in
@@ -122,57 +141,84 @@ extension CloudMount {
                 status.trouble,
                 account: account.name,
                 service: account.service
-            ) ?? damage(of: account.id, below: folder),
+            ) ?? damage,
             usedBytes: status.quota?.used,
             totalBytes: status.quota?.total,
             knownItems: status.knownItems,
             pendingCount: status.pendingCount,
             pending: Self.ordered(pending),
-            transfers: status.transfers.map { transfer in
-                Transfer(
-                    path: path(of: transfer.inode) ?? folder,
-                    isUpload: true,
-                    doneBytes: transfer.sent,
-                    totalBytes: transfer.size
-                )
-            } + downloads(of: account.id, below: folder),
+            transfers: transfers,
             conflicts: status.conflicts.map { ([folder] + $0.path).joined(separator: "/") }
         )
     }
 
     /// What an account's service gives other bytes of than it says itself, and what to do.
-    private func damage(of account: AccountID, below folder: String) -> String? {
-        let paths = store.damagedContents.compactMap { key -> String? in
-            guard key.account == account,
-                let node = try? catalog.node(remoteID: key.item, account: account),
+    private func damage(
+        of account: AccountID,
+        below folder: String
+    ) throws(CatalogError) -> String? {
+        var paths: [String] = []
+        for key in store.damagedContents where key.account == account {
+            guard let node = try catalog.node(remoteID: key.item, account: account),
                 node.revision == key.revision
-            else { return nil }
-            return path(of: node.inode) ?? folder
-        }.sorted()
+            else { continue }
+            paths.append(try path(of: node.inode) ?? folder)
+        }
+        paths.sort()
         guard let first = paths.first else { return nil }
         let others = paths.count > 1 ? " and \(paths.count - 1) more" : ""
         return "the service gives damaged bytes of \(first)\(others): what was read of it may be "
             + "wrong. Read it again later; if it stays so, look at the service whether an older version is whole"
     }
 
-    /// What comes from an account's service now, by path.
-    private func downloads(of account: AccountID, below folder: String) -> [Transfer] {
-        store.downloads.filter { $0.key.account == account }.map { download in
-            let node = try? catalog.node(remoteID: download.key.item, account: account)
-            return Transfer(
-                path: node.flatMap { path(of: $0.inode) } ?? folder,
-                isUpload: false,
-                doneBytes: download.present,
-                totalBytes: download.size
+    /// What goes to an account's service now, by path.
+    private func uploads(
+        _ status: SyncStatus,
+        below folder: String
+    ) throws(CatalogError) -> [Transfer] {
+        try status.transfers.map { transfer throws(CatalogError) in
+            Transfer(
+                path: try path(of: transfer.inode) ?? folder,
+                isUpload: true,
+                doneBytes: transfer.sent,
+                totalBytes: transfer.size
             )
         }
-        .sorted { $0.path < $1.path }
+    }
+
+    /// What comes from an account's service now, by path.
+    private func downloads(
+        of account: AccountID,
+        below folder: String
+    ) throws(CatalogError) -> [Transfer] {
+        var found: [Transfer] = []
+        for download in store.downloads where download.key.account == account {
+            let node = try catalog.node(remoteID: download.key.item, account: account)
+            let path = if let node { try path(of: node.inode) } else { String?.none }
+            found.append(
+                Transfer(
+                    path: path ?? folder,
+                    isUpload: false,
+                    doneBytes: download.present,
+                    totalBytes: download.size
+                )
+            )
+        }
+        return found.sorted { $0.path < $1.path }
     }
 
     private func status(of account: DetachedAccount) async -> AccountStatus {
         var status = AccountStatus(account.kept, state: .trouble)
         status.trouble = account.obstacle
-        status.pending = (try? await changes(of: account, below: nil)) ?? []
+        do throws(CatalogError) {
+            status.pending = try await changes(of: account, below: nil)
+        } catch {
+            status.trouble = SyncWords.trouble(
+                .unreadable(error),
+                account: account.kept.name,
+                service: account.kept.service
+            )
+        }
         status.pendingCount = status.pending.count
         return status
     }
@@ -242,18 +288,16 @@ extension CloudMount {
         var isKnown = true
         let now = Date()
         for target in targets {
+            let all: [PendingItem]
             guard let account = target.account else {
-                if let detached = target.detached,
-                    let kept = try? await self.changes(of: detached, below: target.inode)
-                {
-                    changes += kept
-                } else {
-                    isKnown = false
-                }
+                do throws(CatalogError) {
+                    guard let detached = target.detached else { throw .noAccount }
+                    changes += try await self.changes(of: detached, below: target.inode)
+                } catch { isKnown = false }
                 continue
             }
             // What hinders a path may lie above it.
-            guard let all = try? await catalog.pending(account.id) else {
+            do throws(CatalogError) { all = try await catalog.pending(account.id) } catch {
                 isKnown = false
                 continue
             }
@@ -350,11 +394,13 @@ extension CloudMount {
         changes.filter { $0.error != nil } + changes.filter { $0.error == nil }
     }
 
-    private func path(of inode: Inode) -> String? {
+    private func path(of inode: Inode) throws(CatalogError) -> String? {
         var names: [String] = []
         var next = inode
         while next != .root, names.count < 10_000 {
-            guard let node = try? catalog.node(next), let parent = node.parent else { return nil }
+            guard let node = try catalog.knownNode(next), let parent = node.parent else {
+                return nil
+            }
             names.append(node.name)
             next = parent
         }

@@ -165,8 +165,15 @@ final class CloudMount: MountedClouds {
         )
         // What was left alone as long as it was open for writing may go out now.
         store.writers.setListener { [weak self] inode in
-            guard let self, let account = try? catalog.node(inode).account else { return }
-            heardOfLocalChange(account)
+            guard let self else { return }
+            do throws(CatalogError) {
+                guard let account = try catalog.knownNode(inode)?.account else { return }
+                heardOfLocalChange(account)
+            } catch {
+                // It may be any account's.
+                let all = accounts.withLock { Array($0.values) }
+                for account in all { account.engine.localChange() }
+            }
         }
     }
 
@@ -239,9 +246,10 @@ final class CloudMount: MountedClouds {
             )
             let found = try await store.recoverStaged()
             if found.isOfAnotherCatalog || found.aside > 0 {
+                let folders = try store.foldersAside
                 logger.error(
                     "the catalog is another one than before, or an older copy of it",
-                    metadata: ["moved aside": "\(found.aside)", "to": "\(store.foldersAside)"]
+                    metadata: ["moved aside": "\(found.aside)", "to": "\(folders)"]
                 )
             }
             if !found.damaged.isEmpty {

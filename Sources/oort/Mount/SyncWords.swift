@@ -8,7 +8,7 @@ enum SyncWords {
     /// How an account is.
     static func state(_ status: SyncStatus) -> AccountStatus.State {
         switch status.trouble {
-        case .signedOut, .clientRefused: .trouble
+        case .signedOut, .clientRefused, .unreadable: .trouble
         case .offline: .offline
         case nil:
             if !status.isEnumerated {
@@ -33,6 +33,9 @@ enum SyncWords {
                 + "change is kept. Correct client_id and the secret under [\(service)] in the "
                 + "settings, then sign in again: \(login)"
         case .offline: "The service cannot be reached; it is tried again by itself."
+        case .unreadable(let error):
+            "What this machine knows of the account cannot be read (\(error)): what is pending is "
+                + "not known. Look at the disk; nothing is sent or forgotten because of it."
         case nil: nil
         }
     }
