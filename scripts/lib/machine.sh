@@ -88,11 +88,22 @@ with_progress() {
     return "$status"
 }
 
-# Builds the program that needs no Swift to run; prints nothing but progress.
+# Builds the program that needs neither Swift nor a certain libfuse to run (docs/decisions/0004);
+# prints nothing but progress.
 build_release() {
+    local static=$root/.build/static
+    mkdir -p "$static"
+    # The linker takes the first folder that has the library in any form, and what pkg-config says
+    # comes before all else: these files name the archive's folder, and not the system's.
+    ln -sf "$(pkg-config --variable=libdir fuse3)/libfuse3.a" "$static/libfuse3.a"
+    sed "s|^libdir=.*|libdir=$static|" "$(pkg_config_file fuse3)" >"$static/fuse3.pc"
+    sed 's|^Libs:.*|Libs: -lcurl|' "$(pkg_config_file libcurl)" >"$static/libcurl.pc"
     with_progress "Building oort (the first build takes some minutes)" \
-        swift build --package-path "$root" -c release --static-swift-stdlib --product oort
+        env PKG_CONFIG_PATH="$static" swift build --package-path "$root" -c release \
+        --static-swift-stdlib --disable-local-rpath --product oort
 }
+
+pkg_config_file() { printf '%s/%s.pc' "$(pkg-config --variable=pcfiledir "$1")" "$1"; }
 
 release_binary() {
     printf '%s/oort' "$(swift build --package-path "$root" -c release --show-bin-path)"
