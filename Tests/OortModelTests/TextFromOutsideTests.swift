@@ -70,6 +70,7 @@ struct TextFromOutsideTests {
         "OortSimulators/Simulator.swift": "a path before it is percent-decoded",
         "OortSimulators/SimulatorMessages.swift": "a path before it is percent-decoded",
         "oort/Daemon/MountPoint.swift": "a folder that the user names, whole",
+        "oort/Service/ServiceUnit.swift": "a line of /proc that ends with a name of ours",
         "oort/Services.swift": "addresses of the settings",
         "oort/Settings/Folders.swift": "a folder that the user names, whole",
         "oort/Settings/SettingsFile.swift": "a folder that the user names, whole",
