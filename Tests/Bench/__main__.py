@@ -75,8 +75,9 @@ class Bench:
 
     def run(self, scenarios: list[Scenario]) -> None:
         for scenario in scenarios:
-            if scenario.is_waiting and "rclone" in self.programs:
-                self.at_once(scenario)
+            for program in scenario.waiting:
+                if program in self.programs:
+                    self.at_once(scenario, program)
             for service in self.services_of(scenario):
                 self.alternate(scenario, service)
             if scenario.has_floors:
@@ -89,11 +90,11 @@ class Bench:
         # Warm metadata depend on no service and are measured at whichever was asked for.
         return found or (self.services[:1] if scenario.has_floors else [])
 
-    def at_once(self, scenario: Scenario) -> None:
-        """rclone at all services at the same time: minutes in which it only waits for answers."""
+    def at_once(self, scenario: Scenario, program: str) -> None:
+        """A program that only waits, at all services at the same time."""
         with concurrent.futures.ThreadPoolExecutor() as pool:
             for service in self.services_of(scenario):
-                pool.submit(self.measure, scenario, service, "rclone")
+                pool.submit(self.measure, scenario, service, program)
 
     def alternate(self, scenario: Scenario, service: str) -> None:
         """Both programs in turns, the other one first each time."""
@@ -102,7 +103,7 @@ class Bench:
         for number in range(runs):
             programs = [
                 program for program in scenario.programs
-                if program in self.programs and not (scenario.is_waiting and program == "rclone")]
+                if program in self.programs and program not in scenario.waiting]
             for program in programs if number % 2 == 0 else reversed(programs):
                 if spent[program] > LONG:
                     continue

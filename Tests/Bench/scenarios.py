@@ -34,8 +34,8 @@ class Scenario:
     # Counts do not vary; what takes minutes is not repeated.
     is_once: bool = False
     is_in_quick: bool = False
-    # Where rclone waits for answers for minutes, with hardly any work of its own.
-    is_waiting: bool = False
+    # The programs that only wait meanwhile, for answers or for news: at all services at once.
+    waiting: list[str] = field(default_factory=list)
 
     def at(self, service: str) -> str:
         """What is said of the account before the rows' words."""
@@ -68,24 +68,24 @@ SCENARIOS = [
         is_in_quick=True),
     Scenario("tree", writing.write_tree, [
         Row("tree", "a tree of 2,000 files (26 MB) copied in, until the cloud has all")],
-        is_waiting=True),
+        waiting=["rclone"]),
     Scenario("find", trees.find_all, [
         Row("find.cold", "`find` over 11,001 entries right after the first mount"),
         Row("find.warm", "the same again"),
-        Row("find.restart", "the same after a restart")], is_in_quick=True, is_waiting=True),
+        Row("find.restart", "the same after a restart")], is_in_quick=True, waiting=["rclone"]),
     Scenario("tidy", writing.tidy, [
         Row("rm", "`rm -rf` of a folder of 500 files"),
         Row("rm.cloud", "the same, until the cloud has it"),
         Row("mv", "`mv` of a folder of 500 files"),
         Row("mv.cloud", "the same, until the cloud has it"),
         Row("cp", "`cp` of 256 MiB inside the account"),
-        Row("cp.cloud", "the same, until the cloud has it")], is_waiting=True),
+        Row("cp.cloud", "the same, until the cloud has it")], waiting=["rclone"]),
     Scenario("killed", writing.killed_upload, [
         Row("killed", "200 MiB written, the process killed half-way: what goes up in all",
             "MB")]),
     Scenario("idle", trees.idle, [
         Row("idle", "nobody does anything, polled every 10 s: calls a minute", "calls")],
-        programs=["oort"], is_once=True),
+        programs=["oort"], is_once=True, waiting=["oort"]),
     Scenario("warm", metadata.warm, [
         Row("warm.find", "`find` over 11,001 entries"),
         Row("warm.ls", "`ls -l` of 10,000 entries"),
