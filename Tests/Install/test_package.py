@@ -85,7 +85,8 @@ def test_a_package_lives(system, clouds):
     system.apt("purge", "oort")
     assert "oort" not in system.inside("ls", "/usr/bin", "/usr/share/doc").split()
     assert "fuse.oort" not in system.inside("cat", "/proc/mounts")
-    assert system.inside("sh", "-c", "ls -l /proc/[0-9]*/exe 2>/dev/null | grep oort || echo none") == "none\n"
+    running = "ls -l /proc/[0-9]*/exe 2>/dev/null | grep oort || echo none"
+    assert system.inside("sh", "-c", running) == "none\n"
     kept = [file.read_bytes() for file in (system.home / ".local/state/oort/staged").rglob("*")
             if file.is_file()]
     assert b"the only copy" in kept
