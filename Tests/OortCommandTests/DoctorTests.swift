@@ -31,6 +31,10 @@ struct DoctorTests {
         try Data("mount_max = 0\n".utf8).write(to: URL(filePath: configuration))
         #expect(await troubles() == [], "root may mount as many as there are")
         needs.user = 1000
+        needs.mountTable = folder.path + "/none"
+        if needs.helper == "/usr/bin/fusermount3" {
+            #expect(await troubles().contains { $0.contains("users cannot unmount") })
+        }
         #expect(await troubles().contains { $0.contains("allows 0") })
     }
 

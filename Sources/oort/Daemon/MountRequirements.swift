@@ -6,6 +6,8 @@ struct MountRequirements {
     var device = "/dev/fuse"
     /// What root allows to users who mount.
     var configuration = "/etc/fuse.conf"
+    /// Where fusermount3 finds who mounted what.
+    var mountTable = "/etc/mtab"
     /// Where programs are looked for.
     var searchPath = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
     /// Who mounts.

@@ -49,6 +49,13 @@ enum MachineChecks {
                 advice: "Root can mend it: apt-get install --reinstall fuse3"
             )
         }
+        guard needs.user == 0 || (unsafe access(needs.mountTable, R_OK)) == 0 else {
+            return .trouble(
+                "fuse",
+                "\(needs.mountTable) cannot be read, so that users cannot unmount",
+                advice: "Root can mend it: ln -sf ../proc/self/mounts \(needs.mountTable)"
+            )
+        }
         return .ok("fuse", "\(program) is installed")
     }
 
