@@ -56,7 +56,13 @@ struct GoogleDriveAPI: Sendable {
     /// A URL of the API; `supportsAllDrives` goes with every call on files, or items of shared
     /// drives would be "not found".
     func url(_ path: String, _ query: [(String, String)]) -> String {
-        endpoints.api + path + (query.isEmpty ? "" : "?" + Self.form(query))
+        endpoints.api + path + (query.isEmpty ? "" : "?" + Self.form(Self.compact(query)))
+    }
+
+    /// The query by which a JSON answer comes without the indentation that Drive gives it otherwise,
+    /// as much again as the answer.
+    private static func compact(_ query: [(String, String)]) -> [(String, String)] {
+        query.contains { $0.0 == "fields" } ? query + [("prettyPrint", "false")] : query
     }
 
     func file(_ id: ItemID, _ action: String = "") -> String {
@@ -119,7 +125,7 @@ struct GoogleDriveAPI: Sendable {
                 ("X-HTTP-Method-Override", "GET"),
                 ("Content-Type", "application/x-www-form-urlencoded"),
             ],
-            body: .bytes(Array(Self.form(query).utf8)),
+            body: .bytes(Array(Self.form(Self.compact(query)).utf8)),
             repetition: .harmless
         )
     }
@@ -169,7 +175,7 @@ struct GoogleDriveAPI: Sendable {
             ("q", condition), ("pageSize", String(pageSize)), ("spaces", "drive"),
             ("orderBy", "createdTime"),
             ("supportsAllDrives", "true"), ("includeItemsFromAllDrives", "true"),
-            ("prettyPrint", "false"), ("fields", DriveFileList.fields),
+            ("fields", DriveFileList.fields),
         ]
         if let drive { query += [("corpora", "drive"), ("driveId", drive)] }
         if let page { query.append(("pageToken", page)) }
@@ -189,7 +195,7 @@ struct GoogleDriveAPI: Sendable {
             ("supportsAllDrives", "true"), ("includeItemsFromAllDrives", "true"),
             // Tells an item that only went to another log from one that is lost.
             ("includeCorpusRemovals", "true"),
-            ("prettyPrint", "false"), ("fields", DriveChangeList.fields),
+            ("fields", DriveChangeList.fields),
         ]
         if let drive { query.append(("driveId", drive)) }
         return try await get("/drive/v3/changes", query)

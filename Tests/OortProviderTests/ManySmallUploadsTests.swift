@@ -152,6 +152,24 @@ struct ManySmallUploadsTests {
         #expect(client.withLock { $0?.most } == 1)
     }
 
+    @Test("Drive's answers are asked for without indentation")
+    func compactAnswers() async throws {
+        let client = Mutex<GatheringClient?>(nil)
+        try await ConformingService.googleDrive.withWorld(onTheWire: { wire in
+            let indented = GatheringClient(wire) { request in
+                !request.url.contains("prettyPrint=false") && request.url.contains("fields=")
+            }
+            client.withLock { $0 = indented }
+            return indented
+        }) { world in
+            let item = try await world.upload("one", as: "f")
+            let file = world.reference(item)
+            _ = try await world.upload(Array("two".utf8), to: .replace(file, revision: item.rev))
+            #expect(try await world.names() == ["f"])
+        }
+        #expect(client.withLock { $0?.count } == 0)
+    }
+
     @Test("at Dropbox what cannot be read fails alone")
     func unreadable() async throws {
         try await ConformingService.dropbox.withWorld { world in
