@@ -74,4 +74,23 @@ struct CatalogFileTests {
         try catalog.catalog.setStamps([long])
         #expect(catalog.catalog.trouble == nil)
     }
+
+    @Test("how many requests an account's service bears is kept over restarts")
+    func requestLimit() async throws {
+        let temporary = try TemporaryCatalog()
+        for name in ["work", "home"] {
+            let account = try temporary.catalog.registerAccount(
+                name: name,
+                service: "memory",
+                names: Rules.exact
+            )
+            #expect(account.requestLimit == nil)
+        }
+        try await temporary.catalog.setRequestLimit(12, ofAccountNamed: "work")
+        try await temporary.catalog.setRequestLimit(7, ofAccountNamed: "work")
+        try temporary.reopen()
+        let limits = try temporary.catalog.accounts().map { ($0.name, $0.requestLimit) }
+        #expect(limits.map(\.0) == ["home", "work"])
+        #expect(limits.map(\.1) == [nil, 7])
+    }
 }
