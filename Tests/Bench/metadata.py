@@ -12,7 +12,6 @@ import shutil
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from .cloud import Edit
@@ -104,23 +103,15 @@ def commit(repository: pathlib.Path, git: pathlib.Path) -> None:
          "--message", "all"], None)
 
 
-def medians(
-    folder: pathlib.Path, copy: pathlib.Path, git: pathlib.Path, size: Sizes,
-    record: Callable[[str, Callable[[], float]], None]
-) -> None:
-    """Runs each command several times and records the median of its seconds."""
-    for row, (command, lines) in commands(folder, copy, git, size).items():
+def median(command: list[str], lines: int) -> float:
+    """The median of the seconds of several runs, after one that warms up."""
+    run(command, lines)
+    found = []
+    for _ in range(REPEATS):
+        began = time.monotonic()
         run(command, lines)
-
-        def measure(command: list[str] = command, lines: int = lines) -> float:
-            found = []
-            for _ in range(REPEATS):
-                began = time.monotonic()
-                run(command, lines)
-                found.append(time.monotonic() - began)
-            return statistics.median(found)
-
-        record(row, measure)
+        found.append(time.monotonic() - began)
+    return statistics.median(found)
 
 
 def warm(stage: Stage) -> None:
@@ -135,11 +126,9 @@ def warm(stage: Stage) -> None:
     stage.real_network()
     copy = local_copy(stage.sources.folder / "metadata", size)
 
-    def record(row: str, measure: Callable[[], float]) -> None:
+    for row, (command, lines) in commands(stage.folder, copy, git, size).items():
         with stage.measured(row) as figure:
-            figure.value = measure()
-
-    medians(stage.folder, copy, git, size, record)
+            figure.value = median(command, lines)
 
 
 def floors(
@@ -150,24 +139,19 @@ def floors(
     local_copy(copy, size)
     disk = folder / "disk"
     local_copy(disk, size)
-    found = {"disk": floor(disk, copy, folder / "git-disk", size)}
+    git = folder / "git"
+    commit(disk / "repository", git)
+    found = {"disk": {
+        row: Figure(median(command, lines))
+        for row, (command, lines) in commands(disk, copy, git, size).items()}}
     if EXAMPLE.exists() and shutil.which("gcc"):
-        with Passthrough(folder, disk) as mount_point:
-            found["passthrough"] = floor(mount_point, copy, folder / "git-passthrough", size)
+        passthrough = Passthrough(folder, disk)
+        found["passthrough"] = {}
+        for row, (command, lines) in commands(passthrough.mount_point, copy, git, size).items():
+            # A mount for each, since it holds a descriptor for each file that the kernel knows.
+            with passthrough:
+                found["passthrough"][row] = Figure(median(command, lines))
     shutil.rmtree(disk)
-    return found
-
-
-def floor(
-    folder: pathlib.Path, copy: pathlib.Path, git: pathlib.Path, size: Sizes
-) -> dict[str, Figure]:
-    found: dict[str, Figure] = {}
-    commit(folder / "repository", git)
-
-    def record(row: str, measure: Callable[[], float]) -> None:
-        found[row] = Figure(measure())
-
-    medians(folder, copy, git, size, record)
     shutil.rmtree(git)
     return found
 
@@ -185,20 +169,14 @@ class Passthrough:
         subprocess.run(
             ["gcc", "-O2", "-w", str(EXAMPLE), "-o", str(self.binary), *flags], check=True)
 
-    def __enter__(self) -> pathlib.Path:
-        self.mount_point.mkdir()
-        # It holds a descriptor for each file that the kernel knows.
+    def __enter__(self) -> None:
+        self.mount_point.mkdir(exist_ok=True)
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = max(most, 100_000) if os.geteuid() == 0 else most
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, wanted))
-        except (ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         self.process = subprocess.Popen(
             [str(self.binary), "-f", "-o", f"source={self.source},cache=always,timeout=86400",
              str(self.mount_point)], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for(lambda: os.path.ismount(self.mount_point), "the passthrough mounts")
-        return self.mount_point
 
     def __exit__(self, *_: object) -> None:
         self.process.terminate()
