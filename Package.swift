@@ -99,6 +99,7 @@ let package = Package(
         ),
 
         // The right column: from the services down to HTTP.
+        module("SwiftSFTP", [collections, system]),
         module("OortTransport", ["CCurl", "OortModel", collections, logging]),
         module("OortSignIn", ["OortModel", "OortTransport", crypto, flyingFox, logging, system]),
     ]
@@ -137,6 +138,7 @@ let package = Package(
                     logging, lifecycle,
                 ]
             ),
+            tests("SwiftSFTPTests", ["SwiftSFTP", "MountTesting", system]),
             tests("OortModelTests", ["OortModel"]),
             tests("OortPlannerTests", ["OortPlanner", "OortModel", "OortTesting"]),
             tests("OortCatalogTests", ["OortCatalog", "OortPlanner", "OortModel", grdb, logging]),

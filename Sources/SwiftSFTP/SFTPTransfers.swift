@@ -1,0 +1,109 @@
+import DequeModule
+
+/// How much of one file is in flight: the window of an SSH channel, beyond which more outstanding
+/// requests bring nothing (OpenSSH's channels.h: 64 packets of 32 KiB).
+private let windowBytes = 2 << 20
+
+/// Reads a range of an open file in order, with as many requests in flight as a channel carries.
+public struct SFTPByteReader {
+    private struct Piece {
+        let offset: UInt64
+        let count: Int
+        let answer: SFTPPendingAnswer
+    }
+
+    private let session: SFTPSession
+    private let handle: SFTPHandle
+    private var pieces: Deque<Piece> = []
+    private var inFlight = 0
+    private var next: UInt64
+    private let end: UInt64
+
+    /// A reader of `range`, in bytes from the file's start.
+    public init(_ session: SFTPSession, _ handle: SFTPHandle, range: Range<UInt64>) {
+        self.session = session
+        self.handle = handle
+        next = range.lowerBound
+        end = range.upperBound
+    }
+
+    /// The next bytes, at least one; nil at the end of the range or of the file.
+    public mutating func read() async throws(SFTPError) -> [UInt8]? {
+        while inFlight < windowBytes, next < end {
+            let count = Int(min(UInt64(session.server.largestRead), end - next))
+            pieces.append(ask(next, count))
+            next += UInt64(count)
+        }
+        guard let piece = pieces.popFirst() else { return nil }
+        inFlight -= piece.count
+        let bytes: [UInt8]
+        do throws(SFTPError) {
+            bytes = try await piece.answer.answer().data()
+        } catch {
+            guard error.kind == .status(.endOfFile) else { throw error }
+            finish()
+            return nil
+        }
+        guard !bytes.isEmpty, bytes.count <= piece.count else {
+            throw SFTPError(.malformedAnswer, detail: "\(bytes.count) bytes for \(piece.count)")
+        }
+        let missing = piece.count - bytes.count
+        if missing > 0 { pieces.prepend(ask(piece.offset + UInt64(bytes.count), missing)) }
+        return bytes
+    }
+
+    private mutating func ask(_ offset: UInt64, _ count: Int) -> Piece {
+        inFlight += count
+        let request = SFTPRequest.read(handle, at: offset, count: UInt32(clamping: count))
+        return Piece(offset: offset, count: count, answer: session.send(request))
+    }
+
+    private mutating func finish() {
+        pieces = []
+        inFlight = 0
+        next = end
+    }
+}
+
+/// Writes an open file from an offset on, with as many requests in flight as a channel carries.
+public struct SFTPByteWriter {
+    private let session: SFTPSession
+    private let handle: SFTPHandle
+    private var asked: Deque<(end: UInt64, answer: SFTPPendingAnswer)> = []
+    private var next: UInt64
+    /// Up to where the server has confirmed all bytes, from the file's start.
+    public private(set) var confirmed: UInt64
+
+    /// A writer that begins at an offset in bytes.
+    public init(_ session: SFTPSession, _ handle: SFTPHandle, at offset: UInt64) {
+        self.session = session
+        self.handle = handle
+        next = offset
+        confirmed = offset
+    }
+
+    /// Sends bytes; returns when there is room in the window.
+    public mutating func write(_ bytes: some RandomAccessCollection<UInt8>) async throws(SFTPError)
+    {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = rest.prefix(session.server.largestWrite)
+            rest = rest.dropFirst(piece.count)
+            let answer = session.send(.write(handle, at: next, Array(piece)))
+            next += UInt64(piece.count)
+            asked.append((next, answer))
+            while next - confirmed > UInt64(windowBytes) { try await confirmFirst() }
+        }
+    }
+
+    /// Waits until the server has confirmed all bytes.
+    public mutating func finish() async throws(SFTPError) {
+        while !asked.isEmpty { try await confirmFirst() }
+    }
+
+    private mutating func confirmFirst() async throws(SFTPError) {
+        guard let (end, answer) = asked.popFirst() else { return }
+        try await answer.answer()
+        confirmed = end
+    }
+}

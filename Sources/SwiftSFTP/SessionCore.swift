@@ -1,0 +1,199 @@
+import DequeModule
+import Foundation
+import Synchronization
+import SystemPackage
+
+/// The requests in flight of a session, and the thread that carries its packets.
+final class SessionCore: Sendable {
+    private struct State {
+        var lastID: UInt32 = 0
+        var waiting: [UInt32: Flight] = [:]
+        var outbox: Deque<(id: UInt32?, packet: [UInt8])> = []
+        /// Why the session is over; from then on nothing is taken.
+        var end: SFTPError?
+        var isWoken = false
+    }
+
+    /// A request without an answer yet.
+    private struct Flight {
+        let answer: SFTPPendingAnswer
+        /// Whether bytes of it have left.
+        var hasLeft = false
+    }
+
+    private let state = Mutex(State())
+    private let transport: SFTPTransport
+    private let wakeReader: FileDescriptor
+    private let wakeWriter: FileDescriptor
+    /// The server's greeting.
+    let hello: SFTPPendingAnswer
+    private let preambleText = Mutex("")
+
+    /// Takes over the transport's descriptors.
+    init(_ transport: SFTPTransport) throws(SFTPError) {
+        self.transport = transport
+        hello = SFTPPendingAnswer(abandon: { _ in })
+        do {
+            (wakeReader, wakeWriter) = try FileDescriptor.pipe()
+            for descriptor in [wakeReader, wakeWriter, transport.input, transport.output] {
+                try descriptor.setNonblocking()
+            }
+        } catch {
+            throw SFTPError(
+                .connectionLost(mayHaveBeenDone: false),
+                detail: "no descriptors for a session: \(error)"
+            )
+        }
+    }
+
+    /// What the login shell printed before the greeting.
+    var preamble: String { preambleText.withLock(\.self) }
+
+    /// Starts the thread, which keeps the core alive until the session is over; the greeting of
+    /// version 3 goes first.
+    func start() {
+        var greeting = PacketWriter()
+        greeting.put(string: [1, 0, 0, 0, 3])
+        state.withLock { $0.outbox.append((nil, greeting.bytes)) }
+        let thread = Thread { self.carry() }
+        thread.name = "sftp"
+        thread.start()
+    }
+
+    /// Puts a request behind those that were given before it.
+    func send(_ request: SFTPRequest) -> SFTPPendingAnswer {
+        let answer = SFTPPendingAnswer { [weak self] handle in _ = self?.send(.close(handle)) }
+        let end: SFTPError? = state.withLock { state in
+            if let end = state.end { return end }
+            repeat { state.lastID &+= 1 } while state.waiting[state.lastID] != nil
+            let id = state.lastID
+            state.waiting[id] = Flight(answer: answer)
+            state.outbox.append((id, request.packet(id: id)))
+            wake(&state)
+            return nil
+        }
+        if let end { answer.deliver(.failure(SFTPError(.notSent, detail: end.detail))) }
+        return answer
+    }
+
+    /// Ends the session: what has no answer yet fails.
+    func stop(_ reason: SFTPError) {
+        state.withLock { state in
+            state.end = state.end ?? reason
+            wake(&state)
+        }
+    }
+
+    /// Interrupts the thread's waiting, once until it looked.
+    private func wake(_ state: inout State) {
+        guard !state.isWoken else { return }
+        state.isWoken = true
+        // A full pipe wakes, too; a closed one has nobody to be woken.
+        _ = try? wakeWriter.writeAll([0])
+    }
+
+    // MARK: On the thread
+
+    private func carry() {
+        SFTPTransport.blockBrokenPipeSignal()
+        var stream = PacketStream()
+        var outgoing: (id: UInt32?, bytes: ArraySlice<UInt8>)?
+        var hasGreeting = false
+        let room = 256 << 10
+        var buffer = [UInt8](repeating: 0, count: room)
+        var end: SFTPError?
+        while end == nil {
+            end = state.withLock { state in
+                if outgoing == nil, let next = state.outbox.popFirst() {
+                    outgoing = (next.id, next.packet[...])
+                }
+                return state.end
+            }
+            guard end == nil else { break }
+            do {
+                let ready = try transport.wait(wake: wakeReader, toWrite: outgoing != nil)
+                if ready.isWoken { drainWakes() }
+                if ready.mayWrite, let packet = outgoing {
+                    let count = try transport.write(packet.bytes)
+                    if count > 0, let id = packet.id { noteLeft(id) }
+                    let rest = packet.bytes.dropFirst(count)
+                    outgoing = rest.isEmpty ? nil : (packet.id, rest)
+                }
+                if ready.mayRead {
+                    let count = try transport.read(into: &buffer)
+                    if count == 0 { end = ended(stream) }
+                    if count > 0 { stream.append(buffer[..<count]) }
+                    while let packet = try stream.next() {
+                        if hasGreeting {
+                            try take(packet)
+                        } else {
+                            hasGreeting = true
+                            preambleText.withLock { $0 = stream.preamble }
+                            hello.deliver(.success(.extended(Array(packet.dropFirst(5)))))
+                        }
+                    }
+                }
+            } catch let error as SFTPError {
+                end = error
+            } catch {
+                end = SFTPError(.connectionLost(mayHaveBeenDone: true), detail: "\(error)")
+            }
+        }
+        finish(end ?? SFTPError(.notSent, detail: "the session was ended"))
+    }
+
+    private func ended(_ stream: PacketStream) -> SFTPError {
+        let said = stream.text.prefix(200)
+        return SFTPError(
+            .connectionLost(mayHaveBeenDone: true),
+            detail: said.isEmpty ? "the server ended the connection" : "the server said: \(said)"
+        )
+    }
+
+    private func take(_ packet: ArraySlice<UInt8>) throws(SFTPError) {
+        let (id, answer) = try SFTPAnswer.decode(packet)
+        let flight = state.withLock { $0.waiting.removeValue(forKey: id) }
+        guard let flight else {
+            throw SFTPError(.malformedAnswer, detail: "an answer that nothing was asked for")
+        }
+        flight.answer.deliver(.success(answer))
+    }
+
+    private func noteLeft(_ id: UInt32) {
+        state.withLock { $0.waiting[id]?.hasLeft = true }
+    }
+
+    private func drainWakes() {
+        var bytes = [UInt8](repeating: 0, count: 64)
+        _ = try? transport.read(from: wakeReader, into: &bytes)
+        // Only now: whoever gave a request before has written no byte, and the thread looks next.
+        state.withLock { $0.isWoken = false }
+    }
+
+    private func finish(_ end: SFTPError) {
+        let waiting = state.withLock { state in
+            state.end = state.end ?? end
+            defer { state.waiting = [:] }
+            state.outbox = []
+            return state.waiting
+        }
+        transport.close()
+        for flight in waiting.values {
+            let isLost = SFTPError.Kind.connectionLost(mayHaveBeenDone: flight.hasLeft)
+            let kind = end.kind == .malformedAnswer && flight.hasLeft ? end.kind : isLost
+            flight.answer.deliver(.failure(SFTPError(kind, detail: end.detail)))
+        }
+        hello.deliver(.failure(end))
+        // Under the lock, so that nobody wakes a descriptor that is another one's by then.
+        state.withLock { state in
+            state.isWoken = true
+            try? wakeReader.close()
+            try? wakeWriter.close()
+        }
+    }
+}
+
+extension SFTPError.Kind {
+    /// Nothing of the request left.
+    static let notSent = SFTPError.Kind.connectionLost(mayHaveBeenDone: false)
+}
