@@ -72,7 +72,7 @@ public struct ConformingService: Sendable, CustomStringConvertible {
     /// not end are not for retries.
     public func withWorld(
         _ content: Content = .empty,
-        patience: Duration = .seconds(60),
+        patience: Duration = .seconds(600),
         onTheWire: (any HTTPClient) -> any HTTPClient = { $0 },
         _ body: (ProviderWorld) async throws -> Void
     ) async throws {

@@ -4,7 +4,7 @@ import Testing
 @testable import OortSync
 
 /// How often the service is asked for the account's room.
-@Suite("asking for the account's room", .timeLimit(.minutes(1)))
+@Suite("asking for the account's room", .timeLimit(.minutes(15)))
 struct RoomTests {
     @Test("while nothing changes the room is not asked for, and once after news")
     func idle() async throws {
