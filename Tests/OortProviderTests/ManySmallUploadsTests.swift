@@ -53,7 +53,7 @@ private final class GatheringClient: HTTPClient {
 }
 
 /// Many small contents in one batch: what of it is under way at once.
-@Suite("many small uploads", .timeLimit(.minutes(5)))
+@Suite("many small uploads", .timeLimit(.minutes(15)))
 struct ManySmallUploadsTests {
     private func uploads(_ count: Int, in world: ProviderWorld, _ prefix: String = "f") -> [Upload]
     {
