@@ -359,8 +359,10 @@ final class World {
         let push = Task { await engine.sync(timeout: .seconds(600)) }
         var pending: [PendingItem] = []
         try await until {
+            // First: what is pending is to be of then or later.
+            guard try condition() else { return false }
             pending = await engine.status().pending
-            return try pending.first?.errorKind != nil && condition()
+            return pending.first?.errorKind != nil
         }
         push.cancel()
         return pending
