@@ -102,27 +102,34 @@ final class SessionCore: Sendable {
         let room = 256 << 10
         var buffer = [UInt8](repeating: 0, count: room)
         var end: SFTPError?
+        // Whether nobody reads any longer what is sent: what was answered before is still read.
+        var isDeaf = false
         while end == nil {
             end = state.withLock { state in
-                if outgoing == nil, let next = state.outbox.popFirst() {
+                if outgoing == nil, !isDeaf, let next = state.outbox.popFirst() {
                     outgoing = (next.id, next.packet[...])
                 }
                 return state.end
             }
             guard end == nil else { break }
             do {
-                let ready = try transport.wait(wake: wakeReader, toWrite: outgoing != nil)
+                let ready =
+                    isDeaf
+                    ? SFTPTransport.Readiness(mayRead: true)
+                    : try transport.wait(wake: wakeReader, toWrite: outgoing != nil)
                 if ready.isWoken { drainWakes() }
                 if ready.mayWrite, let packet = outgoing {
-                    let count = try transport.write(packet.bytes)
-                    if count > 0, let id = packet.id { noteLeft(id) }
-                    let rest = packet.bytes.dropFirst(count)
-                    outgoing = rest.isEmpty ? nil : (packet.id, rest)
+                    do {
+                        let count = try transport.write(packet.bytes)
+                        if count > 0, let id = packet.id { noteLeft(id) }
+                        let rest = packet.bytes.dropFirst(count)
+                        outgoing = rest.isEmpty ? nil : (packet.id, rest)
+                    } catch Errno.brokenPipe { isDeaf = true }
                 }
                 if ready.mayRead {
                     let count = try transport.read(into: &buffer)
-                    if count == 0 { end = ended(stream) }
                     if count > 0 { stream.append(buffer[..<count]) }
+                    if count == 0 || isDeaf && count < 0 { end = ended(stream) }
                     while let packet = try stream.next() {
                         if hasGreeting {
                             try take(packet)
