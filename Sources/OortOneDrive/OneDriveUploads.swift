@@ -423,7 +423,7 @@ extension OneDriveProvider {
     /// Where the part that begins at `start` ends.
     ///
     /// Each part costs a round trip, and one that is cut off is lost whole: so a part grows with
-    /// what is there already, of which at most an eighth goes again.
+    /// what the service has, of which at most an eighth goes again.
     private func end(from start: Int64, of size: Int64) -> Int64 {
         let multiple = Self.partMultiple
         let count = min(max(partSize, start / 8 / multiple * multiple), Self.largestPart)

@@ -4,7 +4,7 @@ import OortPlanner
 import Testing
 
 /// A feed that tells items by their paths, as Dropbox's does.
-@Suite("items that are told by path", .timeLimit(.minutes(15)))
+@Suite("items that the service reports by path", .timeLimit(.minutes(15)))
 struct ToldByPathTests {
     private let fixture: TemporaryAccount
     private var catalog: Catalog { fixture.catalog }

@@ -114,7 +114,7 @@ struct RequestLimitTests {
         #expect(queue.currentLimit == 14)
     }
 
-    @Test("is told to whom keeps it, whenever it has moved by a quarter")
+    @Test("the limit is handed to its keeper whenever it has moved by a quarter")
     func remembering() async throws {
         let kept = Mutex<[Int]>([])
         let isAngry = Atomic(false)

@@ -62,7 +62,7 @@ struct ServiceManager: Sendable {
 
 /// Tells the service manager that the daemon lives, as long as it does, and that it ends.
 struct ServiceReports: Service {
-    /// Who is told.
+    /// Who receives the reports.
     let manager: ServiceManager
     /// Whether the daemon answers: asked again and again, and a sign of life is given only then.
     let answers: @Sendable () async -> Bool

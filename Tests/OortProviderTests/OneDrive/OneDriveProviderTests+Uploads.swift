@@ -125,7 +125,7 @@ extension OneDriveProviderTests {
         }
     }
 
-    @Test("parts grow with what is there already, of which at most an eighth goes again")
+    @Test("parts grow with what the service has, of which at most an eighth goes again")
     func growingParts() async throws {
         try await OneDriveWorld.with { world in
             let multiple = OneDriveProvider.partMultiple
