@@ -100,13 +100,20 @@ let package = Package(
 
         // The right column: from the services down to HTTP.
         module("SwiftSFTP", [collections, system]),
+        module("OortPlaces", ["OortModel", grdb, logging]),
+        module("OortSFTP", ["SwiftSFTP", "OortModel", crypto, system]),
         module("OortTransport", ["CCurl", "OortModel", collections, logging]),
+        module("OortFTP", ["CCurl", "OortModel", "OortTransport", crypto]),
         module("OortSignIn", ["OortModel", "OortTransport", crypto, flyingFox, logging, system]),
     ]
+        + [module("OortWebDAV", ["OortModel", "OortTransport", crypto, logging])]
         + services.map {
             module("Oort\($0)", ["OortModel", "OortTransport", "OortSignIn", crypto, logging])
         }
         + [
+            // Services whose sign-in is no OAuth.
+            module("OortS3", ["OortModel", "OortTransport", "OortSignIn", crypto, logging]),
+
             // Beside the house.
             module("OortSimulators", ["OortModel", crypto, flyingFox, logging]),
             module("MountTesting"),
@@ -125,6 +132,7 @@ let package = Package(
                 dependencies: [
                     "OortModel", "OortCatalog", "OortContentStore", "OortSync", "OortFileSystem",
                     "OortFUSE", "SwiftFUSE", "OortTransport", "OortSignIn", "OortSimulators",
+                    "OortPlaces", "OortSFTP", "OortFTP", "OortS3", "OortWebDAV",
                     argumentParser, flyingFox, flyingSocks, lifecycle, logging, system, toml,
                 ] + services.map { .init(stringLiteral: "Oort\($0)") },
                 swiftSettings: strict
@@ -138,8 +146,18 @@ let package = Package(
                     logging, lifecycle,
                 ]
             ),
+            tests(
+                "OortS3Tests",
+                [
+                    "OortS3", "OortPlaces", "OortModel", "OortSignIn", "OortTransport",
+                    "MountTesting", flyingFox, flyingSocks, logging,
+                ]
+            ),
             tests("SwiftSFTPTests", ["SwiftSFTP", "MountTesting", system]),
+            tests("OortSFTPTests", ["OortSFTP", "SwiftSFTP", "OortModel", "MountTesting"]),
+            tests("OortFTPTests", ["OortFTP", "OortModel", "OortTransport"]),
             tests("OortModelTests", ["OortModel"]),
+            tests("OortPlacesTests", ["OortPlaces", "OortModel", "OortTesting", grdb, logging]),
             tests("OortPlannerTests", ["OortPlanner", "OortModel", "OortTesting"]),
             tests("OortCatalogTests", ["OortCatalog", "OortPlanner", "OortModel", grdb, logging]),
             tests(
@@ -149,8 +167,8 @@ let package = Package(
             tests(
                 "OortSyncTests",
                 [
-                    "OortSync", "OortCatalog", "OortContentStore", "OortPlanner", "OortModel",
-                    "OortTesting",
+                    "OortSync", "OortCatalog", "OortContentStore", "OortPlaces", "OortPlanner",
+                    "OortModel", "OortTesting",
                 ]
             ),
             tests(
@@ -169,12 +187,19 @@ let package = Package(
             ),
             tests(
                 "OortTransportTests",
-                ["OortTransport", "OortModel", "OortTesting", flyingFox, logging]
+                ["OortTransport", "OortModel", "OortTesting", "MountTesting", flyingFox, logging]
             ),
             tests(
                 "OortSignInTests",
                 [
                     "OortSignIn", "OortTransport", "OortModel", "OortTesting", crypto, flyingFox,
+                    logging,
+                ]
+            ),
+            tests(
+                "OortWebDAVTests",
+                [
+                    "OortWebDAV", "OortModel", "OortSimulators", "OortTransport", "MountTesting",
                     logging,
                 ]
             ),

@@ -25,6 +25,7 @@ extension NameRules.Comparison {
     var column: String {
         switch self {
         case .exact: "exact"
+        case .composed: "composed"
         case .caseInsensitive: "case-insensitive"
         case .composedCaseInsensitive: "composed-case-insensitive"
         }
@@ -34,6 +35,7 @@ extension NameRules.Comparison {
     init(column: String) {
         self =
             switch column {
+            case "composed": .composed
             case "case-insensitive": .caseInsensitive
             case "composed-case-insensitive": .composedCaseInsensitive
             default: .exact

@@ -141,7 +141,7 @@ extension Catalog {
                 "DELETE FROM xattr WHERE inode IN (SELECT inode FROM node WHERE account = ?)",
                 [id.rawValue]
             )
-            for table in ["motion", "conflict", "node", "unsure", "told_again"] {
+            for table in ["motion", "conflict", "node", "unsure", "told_again", "trashed"] {
                 try database.run("DELETE FROM \(table) WHERE account = ?", [id.rawValue])
             }
             try database.run("DELETE FROM account WHERE id = ?", [id.rawValue])

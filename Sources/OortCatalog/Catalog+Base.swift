@@ -46,26 +46,26 @@ extension CatalogTransaction {
         // Staged content lies over this revision now, as far as a push has to name one.
         try database.run(
             """
-            UPDATE node SET permissions = ?, details = ?,
+            UPDATE node SET details = iif(remote_id IS ?, ?, ?), permissions = ?,
                 revision = CASE WHEN staged IS NOT NULL AND ? THEN ? ELSE revision END
             WHERE inode = ?
             """,
-            [
-                Int64(item.permissions), try item.json(), content, item.revision, inode.column,
+            item.detailsArguments(hasName: true, hasHash: content) + [
+                Int64(item.permissions), content, item.revision, inode.column,
             ]
         )
     }
 
-    /// A node that only this side knew is the service's item from now on; `sent` as in
+    /// A node that only this side knew is the service's item from now on; `asked` as in
     /// `takeRevision`.
     mutating func become(
         _ inode: Inode,
         _ item: StoredItem,
         parentID: String?,
-        sent: Intent? = nil
+        asked: AskedContent? = nil
     ) throws {
         let node = try node(inode)
-        guard let parentID, let parent = try Catalog.node(parentID, in: node.account, database)
+        guard let parentID, let parent = try Catalog.folder(parentID, in: node.account, database)
         else { return }
         touch(inode)
         try database.run(
@@ -74,19 +74,24 @@ extension CatalogTransaction {
         )
         if try Catalog.motion(inode, database) == nil { try startMotion(try self.node(inode)) }
         try setBase(of: inode, parent: parent.inode, item, content: true, keepsNews: false)
-        try takeRevision(inode, item, sent: sent)
+        try takeRevision(inode, item, asked: asked)
     }
 
     /// When the service has exactly the content that the node has, the node has its revision.
     ///
-    /// `sent` is what was asked where `item` is the answer to it: of a file whose hash the service
-    /// does not tell (OneDrive for Business of some), it has what was sent, by its size.
-    mutating func takeRevision(_ inode: Inode, _ item: StoredItem, sent: Intent? = nil) throws {
+    /// `asked` is what was asked where `item` came of it: of a file whose hash the service does not
+    /// tell (OneDrive for Business of some), it has what was sent, by its size; and where the hash does
+    /// not tell contents apart, no other staged content of that hash.
+    mutating func takeRevision(
+        _ inode: Inode,
+        _ item: StoredItem,
+        asked: AskedContent? = nil
+    ) throws {
         let node = try node(inode)
         guard node.kind == .file || node.kind == .symlink, let revision = item.revision else {
             return
         }
-        guard try isContent(of: node, asIn: item, sent: sent) else { return }
+        guard try isContent(of: node, asIn: item, asked) else { return }
         try database.run(
             """
             UPDATE node SET staged = NULL, content_item = NULL, revision = ?, hash = ?
@@ -99,7 +104,7 @@ extension CatalogTransaction {
     private func isContent(
         of node: Node,
         asIn item: StoredItem,
-        sent: Intent?
+        _ asked: AskedContent?
     ) throws -> Bool {
         if node.kind == .symlink { return true }
         guard node.size == item.size else { return false }
@@ -109,20 +114,42 @@ extension CatalogTransaction {
             try database.text("SELECT hash FROM content WHERE id = ?", [staged.rawValue])
         }
         let hash = node.staged == nil ? node.hash?.description : stagedHash
-        if let told = item.hash { return hash == told }
-        return sent?.isContent(of: node, stagedHash: stagedHash) ?? false
+        if let told = item.hash {
+            guard hash == told else { return false }
+            let tellsApart = ContentHash(description: told)?.algorithm.tellsContentsApart ?? false
+            guard let staged = node.staged, !tellsApart else { return true }
+            return asked?.intent.staged == staged.rawValue
+        }
+        guard let asked, asked.isAnswered else { return false }
+        return asked.intent.isContent(of: node, stagedHash: stagedHash)
     }
 
-    /// Everything that lies in the second folder at the service lies in the first from now on.
-    mutating func reparent(_ old: Inode, to new: Inode, in account: AccountID) throws {
+    /// Everything that lies in the first folder, here or at the service, lies in the second from now on;
+    /// where that has its name, under a number.
+    mutating func reparent(_ old: Inode, to new: Inode, _ rules: AccountNameRules) throws {
         try database.run(
             "UPDATE motion SET synced_parent = ? WHERE synced_parent = ?",
             [new.column, old.column]
         )
-        try database.run(
-            "UPDATE OR IGNORE node SET parent = ? WHERE parent = ?",
-            [new.column, old.column]
+        let children = try database.all(
+            "SELECT \(Node.columns) FROM node WHERE parent = ? ORDER BY inode",
+            [old.column],
+            Node.init(columns:)
         )
+        var freeNames = FreeNames(rules)
+        for child in children {
+            let plain =
+                child.plainKey == nil
+                ? child.name : try plainName(of: child, calledAtService: child.serviceName)
+            try put(
+                child,
+                at: new,
+                name: try freeNames.shown(plain, in: new, database),
+                plainName: plain,
+                serviceName: child.serviceName,
+                rules
+            )
+        }
         effects.touchesAll = true
     }
 
@@ -131,6 +158,7 @@ extension CatalogTransaction {
     mutating func swapIdentities(_ one: Inode, _ other: Inode, forgets: Bool = true) throws {
         let first = try node(one)
         let second = try node(other)
+        try handOverPin(from: one, to: other)
         try startMotion(first)
         try startMotion(second)
         try keepBytes(of: second)
@@ -152,7 +180,9 @@ extension CatalogTransaction {
             """,
             [other.column]
         )
-        if forgets, second.remoteID == nil, first.parent == nil { try forget(one) }
+        guard first.parent == nil else { return }
+        try handOverConflicts(from: one, to: other)
+        if forgets, second.remoteID == nil { try forget(one) }
     }
 
     /// A file that gives its identity away keeps its bytes as content of the other item's.
@@ -166,7 +196,28 @@ extension CatalogTransaction {
         )
     }
 
+    /// The service has nothing of an item in motion any longer: it is as newly made, and an upload's
+    /// session would go on with what is gone.
+    mutating func detach(_ inode: Inode) throws {
+        try keepBytes(of: node(inode))
+        try takeRemoteSide(of: inode)
+        try database.run(
+            """
+            UPDATE motion SET reserved_id = NULL, session_state = NULL, session_hash = NULL
+            WHERE inode = ?
+            """,
+            [inode.column]
+        )
+        try database.run(
+            "UPDATE node SET revision = NULL WHERE inode = ? AND staged IS NOT NULL",
+            [inode.column]
+        )
+    }
+
     /// Takes an item out of motion when nothing of it differs any longer.
+    ///
+    /// What lies in a folder that is gone at the service does not rest: the planner, which decides of the
+    /// folder, knows what is in motion only.
     ///
     /// `keepsAttributes` says whether times and description that differ stay as they are, as the
     /// service does not take them.
@@ -180,11 +231,20 @@ extension CatalogTransaction {
             keepsAttributes
                 || (node.kind == .folder
                     || motion.syncedModified.map { $0 == node.modified } ?? true)
-                    && node.itemDescription ?? "" == motion.syncedDescription ?? ""
+                    && node.itemDescription ?? "" == motion.syncedDescription ?? "",
+            try Catalog.motion(parent, database)?.remoteState != .gone
         else { return }
         touch(inode)
         try database.run("DELETE FROM motion WHERE inode = ?", [inode.column])
     }
+}
+
+/// What was asked of the service with a content.
+struct AskedContent {
+    var intent: Intent
+    /// Whether the service answered that bytes arrived: what was copied, or found without an answer, is no
+    /// such answer.
+    var isAnswered: Bool
 }
 
 extension Intent {

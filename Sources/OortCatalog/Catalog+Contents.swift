@@ -180,6 +180,15 @@ extension Catalog {
                 "UPDATE content SET is_open = 1, hash = NULL WHERE id = ? AND is_staged = 1",
                 [id.rawValue]
             )
+            // Its bytes are others from here on, whatever hash they come to have.
+            try database.run(
+                """
+                UPDATE motion SET session_state = NULL, session_hash = NULL
+                WHERE session_state IS NOT NULL
+                    AND inode IN (SELECT inode FROM node WHERE staged = ?)
+                """,
+                [id.rawValue]
+            )
             return true
         }
     }
@@ -378,31 +387,6 @@ extension Catalog {
         }
     }
 
-    /// The cached contents that may be evicted, the least recently used first: none of which something is
-    /// made that is still to be sent.
-    ///
-    /// At most `limit` of them, the first `skipped` left out.
-    public func evictableContents(
-        limit: Int,
-        after skipped: Int = 0
-    ) async throws(CatalogError) -> [ContentRow] {
-        try await readAsync { database in
-            try database.all(
-                """
-                SELECT \(ContentRow.columns) FROM content
-                WHERE is_staged = 0 AND is_pinned = 0 AND (account, item, revision) NOT IN
-                    (SELECT node.account, content_item, revision FROM motion JOIN node USING (inode)
-                        WHERE content_item IS NOT NULL AND revision IS NOT NULL
-                    UNION SELECT account, base_item, base_revision FROM content
-                        WHERE is_staged = 1 AND base_item IS NOT NULL)
-                ORDER BY used_ms, id LIMIT ? OFFSET ?
-                """,
-                [limit, skipped],
-                ContentRow.init(columns:)
-            )
-        }
-    }
-
     /// Staged contents that no file has.
     public func orphanedContents() async throws(CatalogError) -> [ContentID] {
         try await readAsync { database in
@@ -465,7 +449,7 @@ extension CatalogTransaction {
         guard let agreed, agreed != origin.revision else { return }
         // Some services give what is moved a new revision.
         let agreedHash = before == nil ? node.hash : before?.syncedHash
-        if let hash = origin.hash, hash == agreedHash { return }
+        if let hash = origin.hash, hash == agreedHash, hash.algorithm.tellsContentsApart { return }
         try setInMotion(node, at: .now)
         guard let motion = try Catalog.motion(node.inode, database) else { return }
         if motion.remoteState == .asSynced {
@@ -519,12 +503,8 @@ extension CatalogTransaction {
 
     /// What the service said last of an item of which nothing newer is known than the base.
     private func agreedItem(_ node: Node, _ motion: MotionRow) throws -> StoredItem {
-        let details = try database.text(
-            "SELECT details FROM node WHERE inode = ?",
-            [node.inode.column]
-        )
         var item =
-            try details.map { try StoredItem(json: $0) }
+            try Catalog.toldItem(node.inode, database)
             ?? StoredItem(Item(id: ItemID(""), kind: .file, fileName: motion.syncedName))
         item.id = node.remoteID?.rawValue ?? item.id
         item.fileName = motion.syncedName

@@ -146,7 +146,9 @@ struct TreesReader {
     private(set) var work = PlannedWork()
     private var states: [Inode: ItemState] = [:]
     private var nodes: [Inode: Node] = [:]
-    private var inodesByID: [ExactText: Inode] = [:]
+    private var foldersByID: [ExactText: Inode] = [:]
+    /// What was moved to the trash of the desktop.
+    private var trashed: Set<Inode> = []
     /// Items that were refused a name, and the folders in which they were to have it.
     private var refusedNames: [(item: Inode, folder: Inode)] = []
     private let comparison: NameRules.Comparison
@@ -175,6 +177,11 @@ struct TreesReader {
     }
 
     mutating func read() throws -> [ItemState] {
+        trashed = Set(
+            try database.all("SELECT inode FROM trashed WHERE account = ?", [account.rawValue]) {
+                Inode(column: $0[0])
+            }
+        )
         let start = Node.columnCount
         let motions = try database.all(
             """
@@ -248,7 +255,7 @@ struct TreesReader {
             remote = synced
         case .gone: remote = nil
         case .present:
-            if let item = motion.remoteItem, let parent = try inode(ofID: motion.remoteParentID) {
+            if let item = motion.remoteItem, let parent = try folder(motion.remoteParentID) {
                 remote = entry(item, in: parent)
             } else {
                 // Its folder is not known yet.
@@ -265,6 +272,7 @@ struct TreesReader {
             remote: remote
         )
         if node.parent == nil { state.formerName = node.serviceName }
+        state.isTrashed = node.parent == nil && trashed.contains(node.inode)
         state.isOpen = node.kind == .file && writers.isOpen(node.inode)
         state.isBeingWritten = state.isOpen && writers.isBeingWritten(node.inode)
         state.isBusy = motion.intent != nil || isHeld || conditions.busy.contains(node.inode)
@@ -357,9 +365,10 @@ struct TreesReader {
         let isStaged = node.staged != nil
         let item = isStaged ? staged.baseItem : node.contentItem?.rawValue
         let revision = isStaged ? staged.baseRevision.map { Revision($0) } : node.revision
-        guard let revision, item != node.remoteID?.rawValue, let owner = try inode(ofID: item)
+        guard let revision, item != node.remoteID?.rawValue, let item,
+            let owner = try Catalog.node(item, in: account, database)
         else { return nil }
-        return BorrowedContent(owner: owner, revision: revision)
+        return BorrowedContent(owner: owner.inode, revision: revision)
     }
 
     private mutating func note(moment: Int64) {
@@ -439,11 +448,11 @@ struct TreesReader {
         )
     }
 
-    private mutating func inode(ofID id: String?) throws -> Inode? {
+    private mutating func folder(_ id: String?) throws -> Inode? {
         guard let id else { return nil }
-        if let known = inodesByID[ExactText(id)] { return known }
-        let inode = try Catalog.node(id, in: account, database)?.inode
-        inodesByID[ExactText(id)] = inode
+        if let known = foldersByID[ExactText(id)] { return known }
+        let inode = try Catalog.folder(id, in: account, database)?.inode
+        foldersByID[ExactText(id)] = inode
         return inode
     }
 

@@ -188,6 +188,7 @@ extension Catalog {
                     throw CatalogError.notAFolder
                 }
                 try transaction.takeOut(other, at: now)
+                try transaction.handOverPin(from: other.inode, to: node.inode)
                 try transaction.place(node, as: newName, in: newParent, at: now, catalog: self)
                 if nameRules(of: target.account).allowsDuplicates {
                     try transaction.takeServiceName(of: other, for: node)

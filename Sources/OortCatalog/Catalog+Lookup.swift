@@ -99,13 +99,6 @@ extension Catalog {
         return node
     }
 
-    /// The canonical remainder of an item as JSON, for `user.oort.*`.
-    public func details(of inode: Inode) throws(CatalogError) -> String? {
-        try read { database in
-            try database.text("SELECT details FROM node WHERE inode = ?", [inode.column])
-        }
-    }
-
     // MARK: Inside a transaction
 
     static func fetch(_ inode: Inode, _ database: Database) throws -> Node? {

@@ -64,7 +64,7 @@ extension CatalogTransaction {
     }
 
     /// The tables that keep something of a node under its number.
-    static let tablesByInode = ["node", "motion", "xattr", "conflict", "told_again"]
+    static let tablesByInode = ["node", "motion", "xattr", "told_again"]
 
     /// Takes every trace of an item out of the catalog but its contents, which the content store
     /// lets go when nobody holds them.
@@ -73,6 +73,15 @@ extension CatalogTransaction {
         for table in Self.tablesByInode {
             try database.run("DELETE FROM \(table) WHERE inode = ?", [inode.column])
         }
+        try forgetConflict(inode)
+    }
+
+    /// Takes every trace of an item out of the catalog, and its name out of its folder.
+    mutating func remove(_ node: Node) throws {
+        if let parent = node.parent {
+            effects.news.append(.entryRemoved(parent: parent, name: node.name, child: node.inode))
+        }
+        try forget(node.inode)
     }
 
     /// Marks a folder's content as changed at a moment, as file systems do.

@@ -112,7 +112,7 @@ struct Numbering {
                 WHERE parent = ? AND \(condition) ORDER BY node.inode
                 """,
                 [folder.column, key]
-            ) { ($0[Node.columnCount + 2] as Bool, try namesake($0)) }
+            ) { ($0[Node.columnCount + 1] as Bool, try namesake($0)) }
             for (isInMotion, namesake) in rows {
                 var namesake = namesake
                 namesake.isAtService = namesake.node.remoteID != nil
@@ -171,27 +171,23 @@ struct Numbering {
         return found
     }
 
-    /// A node, when the service's item was made (of that item, not of another one's details), and
-    /// whether it is in motion.
+    /// A node, what else the service said of it, and whether it is in motion.
     private static let columns = """
         \(Node.columns.split(separator: ",").map { "node." + $0.drop { $0 == " " } }
             .joined(separator: ", ")),
-        CASE WHEN json_extract(details, '$.id') IS remote_id
-            THEN json_extract(details, '$.created[0]') END,
-        CASE WHEN json_extract(details, '$.id') IS remote_id
-            THEN json_extract(details, '$.created[1]') END,
-        motion.inode IS NOT NULL
+        details, motion.inode IS NOT NULL
         """
 
     private func namesake(_ row: Columns) throws -> Namesake {
         let node = Node(columns: row)
+        let told = try (row[Node.columnCount] as String?).map {
+            try StoredItem(details: $0, of: node.remoteID?.rawValue)
+        }
+        let isOfThis = told.map { node.remoteID == ItemID($0.id) } ?? false
         return Namesake(
             node: node,
             plainName: node.name,
-            created: Timestamp(
-                seconds: row[Node.columnCount],
-                nanoseconds: row[Node.columnCount + 1]
-            ),
+            created: isOfThis ? told?.createdTime : nil,
             isAtService: false,
             isHere: true
         )
@@ -289,7 +285,7 @@ extension Catalog {
             "SELECT details FROM node WHERE inode = ?",
             [node.inode.column]
         )
-        .flatMap { try StoredItem(json: $0).exports?.first?.last }
+        .flatMap { try StoredItem(details: $0, of: nil).exports?.first?.last }
     }
 }
 
@@ -340,7 +336,9 @@ extension CatalogTransaction {
         ) { row in
             var item = StoredItem(Item(id: ItemID(""), kind: .file, fileName: row[2]))
             item.kind = row[3]
-            item.exports = try (row[4] as String?).flatMap { try StoredItem(json: $0).exports }
+            item.exports = try (row[4] as String?).flatMap {
+                try StoredItem(details: $0, of: nil).exports
+            }
             let comparison = NameRules.Comparison(column: row[5])
             return (
                 inode: row[0] as Int64, name: row[1] as String, plain: item.shownName, comparison

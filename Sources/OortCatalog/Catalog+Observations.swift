@@ -140,8 +140,14 @@ struct Observer {
     // MARK: Something is there
 
     private mutating func changed(_ item: Item) throws {
-        let known = try Catalog.node(item.id.rawValue, in: account, database)
-        if let known, known.isAccountRoot { return }
+        var known = try Catalog.node(item.id.rawValue, in: account, database)
+        if let node = known {
+            if node.isAccountRoot { return }
+            if (node.kind == .folder) != (item.kind == .folder) {
+                guard try takeOutOther(node, for: item) else { return }
+                known = nil
+            }
+        }
         let parent = try self.parent(of: item)
         guard let known else {
             if suspects.contains(item.id) {
@@ -172,6 +178,37 @@ struct Observer {
         if item.kind == .folder { try placeWaiting(for: item) }
     }
 
+    /// No folder becomes a file, nor a file a folder: what is reported so has an id that another item
+    /// had, which is gone with all below it.
+    ///
+    /// - Returns: whether the id is free; if not, the item must be asked for.
+    private mutating func takeOutOther(_ node: Node, for item: Item) throws -> Bool {
+        let motion = try Catalog.motion(node.inode, database)
+        guard !suspects.contains(item.id), motion?.intent == nil else {
+            unsure.insert(item.id)
+            return false
+        }
+        guard try gone(node) else {
+            unsure.insert(item.id)
+            return false
+        }
+        guard let rest = try Catalog.fetch(node.inode, database) else { return true }
+        let hasOwnBytes = rest.staged != nil || rest.contentItem != nil
+        if node.kind == .folder {
+            // Whether something here needs it is the planner's to decide, as of any that is gone.
+            transaction.touch(node.inode)
+            try database.run(
+                "UPDATE node SET remote_id = NULL, details = NULL WHERE inode = ?",
+                [node.inode.column]
+            )
+        } else if hasOwnBytes || transaction.writers.isOpen(node.inode) {
+            try transaction.detach(node.inode)
+        } else {
+            try transaction.remove(rest)
+        }
+        return true
+    }
+
     /// Whether the item is as the service had it when it was last heard of.
     private func isKnown(
         _ item: Item,
@@ -193,7 +230,7 @@ struct Observer {
 
     /// The folder that an item lies in; nil while the catalog does not know it.
     private mutating func parent(of item: Item) throws -> Node? {
-        if let id = item.parentID { return try Catalog.node(id.rawValue, in: account, database) }
+        if let id = item.parentID { return try Catalog.folder(id.rawValue, in: account, database) }
         guard let path = item.path?.parent else { return nil }
         return try folder(at: path)
     }
@@ -238,12 +275,13 @@ struct Observer {
                 account.rawValue, place?.parent.inode.column, name, rules.comparison.key(name),
                 name.isSameText(as: item.fileName) ? nil : item.fileName,
                 name.isSameText(as: shown) ? nil : rules.comparison.key(shown), kind.rawValue,
-                item.size ?? 0, modified.seconds, Int64(modified.nanoseconds), modified.seconds,
+                stored.size ?? 0, modified.seconds, Int64(modified.nanoseconds), modified.seconds,
                 Int64(modified.nanoseconds), created?.seconds,
                 created.map { Int64($0.nanoseconds) }, item.id.rawValue, item.rev?.rawValue,
                 item.contentHash?.description, item.shortcutTarget?.rawValue,
                 Int64(item.permissions.rawValue), item.description, item.mimeType,
-                try stored.json(), stored.isStrangers(beside: nil), enumeration,
+                stored.details(hasName: true, hasHash: true), stored.isStrangers(beside: nil),
+                enumeration,
             ]
         )
         let inode = Inode(column: database.lastInsertedRowID)
@@ -315,7 +353,9 @@ struct Observer {
                 [item.id.rawValue, account.rawValue, pathMark(path)]
             )
         }
-        guard let folder = try Catalog.node(item.id.rawValue, in: account, database) else { return }
+        guard let folder = try Catalog.folder(item.id.rawValue, in: account, database) else {
+            return
+        }
         names.forget(folder.inode)
         guard folder.parent != nil else { return }
         var queue = [folder]
@@ -520,11 +560,17 @@ struct Observer {
         transaction.touch(folder)
     }
 
-    private mutating func gone(_ node: Node) throws {
+    /// - Returns: whether that is certain.
+    @discardableResult
+    private mutating func gone(_ node: Node) throws -> Bool {
         folders = [:]
         switch try transaction.takeOutGone(node, suspects) {
-        case .takenOut(let ids): unsure.subtract(ids)
-        case .doubtful(let ids): unsure.formUnion(ids)
+        case .takenOut(let ids):
+            unsure.subtract(ids)
+            return true
+        case .doubtful(let ids):
+            unsure.formUnion(ids)
+            return false
         }
     }
 }

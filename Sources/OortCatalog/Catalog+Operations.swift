@@ -114,7 +114,7 @@ extension Catalog {
                     )
                 }
                 // A program may have written to the same content since.
-                let isOfContent = intent.hash != nil && row[3] as String? == intent.hash
+                let isOfContent = intent.hash != nil && row[3] as String? == intent.sessionMark
                 return (isOfContent ? session : nil, (row[4] as String?).map { ItemID($0) })
             }
             start.session = kept?.0
@@ -176,10 +176,12 @@ extension Catalog {
         }
     }
 
-    /// Keeps how far the session of an upload is, and the hash of what it sends; nil when it is over.
+    /// Keeps how far the session of an upload is, the hash of what it sends, and of which intent it is;
+    /// nil when it is over.
     public func setSession(
         _ session: UploadSession?,
-        sending hash: ContentHash?,
+        sending hash: ContentHash? = nil,
+        for intent: Intent? = nil,
         of inode: Inode
     ) async throws(CatalogError) {
         try await mutateAsync { transaction in
@@ -191,7 +193,8 @@ extension Catalog {
                 """,
                 [
                     session?.state, session?.confirmedBytes, session?.expires?.seconds,
-                    session == nil ? nil : hash?.description, inode.column,
+                    session == nil ? nil : hash.map { $0.sessionMark(of: intent?.staged) },
+                    inode.column,
                 ]
             )
         }
@@ -243,7 +246,8 @@ extension Catalog {
                     StoredItem(item),
                     item.parentID,
                     sentModified,
-                    answersUpload: answersUpload
+                    answersUpload: answersUpload,
+                    self.nameRules(of: account)
                 )
                 if isUnsure || isOlder {
                     try transaction.beUnsure(of: item.id, in: account)
@@ -340,21 +344,28 @@ extension Catalog {
         }
     }
 
-    /// Makes everything that waits for its next try due, since the cause may be gone.
+    /// Makes everything that waits for its next try due, since the cause may be gone: all of the
+    /// account's, or of some items and kinds of errors only.
     public func retryNow(
         _ account: AccountID,
+        of inodes: [Inode]? = nil,
         kinds: [String]? = nil
     ) async throws(CatalogError) {
         try await mutateAsync { transaction in
-            let marks = kinds.map {
-                " AND error_kind IN (\($0.map { _ in "?" }.joined(separator: ",")))"
+            var condition = ""
+            var arguments: StatementArguments = [account.rawValue]
+            if let inodes {
+                condition += " AND inode IN (\(databaseQuestionMarks(count: inodes.count)))"
+                arguments += StatementArguments(inodes.map(\.rawValue))
+            }
+            if let kinds {
+                condition += " AND error_kind IN (\(databaseQuestionMarks(count: kinds.count)))"
+                arguments += StatementArguments(kinds)
             }
             try transaction.database.run(
-                """
-                UPDATE motion SET next_try_ms = 0 WHERE account = ? AND next_try_ms > 0\
-                \(marks ?? "")
-                """,
-                StatementArguments([account.rawValue]) + StatementArguments(kinds ?? [])
+                "UPDATE motion SET next_try_ms = 0 WHERE account = ? AND next_try_ms > 0"
+                    + condition,
+                arguments
             )
         }
     }
@@ -367,38 +378,37 @@ extension CatalogTransaction {
         _ item: StoredItem,
         _ parentID: ItemID?,
         _ sentModified: Timestamp?,
-        answersUpload: Bool
+        answersUpload: Bool,
+        _ rules: AccountNameRules
     ) throws -> Bool {
-        let sent = answersUpload ? intent : nil
+        let asked = AskedContent(intent: intent, isAnswered: answersUpload)
         guard let node = try Catalog.fetch(inode, database) else { return true }
+        // A copy is another item than its original.
+        if intent.kind == .duplicate, node.remoteID?.rawValue.isSameText(as: item.id) == true {
+            return true
+        }
         var isOpen = false
         // The feed may have been faster than the answer, and may know more.
         if let twin = try Catalog.node(item.id, in: node.account, database), twin.inode != inode,
             intent.expected != nil
         {
             let known = try Catalog.motion(twin.inode, database)
-            // A program has changed that one, or is about to: both stay.
-            guard known?.isOnlyObserved ?? true, !writers.isOpen(twin.inode) else { return true }
+            guard try mayBeMade(node, known: twin, known) else { return true }
             isOpen =
                 known?.remoteItem?.revision != item.revision
                 || known?.remoteItem?.fileName.isSameText(as: item.fileName) != true
-            if let parent = twin.parent {
-                effects.news.append(
-                    .entryRemoved(parent: parent, name: twin.name, child: twin.inode)
-                )
-            }
-            try forget(twin.inode)
-            try reparent(twin.inode, to: inode, in: node.account)
+            try remove(twin)
+            try reparent(twin.inode, to: inode, rules)
         }
         // Path services do not name the parent: it is where it was sent to.
         let folder = parentID?.rawValue ?? intent.folderID
         switch intent.kind {
         case .createFolder, .upload:
-            try become(inode, item, parentID: folder, sent: sent)
+            try become(inode, item, parentID: folder, asked: asked)
         case .duplicate:
             try recordBackup(node, heir: intent.heir.map { Inode($0) }, item, folder)
         case .move:
-            guard let folder, let parent = try Catalog.node(folder, in: node.account, database)
+            guard let folder, let parent = try Catalog.folder(folder, in: node.account, database)
             else { return true }
             try database.run(
                 "UPDATE motion SET synced_parent = ?, synced_name = ? WHERE inode = ?",
@@ -425,7 +435,7 @@ extension CatalogTransaction {
                     [item.revision, inode.column]
                 )
             }
-            try takeRevision(inode, item, sent: sent)
+            try takeRevision(inode, item, asked: asked)
         case .setAttributes:
             // Another description than ours is somebody else's news, which are still to come.
             if item.description ?? "" == intent.description ?? node.itemDescription ?? "" {
@@ -447,8 +457,11 @@ extension CatalogTransaction {
         }
         try database.run(
             // Not every answer tells the type.
-            "UPDATE node SET details = ?, mime_type = ifnull(?, mime_type) WHERE inode = ?",
-            [try item.json(), item.mimeType, inode.column]
+            """
+            UPDATE node SET details = iif(remote_id IS ?, ?, ?), mime_type = ifnull(?, mime_type)
+            WHERE inode = ?
+            """,
+            item.detailsArguments(hasName: false, hasHash: false) + [item.mimeType, inode.column]
         )
         try noteNamed(inode)
         touch(inode)
@@ -458,7 +471,29 @@ extension CatalogTransaction {
         let isOlder = try intent.enumeration.map {
             try $0 < Catalog.enumeration(of: node.account, database)
         }
-        return isOpen || isOlder ?? false
+        // Whoever took the folder away may have done it before this, or after.
+        let folderIsGone = try Catalog.fetch(inode, database)?.parent.map {
+            try Catalog.motion($0, database)?.remoteState == .gone
+        }
+        return isOpen || isOlder ?? false || folderIsGone ?? false
+    }
+
+    /// Whether an item that the feed reported may be the one that was made of a node.
+    ///
+    /// It is of the node's kind, and no folder that the node lies in. Of one that a program has changed,
+    /// or is about to, both stay, and of one that shows with something in it while the node was removed
+    /// here.
+    private func mayBeMade(_ node: Node, known twin: Node, _ motion: MotionRow?) throws -> Bool {
+        guard motion?.isOnlyObserved ?? true, !writers.isOpen(twin.inode), !twin.isAccountRoot,
+            (twin.kind == .folder) == (node.kind == .folder),
+            try node.parent != nil || !Catalog.hasChildren(twin.inode, database)
+        else { return false }
+        var above = node.parent
+        while let inode = above, inode != .root {
+            if inode == twin.inode { return false }
+            above = try Catalog.fetch(inode, database)?.parent
+        }
+        return true
     }
 
     /// A move may give a new revision to the same content.
@@ -525,5 +560,20 @@ extension CatalogTransaction {
             [orphan.column, node.inode.column]
         )
         try give(side, to: orphan)
+    }
+}
+
+extension Intent {
+    /// By what the session of an upload is known as one that sends this content.
+    fileprivate var sessionMark: String? {
+        hash.flatMap { ContentHash(description: $0) }?.sessionMark(of: staged)
+    }
+}
+
+extension ContentHash {
+    /// By what the session of an upload is known as one that sends a content of this hash; where the hash
+    /// does not tell contents apart, only the same staged content will do.
+    fileprivate func sessionMark(of staged: Int64?) -> String {
+        algorithm.tellsContentsApart ? description : "\(description) of \(staged ?? 0)"
     }
 }

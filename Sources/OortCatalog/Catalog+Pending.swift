@@ -36,16 +36,6 @@ public struct PendingItem: Hashable, Sendable {
     public func isIn(_ item: Inode) -> Bool { inode == item || folders.contains(item) }
 }
 
-/// A conflict copy that nobody has put away yet.
-public struct Conflict: Hashable, Sendable {
-    /// The copy.
-    public var inode: Inode
-    /// Its names from the account's root down.
-    public var path: [String]
-    /// When it was made, milliseconds since 1970.
-    public var made: Int64
-}
-
 extension Catalog {
     /// What is in motion, oldest change first; below a folder when one is given.
     public func pending(
@@ -54,57 +44,79 @@ extension Catalog {
         limit: Int = .max
     ) async throws(CatalogError) -> [PendingItem] {
         try await readAsync { database in
-            let rows = try Row.fetchCursor(
-                database,
-                sql: """
-                    SELECT node.inode, node.kind, node.size, node.staged, node.parent, node.name,
-                        motion.synced_parent, motion.attempts, motion.error_kind,
-                        motion.error_detail, motion.next_try_ms, motion.intent IS NOT NULL,
-                        node.remote_id IS NOT NULL, node.permissions, motion.changed_ms = 0
-                    FROM motion JOIN node ON node.inode = motion.inode
-                    WHERE motion.account = ? AND NOT
-                        (motion.changed_ms = 0 AND node.parent IS NULL AND motion.synced_parent IS NULL)
-                    ORDER BY motion.changed_ms
-                    """,
-                arguments: [account.rawValue]
-            )
+            let rows = try Self.pendingRows(account, database)
             var items: [PendingItem] = []
             while items.count < limit, let row = try rows.next() {
-                let inode = Inode(column: row[0])
-                let parent = (row[4] as Int64? ?? row[6] as Int64?).map { Inode(column: $0) }
-                var path = [row[5] as String]
-                var folders: [Inode] = []
-                var next = parent
-                while let above = next, above != .root, let node = try Self.fetch(above, database) {
-                    folders.append(above)
-                    if node.isAccountRoot { break }
-                    path.append(node.name)
-                    next = try node.parent ?? Self.motion(above, database)?.syncedParent
-                    guard path.count < 10_000 else { break }
-                }
-                let item = PendingItem(
-                    inode: inode,
-                    path: path.reversed(),
-                    folders: folders,
-                    kind: NodeKind(rawValue: row[1]) ?? .file,
-                    size: row[3] as Int64? == nil ? 0 : row[2],
-                    isDeleted: row[4] as Int64? == nil,
-                    isAtService: row[12],
-                    isNews: row[14] && !row[11],
-                    isUnderWay: row[11],
-                    isForbidden: row[12]
-                        && !Permissions(rawValue: row[13]).contains(
-                            row[4] as Int64? == nil ? .delete : .write
-                        ),
-                    attempts: row[7],
-                    errorKind: row[8],
-                    errorDetail: row[9],
-                    nextTry: row[10]
-                )
+                var item = Self.pendingItem(row)
+                (item.path, item.folders) = try Self.pendingPlace(row, database)
                 if folder.map(item.isIn) ?? true { items.append(item) }
             }
             return items
         }
+    }
+
+    /// What is in motion, oldest change first, as `pendingItem` reads it.
+    static func pendingRows(_ account: AccountID, _ database: Database) throws -> RowCursor {
+        try Row.fetchCursor(
+            database,
+            sql: """
+                SELECT node.inode, node.kind, node.size, node.staged, node.parent, node.name,
+                    motion.synced_parent, motion.attempts, motion.error_kind,
+                    motion.error_detail, motion.next_try_ms, motion.intent IS NOT NULL,
+                    node.remote_id IS NOT NULL, node.permissions, motion.changed_ms = 0
+                FROM motion JOIN node ON node.inode = motion.inode
+                WHERE motion.account = ? AND NOT
+                    (motion.changed_ms = 0 AND node.parent IS NULL AND motion.synced_parent IS NULL)
+                ORDER BY motion.changed_ms
+                """,
+            arguments: [account.rawValue]
+        )
+    }
+
+    /// An item in motion without its place.
+    static func pendingItem(_ row: Row) -> PendingItem {
+        PendingItem(
+            inode: Inode(column: row[0]),
+            path: [],
+            folders: [],
+            kind: NodeKind(rawValue: row[1]) ?? .file,
+            size: row[3] as Int64? == nil ? 0 : row[2],
+            isDeleted: row[4] as Int64? == nil,
+            isAtService: row[12],
+            isNews: row[14] && !row[11],
+            isUnderWay: row[11],
+            isForbidden: row[12]
+                && !Permissions(rawValue: row[13]).contains(
+                    row[4] as Int64? == nil ? .delete : .write
+                ),
+            attempts: row[7],
+            errorKind: row[8],
+            errorDetail: row[9],
+            nextTry: row[10]
+        )
+    }
+
+    /// The folder that an item in motion lies in, or lay in.
+    static func pendingParent(_ row: Row) -> Inode? {
+        (row[4] as Int64? ?? row[6] as Int64?).map { Inode(column: $0) }
+    }
+
+    /// The names from the account's root down to an item in motion, and the folders above it.
+    static func pendingPlace(
+        _ row: Row,
+        _ database: Database
+    ) throws -> (path: [String], folders: [Inode]) {
+        var path = [row[5] as String]
+        var folders: [Inode] = []
+        var next = pendingParent(row)
+        while let above = next, above != .root, let node = try fetch(above, database) {
+            folders.append(above)
+            if node.isAccountRoot { break }
+            path.append(node.name)
+            next = try node.parent ?? motion(above, database)?.syncedParent
+            guard path.count < 10_000 else { break }
+        }
+        return (path.reversed(), folders)
     }
 
     /// How many items are in motion.
@@ -127,20 +139,6 @@ extension Catalog {
         try await readAsync { database in
             try database.number("SELECT count(*) FROM node WHERE account = ?", [account.rawValue])
                 ?? 0
-        }
-    }
-
-    /// The conflict copies that are still there.
-    public func conflicts(_ account: AccountID) async throws(CatalogError) -> [Conflict] {
-        try await readAsync { database in
-            try database.all(
-                "SELECT inode, made_ms FROM conflict WHERE account = ? ORDER BY made_ms",
-                [account.rawValue]
-            ) { row in
-                let inode = Inode(column: row[0])
-                let path = try Self.path(of: inode, database)?.map(\.name)
-                return path.map { Conflict(inode: inode, path: $0, made: row[1]) }
-            }.compactMap(\.self)
         }
     }
 }

@@ -39,6 +39,7 @@ extension CatalogTransaction {
             effects.news.append(.entryLeft(parent: old, name: node.name))
         }
         effects.news.append(.entryAdded(parent: parent, name: name))
+        try conflictsFollow(node.inode, to: parent, key: rules.comparison.key(name))
         try database.run(
             """
             UPDATE node SET parent = ?, name = ?, name_key = ?, service_name = ?, plain_key = ?
@@ -56,7 +57,7 @@ extension CatalogTransaction {
     /// When the service said last that an item was modified; nil when it never did.
     func modifiedTimeAsTold(of inode: Inode) throws -> Timestamp? {
         try database.text("SELECT details FROM node WHERE inode = ?", [inode.column])
-            .flatMap { try StoredItem(json: $0).modifiedTime }
+            .flatMap { try StoredItem(details: $0, of: nil).modifiedTime }
     }
 
     /// Gives a node the content and attributes that the service has.
@@ -89,16 +90,16 @@ extension CatalogTransaction {
             UPDATE node SET kind = ?, size = ?, modified_s = ?, modified_ns = ?, revision = ?,
                 content_item = NULL, hash = ?, staged = NULL,
                 target = CASE WHEN kind IN (1, 2) AND revision IS ? THEN target ELSE ? END,
-                is_strangers = ?, permissions = ?, description = ?, mime_type = ?, details = ?
+                is_strangers = ?, permissions = ?, description = ?, mime_type = ?,
+                details = iif(remote_id IS ?, ?, ?)
             WHERE inode = ?
             """,
             [
                 item.kind, size,
                 modified.seconds, Int64(modified.nanoseconds), item.revision, item.hash,
                 item.revision, item.target, item.isStrangers(beside: node),
-                Int64(item.permissions), item.description,
-                item.mimeType, try item.json(), node.inode.column,
-            ]
+                Int64(item.permissions), item.description, item.mimeType,
+            ] + item.detailsArguments(hasName: true, hasHash: true) + [node.inode.column]
         )
         if isNewContent || node.staged != nil {
             effects.news.append(.content(node.inode))

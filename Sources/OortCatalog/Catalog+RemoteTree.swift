@@ -87,6 +87,16 @@ extension Catalog {
         )
     }
 
+    /// The folder of an id; nil where that is a file's, which a service may have reported as a parent.
+    static func folder(
+        _ id: String,
+        in account: AccountID,
+        _ database: Database
+    ) throws -> Node? {
+        let node = try node(id, in: account, database)
+        return node?.kind == .folder ? node : nil
+    }
+
     /// Where the service has an item, as last heard; nil when it does not have it.
     static func remotePlace(of node: Node, _ database: Database) throws -> Place? {
         guard let motion = try motion(node.inode, database) else {
@@ -98,7 +108,7 @@ extension Catalog {
             return motion.syncedParent.map { Place(parent: $0, name: motion.syncedName) }
         case .present:
             guard let item = motion.remoteItem, let id = motion.remoteParentID,
-                let parent = try self.node(id, in: node.account, database)
+                let parent = try folder(id, in: node.account, database)
             else { return nil }
             return Place(parent: parent.inode, name: item.fileName)
         }

@@ -102,6 +102,40 @@ extension Catalog {
         migrator.registerMigration("how many requests a service bears") { database in
             try database.execute(sql: "ALTER TABLE account ADD COLUMN request_limit INTEGER")
         }
+        migrator.registerMigration("where conflicts lie") { database in
+            try database.execute(
+                sql: """
+                    -- Where the two files of a conflict were left; it is over when either is gone.
+                    ALTER TABLE conflict ADD COLUMN copy_parent INTEGER;
+                    ALTER TABLE conflict ADD COLUMN copy_key TEXT;
+                    ALTER TABLE conflict ADD COLUMN original_parent INTEGER;
+                    ALTER TABLE conflict ADD COLUMN original_key TEXT;
+                    -- When it was found to be over; the row stays as long as the copy.
+                    ALTER TABLE conflict ADD COLUMN ended_ms INTEGER;
+                    UPDATE conflict SET
+                        (copy_parent, copy_key) =
+                            (SELECT parent, name_key FROM node WHERE node.inode = conflict.inode),
+                        (original_parent, original_key) =
+                            (SELECT parent, name_key FROM node WHERE node.inode = conflict.original);
+                    """
+            )
+        }
+        migrator.registerMigration("names that are searched") { database in
+            try database.execute(sql: searchSchema)
+        }
+        addPins(to: &migrator)
+        migrator.registerMigration("details without what columns have") { database in
+            // What is there is read as it is (`StoredItem.read`): a million rows are not rewritten
+            // before the mount comes up.
+            try database.execute(
+                sql: """
+                    DROP INDEX node_by_hash;
+                    -- 32 bits of it, in the hex of what tells contents apart; the row has the rest.
+                    CREATE INDEX node_by_hash ON node(substr(hash, -8)) WHERE hash IS NOT NULL;
+                    """
+            )
+        }
+        addTrashed(to: &migrator)
         return migrator
     }
 
@@ -182,7 +216,7 @@ extension Catalog {
             description TEXT,
             mime_type TEXT,
             born_s INTEGER,
-            -- The canonical remainder (tag, version, original name, thumbnail, exports ...), JSON.
+            -- What the service said and no other column has (`ItemDetails`).
             details TEXT,
             -- The enumeration that named the item last.
             enumeration INTEGER NOT NULL DEFAULT 0

@@ -25,6 +25,7 @@ public final class Catalog: Sendable {
     /// Who has which file open for writing.
     public let writers = WriterRegistry()
     let health = Mutex<CatalogError?>(nil)
+    let searchBacklog = SearchBacklog()
     private let check: CatalogCheck?
 
     /// Opens the catalog at `path`, making or upgrading it.
@@ -181,12 +182,17 @@ public final class Catalog: Sendable {
         var transaction = CatalogTransaction(database: database, writers: writers)
         var result: T?
         var fresh: [Node] = []
+        var changes = 0
+        // In it, since a catalog that was closed has no transaction, and nothing to count either.
         try database.inTransaction {
+            let before = database.totalChangesCount
             result = try body(&transaction)
             fresh = try transaction.freshNodes()
+            changes = database.totalChangesCount - before
             try check?.run(database)
             return .commit
         }
+        searchBacklog.grew(by: changes)
         let effects = transaction.effects
         cache.transactionEnded(
             touching: effects.touchesAll ? nil : effects.touched,

@@ -96,7 +96,7 @@ extension Catalog {
             "a base without an id",
             """
             SELECT motion.inode FROM motion JOIN node ON node.inode = motion.inode
-            WHERE synced_parent IS NOT NULL AND node.remote_id IS NULL
+            WHERE synced_parent IS NOT NULL AND node.remote_id IS NULL AND remote_state <> 2
             """
         ),
         (

@@ -87,6 +87,15 @@ extension Database {
         return results
     }
 
+    /// Hands the rows of a query to `read` for as long as that says to go on.
+    ///
+    /// The statement is compiled once a connection. `read` must not run the same query.
+    func each(
+        _ sql: String,
+        _ arguments: StatementArguments = StatementArguments(),
+        _ read: (Columns) throws -> Bool
+    ) throws { try step(cachedStatement(sql: sql), arguments, read) }
+
     /// The first row's first column, a text; nil when it is NULL or there is no row.
     func text(_ sql: String, _ arguments: StatementArguments) throws -> String? {
         try first(sql, arguments) { $0[0] as String? } ?? nil

@@ -27,8 +27,6 @@ public struct ContentRow: Hashable, Sendable {
     public var isOpen: Bool
     /// Whether all bytes are here and verified.
     public var isComplete: Bool
-    /// Whether it is never to be evicted.
-    public var isPinned: Bool
     /// Which ranges are here, as the content store writes it.
     public var present: [UInt8]?
     /// Bytes that it takes on the disk.
@@ -38,7 +36,7 @@ public struct ContentRow: Hashable, Sendable {
 
     static let columns = """
         id, account, item, revision, base_item, base_revision, base_size, size, hash, is_staged, \
-        is_open, is_complete, is_pinned, present, bytes_on_disk, damage
+        is_open, is_complete, present, bytes_on_disk, damage
         """
 
     init(columns row: Columns) {
@@ -54,10 +52,9 @@ public struct ContentRow: Hashable, Sendable {
         isStaged = row[9] as Int64 != 0
         isOpen = row[10] as Int64 != 0
         isComplete = row[11] as Int64 != 0
-        isPinned = row[12] as Int64 != 0
-        present = row[13]
-        bytesOnDisk = row[14]
-        damage = row[15]
+        present = row[12]
+        bytesOnDisk = row[13]
+        damage = row[14]
     }
 }
 

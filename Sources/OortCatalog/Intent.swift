@@ -29,6 +29,8 @@ public struct Intent: Codable, Hashable, Sendable {
     public var source: [String]?
     /// Bytes of what was sent.
     public var size: Int64?
+    /// The staged content that was sent, where it was one.
+    public var staged: Int64?
     /// The id of the file that the service was told to copy, where no bytes were sent.
     public var originalID: String?
     /// That file's path at that moment, in the service's names.
@@ -57,6 +59,7 @@ public struct Intent: Codable, Hashable, Sendable {
         func bytes(_ identity: ContentIdentity) {
             hash = identity.hash?.description
             size = identity.size
+            staged = identity.staged.flatMap { $0 > 0 ? $0 : nil }
         }
         switch action {
         case .createFolder(let at):

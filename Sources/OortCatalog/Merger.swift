@@ -22,8 +22,9 @@ struct Merger {
         try clearTheWay(steps)
         for step in steps {
             switch step {
-            case .forget(let inode): try forget(inode)
-            case .detach(let inode): try detach(inode)
+            case .forget(let inode):
+                if let node = try Catalog.fetch(inode, database) { try transaction.remove(node) }
+            case .detach(let inode): try transaction.detach(inode)
             case .place(let inode, let target): try place(inode, at: target)
             case .takeContent(let inode): try takeContent(inode)
             case .takeAttributes(let inode): try takeAttributes(inode)
@@ -66,32 +67,6 @@ struct Merger {
         try database.run(
             "UPDATE node SET parent = ? WHERE inode = ?",
             [parent?.column, inode.column]
-        )
-    }
-
-    private mutating func forget(_ inode: Inode) throws {
-        if let node = try Catalog.fetch(inode, database), let parent = node.parent {
-            transaction.effects.news.append(
-                .entryRemoved(parent: parent, name: node.name, child: inode)
-            )
-        }
-        try transaction.forget(inode)
-    }
-
-    /// From here on the item is as newly made: an upload's session would go on with what is gone.
-    private mutating func detach(_ inode: Inode) throws {
-        if let node = try Catalog.fetch(inode, database) { try transaction.keepBytes(of: node) }
-        try transaction.takeRemoteSide(of: inode)
-        try database.run(
-            """
-            UPDATE motion SET reserved_id = NULL, session_state = NULL, session_hash = NULL
-            WHERE inode = ?
-            """,
-            [inode.column]
-        )
-        try database.run(
-            "UPDATE node SET revision = NULL WHERE inode = ? AND staged IS NOT NULL",
-            [inode.column]
         )
     }
 
@@ -223,12 +198,11 @@ struct Merger {
         )
         let copy = Inode(column: database.lastInsertedRowID)
         try transaction.setInMotion(try transaction.node(copy), at: now)
-        try database.run(
-            """
-            INSERT OR REPLACE INTO conflict (inode, account, original, made_ms)
-            VALUES (?, ?, ?, ?)
-            """,
-            [copy.column, node.account.rawValue, inode.column, now.inMilliseconds]
+        try transaction.addConflict(
+            copy,
+            of: node,
+            parent: parent,
+            key: rules.comparison.key(name)
         )
         transaction.effects.news.append(.entryAdded(parent: parent, name: name))
         try database.run("UPDATE node SET staged = NULL WHERE inode = ?", [inode.column])
@@ -240,10 +214,7 @@ struct Merger {
             let parent = node.parent ?? waiting.removeValue(forKey: inode)
         else { return }
         try setParent(nil, of: inode)
-        // The number that it is shown with will do.
-        let name =
-            node.plainKey == nil
-            ? try freeNames.new(node.name, in: parent, isNumbered: true, database) : node.name
+        let name = try numberedName(of: node, in: parent)
         let service = ShownName.service(
             shown: name,
             kind: node.kind,
@@ -260,18 +231,28 @@ struct Merger {
         )
     }
 
+    /// The number that it is shown with will do, unless another item has got that in these steps.
+    private mutating func numberedName(of node: Node, in parent: Inode) throws -> String {
+        var plain = node.name
+        if node.plainKey != nil {
+            let shown = try freeNames.new(node.name, in: parent, database)
+            if shown.isSameText(as: node.name) { return shown }
+            plain = try transaction.plainName(of: node, calledAtService: node.serviceName)
+        }
+        return try freeNames.new(plain, in: parent, isNumbered: true, database)
+    }
+
     // MARK: Identities
 
     /// The first becomes the service's item that the second is; the second vanishes.
     private mutating func adopt(_ inode: Inode, _ other: Inode) throws {
-        guard let newcomer = try Catalog.fetch(other, database), let item = try news(of: other)
-        else { return }
+        guard let item = try news(of: other) else { return }
         let motion = try Catalog.motion(other, database)
         let side = try transaction.takeRemoteSide(of: other)
         try transaction.forget(other)
         try transaction.give(side, to: inode)
         try transaction.become(inode, item, parentID: motion?.remoteParentID)
-        try transaction.reparent(other, to: inode, in: newcomer.account)
+        try transaction.reparent(other, to: inode, rules)
     }
 
     /// The heir takes over the original's identity, the original the heir's.
@@ -284,14 +265,14 @@ struct Merger {
         guard let node = try Catalog.fetch(inode, database), node.remoteID != nil else { return }
         try transaction.keepBytes(of: node)
         try transaction.leaveIdentity(of: node)
-        try detach(inode)
+        try transaction.detach(inode)
     }
 
     private mutating func agree(_ inode: Inode, content: Bool) throws {
         guard let motion = try Catalog.motion(inode, database), motion.remoteState == .present,
             let item = motion.remoteItem, let id = motion.remoteParentID,
             let node = try Catalog.fetch(inode, database),
-            let parent = try Catalog.node(id, in: node.account, database)
+            let parent = try Catalog.folder(id, in: node.account, database)
         else { return }
         try transaction.setBase(
             of: inode,

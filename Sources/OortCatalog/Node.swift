@@ -126,6 +126,16 @@ public struct Node: Hashable, Sendable {
         return .revision(item: item, revision)
     }
 
+    /// What stands for the revision of a document that is exported: documents have none, and their
+    /// modified time tells their states apart, with the name, which says in which form.
+    public var exportRevision: Revision {
+        Revision("export \(modified.seconds).\(modified.nanoseconds) \(name)")
+    }
+
+    /// The same of a row of `node` in SQL.
+    static let exportRevisionColumn =
+        "'export ' || node.modified_s || '.' || node.modified_ns || ' ' || node.name"
+
     /// Whether it is the root of its account.
     public var isAccountRoot: Bool { parent == .root }
 }

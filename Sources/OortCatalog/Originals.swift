@@ -44,6 +44,18 @@ extension Catalog {
         return try reference(owner.inode, database)
     }
 
+    /// By `node_by_hash`, which has the end of the hash only.
+    ///
+    /// Without the plus SQLite would put the whole hash into the expression, which is none of the
+    /// index's then.
+    static let fileByHash = """
+        SELECT inode FROM node INDEXED BY node_by_hash
+        WHERE substr(hash, -8) = substr(?, -8) AND +hash = ? AND hash IS NOT NULL
+            AND account = ? AND size = ? AND kind = 1
+            AND remote_id IS NOT NULL AND parent IS NOT NULL AND staged IS NULL
+            AND inode NOT IN (SELECT inode FROM motion) LIMIT 1
+        """
+
     /// A file at the service that has just this content and is itself at rest.
     private static func anyFile(
         with hash: ContentHash,
@@ -52,12 +64,8 @@ extension Catalog {
         _ database: Database
     ) throws -> ItemReference? {
         let inode = try database.number(
-            """
-            SELECT inode FROM node WHERE account = ? AND hash = ? AND size = ? AND kind = 1
-                AND remote_id IS NOT NULL AND parent IS NOT NULL AND staged IS NULL
-                AND inode NOT IN (SELECT inode FROM motion) LIMIT 1
-            """,
-            [account.rawValue, hash.description, size]
+            fileByHash,
+            [hash.description, hash.description, account.rawValue, size]
         )
         return try inode.flatMap { try reference(Inode(column: $0), database) }
     }

@@ -114,7 +114,7 @@ extension CatalogTransaction {
                 if let entry { effects.news.append(entry) }
             }
         }
-        for table in Self.tablesByInode {
+        for table in Self.tablesByInode + ["conflict"] {
             try tree.run(
                 "DELETE FROM \(table) WHERE inode IN (SELECT value FROM json_each(?))",
                 database

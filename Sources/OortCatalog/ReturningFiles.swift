@@ -60,10 +60,12 @@ extension CatalogTransaction {
         for table in ["node", "motion", "xattr", "conflict"] {
             try database.run("UPDATE \(table) SET inode = ? WHERE inode = ?", [number, old.column])
         }
-        try database.run(
-            "UPDATE conflict SET original = ? WHERE original = ?",
-            [number, old.column]
-        )
+        for column in ["original", "copy_parent", "original_parent"] {
+            try database.run(
+                "UPDATE conflict SET \(column) = ? WHERE \(column) = ?",
+                [number, old.column]
+            )
+        }
         touch(Inode(column: number))
         return Inode(column: number)
     }

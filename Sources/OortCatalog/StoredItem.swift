@@ -37,7 +37,8 @@ struct StoredItem: Codable {
         modified = item.clientModifiedTime?.parts
         serverModified = item.serverModifiedTime?.parts
         created = item.createdTime?.parts
-        size = item.size
+        // The border to the tree: nothing beyond it expects a size with which a sum overflows.
+        size = item.size.map { min(max($0, 0), ReportedSize.largest) }
         mimeType = item.mimeType
         parentID = item.parentID?.rawValue
         thumbnail = item.thumbnail

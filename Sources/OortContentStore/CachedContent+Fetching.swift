@@ -15,10 +15,16 @@ extension CachedContent {
     private static let worthWaiting: Int64 = 2 << 20
 
     /// Starts what is needed and not under way, and then, as far as slots are free, what is wished.
-    func startFetches(need: Range<Int64>?, wish: ReadAhead.Wish) {
+    ///
+    /// Below `.interactive` nobody waits for what is needed.
+    func startFetches(
+        need: Range<Int64>?,
+        wish: ReadAhead.Wish,
+        _ priority: RequestPriority = .interactive
+    ) {
         let urgent: [RequestUrgency] = state.withLock { state in
             let isWhole = size <= Self.wholeFile
-            if let need, !isWhole { cutBack(for: need, &state) }
+            if let need, !isWhole, priority >= .interactive { cutBack(for: need, &state) }
             let coming = state.presentOrComing
             let part = isWhole ? size : max(wish.part, 1)
             let wished =
@@ -34,11 +40,11 @@ extension CachedContent {
                     // Ahead, parts begin at their multiples, so that no remainders are left.
                     let full = isNeeded ? part : part - position % part
                     let end = min(position + full, gap.upperBound)
-                    start(position..<end, isNeeded ? .interactive : .ahead, &state)
+                    start(position..<end, isNeeded ? priority : .ahead, &state)
                     position = end
                 }
             }
-            guard let need else { return [] }
+            guard let need, priority >= .interactive else { return [] }
             let missing = state.present.gaps(in: need)
             return state.fetches.filter { fetch in
                 missing.contains { $0.lowerBound < fetch.end && fetch.position < $0.upperBound }

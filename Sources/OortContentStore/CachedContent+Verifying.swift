@@ -23,9 +23,14 @@ extension CachedContent {
 
     /// Brings the next bytes of a content that is to be compared before any are given, or compares them.
     ///
+    /// Below `.interactive` nothing is brought besides, since nobody waits.
+    ///
     /// - Throws: `.fetch` of kind `.preconditionFailed` when the item has another revision by now, of kind
     ///   `.cancelled` when the calling task is cancelled or the store ends.
-    func complete(inPartsOf part: Int64) async throws(ContentError) {
+    func complete(
+        inPartsOf part: Int64,
+        _ priority: RequestPriority = .interactive
+    ) async throws(ContentError) {
         if Task.isCancelled || store.isStopping { throw .noLongerNeeded }
         let (gap, unconfirmed, isOutdated) = state.withLock { state in
             (
@@ -41,7 +46,11 @@ extension CachedContent {
             let need = gap.lowerBound..<min(gap.upperBound, gap.lowerBound + length)
             startFetches(
                 need: need,
-                wish: ReadAhead.Wish(range: need.lowerBound..<size, part: length)
+                wish: ReadAhead.Wish(
+                    range: need.lowerBound..<(priority < .interactive ? need.upperBound : size),
+                    part: length
+                ),
+                priority
             )
             return try await wait(for: need)
         }
@@ -49,6 +58,34 @@ extension CachedContent {
             await unconfirmed.value(orWhenCancelled: ())
         } else {
             await startVerifying()?.value(orWhenCancelled: ())
+        }
+    }
+
+    /// Brings all bytes that are missing and compares them with the hash, for nobody who waits.
+    ///
+    /// - Throws: as `complete`; `.fetch` of kind `.contentDamaged` when the service keeps giving other
+    ///   bytes than its hash says.
+    func bring(_ priority: RequestPriority) async throws(ContentError) {
+        let part = store.fetcher(of: key.account)?.largestRangeRequest ?? ReadAhead.firstWindow
+        var mismatches = state.withLock { $0.mismatches }
+        var tries = Self.tries(after: mismatches)
+        while true {
+            let id = try await prepare()
+            let (isVerified, found) = state.withLock { ($0.isVerified, $0.mismatches) }
+            tries -= max(found - mismatches, 0)
+            mismatches = found
+            guard tries > 0 else {
+                throw .fetch(
+                    ProviderError(.contentDamaged, detail: "other bytes than the hash says")
+                )
+            }
+            if isVerified {
+                if try store.pool.fileIfPresent(store.paths.cached(id)) != nil { return }
+                // Somebody took the file away: what the state says of it is void.
+                discard()
+                continue
+            }
+            try await complete(inPartsOf: part, priority)
         }
     }
 

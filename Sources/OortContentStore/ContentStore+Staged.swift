@@ -198,6 +198,7 @@ extension ContentStore {
         await endExports()
         await endCompletions()
         await save()
+        await storeUses()
         do throws(ContentError) { try renewStamps() } catch {
             logger.warning("the folders' stamps are the old ones", metadata: ["cause": "\(error)"])
         }

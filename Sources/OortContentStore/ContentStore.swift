@@ -15,12 +15,14 @@ public struct ContentStoreSettings: Sendable {
     public var roomPatience = Duration.seconds(60)
     /// How often the cache's state is stored while it changes.
     public var saveInterval = Duration.seconds(2)
+    /// How long after a cached content was read it is stored that it was.
+    public var useInterval = Duration.seconds(60)
 
     /// Tells the bytes that are free on the disk of a folder, nil where nobody knows; a test has a disk
     /// of its own.
     var freeBytes: @Sendable (String) -> Int64? = { DiskFile.freeBytes(at: $0) }
 
-    /// The defaults: 20 GiB, 64 MiB, 256 files, 60 seconds, 2 seconds.
+    /// The defaults: 20 GiB, 64 MiB, 256 files, 60 seconds, 2 seconds, 60 seconds.
     public init() {}
 }
 
@@ -48,6 +50,11 @@ public final class ContentStore: Sendable {
         var cached: [ContentKey: (content: CachedContent, users: Int)] = [:]
         var staged: [ContentID: (content: StagedContent, users: Int)] = [:]
         var unsaved: Set<ContentKey> = []
+        /// Contents whose state is on its way into the catalog: until it is there, what the catalog says
+        /// of them is old.
+        var beingSaved: Set<ContentKey> = []
+        /// Contents that were read since that was last stored, and when, milliseconds since 1970.
+        var used: [ContentID: Int64] = [:]
         var isSaving = false
         /// The last saving that was begun.
         var saving: Task<Void, Never>?
@@ -256,7 +263,9 @@ public final class ContentStore: Sendable {
             }
             let users = known.users - 1
             let isUnsaved = content.state.withLock { $0.isUnsaved || $0.isVerifying }
-            if users <= 0, !isUnsaved, !state.unsaved.contains(content.key) {
+            if users <= 0, !isUnsaved, !state.unsaved.contains(content.key),
+                !state.beingSaved.contains(content.key)
+            {
                 state.cached[content.key] = nil
             } else {
                 state.cached[content.key] = (content, users)
@@ -268,7 +277,10 @@ public final class ContentStore: Sendable {
         // What a transfer brought that did not come to its end is kept, too.
         if isUnsaved {
             markChanged(content)
-        } else if room.excess(with: 0) > 0 {
+            return
+        }
+        noteUse(of: content)
+        if room.excess(with: 0) > 0 {
             // What was read is more than the limit, and could not go as long as somebody read it. Owned
             // by the store; ends by itself.
             Task { await evict() }
@@ -395,7 +407,7 @@ public final class ContentStore: Sendable {
     private func saveUnsaved() async {
         let contents = state.withLock { state in
             let contents = state.unsaved.compactMap { state.cached[$0]?.content }
-            state.unsaved = []
+            (state.beingSaved, state.unsaved) = (state.unsaved, [])
             state.isSaving = false
             return contents
         }
@@ -428,6 +440,7 @@ public final class ContentStore: Sendable {
             logger.warning("the cache's state was not stored", metadata: ["cause": "\(error)"])
         }
         state.withLock { state in
+            state.beingSaved = []
             for content in contents where !state.unsaved.contains(content.key) {
                 if let known = state.cached[content.key], known.users <= 0,
                     !content.state.withLock({ $0.isUnsaved || $0.isVerifying })

@@ -106,6 +106,12 @@ final class Room: Sendable {
     /// Whether a program that writes much would find no room now.
     var isFull: Bool { free < 8 << 20 }
 
+    /// Bytes that the cache's disk can still take, with nothing of what is cached taken away.
+    var freeForCache: Int64 {
+        let free = onDisk(otherFolder ?? folder)
+        return max(free - (otherFolder == nil ? reserve * 2 : spare), 0)
+    }
+
     /// Counts cached bytes (negative: taken away).
     func addCached(_ bytes: Int64) {
         state.withLock { state in

@@ -187,6 +187,7 @@ struct DropboxAPI: Sendable {
     private static let committing: Set<String> = [
         "files/upload", "files/upload_session/finish", "files/upload_session/finish_batch_v2",
         "files/create_folder_v2", "files/move_v2", "files/copy_v2", "files/delete_v2",
+        "files/restore",
     ]
     /// Bytes above which a request takes long to send, and commits at its end only.
     private static let longRequest: Int64 = 4 << 20

@@ -125,6 +125,15 @@ enum DropboxErrors {
         ("cant_transfer_ownership", .noPermission),
         ("cant_move_into_vault", .noPermission),
         ("cant_move_into_family", .noPermission),
+        ("invalid_revision", .notFound),
+        ("shared_link_already_exists", .nameTaken),
+        ("shared_link_not_found", .notFound),
+        // A plan without ends and passwords.
+        ("not_authorized", .unsupported),
+        ("invalid_settings", .unsupported),
+        ("email_not_verified", .noPermission),
+        ("access_denied", .noPermission),
+        ("shared_link_access_denied", .noPermission),
         ("not_found", .notFound),
     ]
 

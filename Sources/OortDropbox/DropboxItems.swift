@@ -6,7 +6,7 @@ extension Item {
     /// Of the path only the last part is exact: `path_display` may have its parents in another
     /// case than they have. Paths are compared as the service compares.
     init?(_ metadata: DropboxWire.Metadata) {
-        guard let id = metadata.id, metadata.tag != "deleted",
+        guard let id = metadata.id, !id.isEmpty, metadata.tag != "deleted",
             let path = RemotePath(dropbox: metadata)
         else { return nil }
         let isFolder = metadata.tag == "folder" || (metadata.tag == nil && metadata.rev == nil)

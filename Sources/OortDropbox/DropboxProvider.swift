@@ -168,6 +168,14 @@ public final class DropboxProvider: Provider {
     }
 
     public func makeHasher() -> any ContentHasher { DropboxContentHasher() }
+
+    // MARK: What else there is
+
+    public var trash: (any Trash)? { DropboxTrash(provider: self) }
+    public var undeletion: (any Undeletion)? { DropboxTrash(provider: self) }
+    public var versions: (any VersionHistory)? { DropboxVersions(provider: self) }
+    public var links: (any LinkSharing)? { DropboxLinks(provider: self) }
+    public var webPages: (any WebPages)? { DropboxWebPages() }
 }
 
 extension RequestBounds {

@@ -76,6 +76,7 @@ enum DropboxWire {
         var path: String
         var recursive = false
         var limit = 2000
+        var include_deleted: Bool?
     }
 
     struct CursorArgument: Codable, Sendable { var cursor: String }
@@ -98,7 +99,95 @@ enum DropboxWire {
         var limit = 100
     }
 
-    struct Revisions: Decodable, Sendable { var entries: [Metadata] }
+    struct Revisions: Decodable, Sendable {
+        var is_deleted: Bool?
+        var server_deleted: String?
+        var entries: [Metadata]
+
+        var deletedTime: Timestamp? { server_deleted.flatMap { Timestamp(rfc3339: $0) } }
+    }
+
+    struct Restore: Encodable, Sendable {
+        var path: String
+        var rev: String
+    }
+
+    // MARK: Links
+
+    struct LinkSettings: Encodable, Sendable {
+        var access: String?
+        var expires: String?
+        var require_password: Bool?
+        var link_password: String?
+
+        var isEmpty: Bool { access == nil && expires == nil && link_password == nil }
+    }
+
+    struct CreateLink: Encodable, Sendable {
+        var path: String
+        var settings: LinkSettings?
+    }
+
+    struct ListLinks: Encodable, Sendable {
+        var path: String?
+        var cursor: String?
+        var direct_only: Bool?
+    }
+
+    struct LinkAddress: Encodable, Sendable { var url: String }
+
+    struct SharedLink: Decodable, Sendable {
+        struct Tagged: Decodable, Sendable {
+            var tag: String
+            enum CodingKeys: String, CodingKey { case tag = ".tag" }
+        }
+        struct Permissions: Decodable, Sendable {
+            var link_access_level: Tagged?
+            var resolved_visibility: Tagged?
+            var require_password: Bool?
+        }
+        var url: String
+        var id: String?
+        var path_lower: String?
+        var expires: String?
+        var link_permissions: Permissions?
+
+        /// Whether it opens for whoever has it, or knows its password too: not for members only, of a
+        /// team or of a shared folder.
+        var isOpen: Bool {
+            switch link_permissions?.resolved_visibility?.tag {
+            case nil, "public", "password": true
+            default: false
+            }
+        }
+    }
+
+    struct SharedLinks: Decodable, Sendable {
+        var links: [SharedLink]
+        var has_more: Bool
+        var cursor: String?
+    }
+
+    // MARK: Other forms of content
+
+    struct Search: Encodable, Sendable {
+        struct Options: Encodable, Sendable {
+            var path = ""
+            var max_results = 100
+            var filename_only = false
+        }
+        var query: String
+        var options = Options()
+    }
+
+    struct SearchResult: Decodable, Sendable {
+        struct Match: Decodable, Sendable { var metadata: Wrapping }
+        /// Metadata, or of another kind that this protocol may have one day.
+        struct Wrapping: Decodable, Sendable { var metadata: Metadata? }
+        var matches: [Match]
+        var has_more: Bool
+        var cursor: String?
+    }
 
     struct ExportArgument: Encodable, Sendable {
         var path: String

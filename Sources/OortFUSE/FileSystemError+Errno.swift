@@ -15,6 +15,7 @@ extension FileSystemError {
         case .signedOut: .permissionDenied
         case .readOnly: .readOnlyFileSystem
         case .otherAccount: .crossDevice
+        case .notInTrash: .crossDevice
         case .moveIntoItself: .invalidArgument
         case .nameRefused: .invalidArgument
         case .nameTooLong: .nameTooLong

@@ -6,8 +6,7 @@ import SwiftFUSE
 
 /// The kernel's requests as calls of a `FileSystem`, and its outcomes as replies.
 ///
-/// Decides nothing. `opendir` is left to SwiftFUSE's default, so that the kernel opens and caches folders by itself;
-/// `forget` too, since inodes are rows of the catalog and no object lives for each.
+/// Decides nothing. `opendir` is left to SwiftFUSE's default, so that the kernel opens and caches folders by itself.
 struct KernelFileSystem<Files: FileSystem>: LowLevelFileSystem {
     let files: Files
     let answering: Answering
@@ -22,6 +21,10 @@ struct KernelFileSystem<Files: FileSystem>: LowLevelFileSystem {
             return
         }
         answering.answer(reply, with: outcome) { $0.send(SwiftFUSE.Entry($1)) }
+    }
+
+    func forget(_ forgotten: [Forgotten]) {
+        for one in forgotten { files.forget(Inode(one.inode), lookups: one.lookups) }
     }
 
     func mknod(

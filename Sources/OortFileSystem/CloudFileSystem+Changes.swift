@@ -171,8 +171,8 @@ extension CloudFileSystem {
     }
 
     /// A folder out of which something is to go.
-    private func removableFolder(_ inode: Inode) throws(FileSystemError) -> Node {
-        guard !settings.isReadOnly, inode != .root else { throw .readOnly }
+    func removableFolder(_ inode: Inode) throws(FileSystemError) -> Node {
+        try checkChangeable(inode)
         return try folder(inode)
     }
 
@@ -190,7 +190,7 @@ extension CloudFileSystem {
         handle: FileHandle?
     ) -> Outcome<Entry> {
         do throws(FileSystemError) {
-            guard !settings.isReadOnly, inode != .root else { throw .readOnly }
+            try checkChangeable(inode)
             let node = try node(inode)
             guard let size = setting.size else {
                 return .now { () throws(FileSystemError) in

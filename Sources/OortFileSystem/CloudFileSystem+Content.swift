@@ -13,12 +13,26 @@ extension CloudFileSystem {
         guard offset >= 0, count >= 0 else { return .failure(.invalid) }
         let end = offset.addingReportingOverflow(Int64(count))
         let wanted = offset..<(end.overflow ? .max : end.partialValue)
+        let isAtService = if case .cached = open.content { true } else { false }
         do throws(FileSystemError) {
-            if let answer = try readIfPresent(open, wanted) { return .now(.success(answer)) }
+            if let answer = try readIfPresent(open, wanted) {
+                if isAtService { note(open, wanted, isHit: true) }
+                return .now(.success(answer))
+            }
         } catch { return .failure(error) }
+        if isAtService { note(open, wanted, isHit: false) }
         return waiting.later { () async throws(FileSystemError) in
             try await self.answer(open, wanted)
         }
+    }
+
+    /// Counts a read of what lies at a service, by which the next files may be fetched.
+    private func note(_ open: OpenHandle, _ wanted: Range<Int64>, isHit: Bool) {
+        reads.add(isHit: isHit)
+        guard wanted.lowerBound == 0, !open.isReadOnlyDocument,
+            open.size <= FolderReadAhead.largestFile
+        else { return }
+        folderReads.noteRead(of: open.file.state.withLock { $0.node }, isHit: isHit)
     }
 
     /// What a handle shows of a range, fetched where it is not here.

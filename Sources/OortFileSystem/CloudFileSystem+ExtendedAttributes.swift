@@ -1,10 +1,11 @@
-import Foundation
 import OortCatalog
+import OortContentStore
 public import OortModel
 
 /// `user.oort.*` shows the canonical schema; other `user.*` are kept on this machine.
 extension CloudFileSystem {
     private static let prefix = "user.oort."
+    private static let availabilityKey = "availability"
     private static let descriptionName = "user.oort.description"
     private static let largestValue = 65_536
 
@@ -14,6 +15,9 @@ extension CloudFileSystem {
             let node = try node(inode)
             if let ending = name.dropping(beginning: Self.prefix) {
                 let key = String(ending)
+                if key == Self.availabilityKey, inode != .root, node.mayHaveAttributes {
+                    return Array(try availability(of: node).rawValue.utf8)
+                }
                 guard let value = try schema(of: node, only: key)[key] else {
                     throw .noAttribute
                 }
@@ -36,7 +40,10 @@ extension CloudFileSystem {
             let own = try FileSystemError.translating { () throws(CatalogError) in
                 try catalog.extendedAttributes(of: inode)
             }
-            return try own + schema(of: node, only: nil).keys.sorted().map { Self.prefix + $0 }
+            var keys = try schema(of: node, only: nil).keys.sorted()
+            // Named without being looked for: of a folder it takes a look at much that lies in it.
+            if inode != .root { keys.append(Self.availabilityKey) }
+            return own + keys.map { Self.prefix + $0 }
         }
     }
 
@@ -48,7 +55,7 @@ extension CloudFileSystem {
     ) -> Outcome<Void> {
         guard name.begins(with: "user.") else { return .failure(.notSupported) }
         return .now { () throws(FileSystemError) in
-            guard !settings.isReadOnly, inode != .root else { throw .readOnly }
+            try checkChangeable(inode)
             guard value.count <= Self.largestValue else { throw .attributeTooLarge }
             let node = try node(inode)
             if name.begins(with: Self.prefix) {
@@ -71,7 +78,7 @@ extension CloudFileSystem {
     public func removeExtendedAttribute(_ name: String, of inode: Inode) -> Outcome<Void> {
         guard name.begins(with: "user.") else { return .failure(.notSupported) }
         return .now { () throws(FileSystemError) in
-            guard !settings.isReadOnly, inode != .root else { throw .readOnly }
+            try checkChangeable(inode)
             let node = try node(inode)
             if name.begins(with: Self.prefix) {
                 try setDescription(name, [], of: node, mustExist: true)
@@ -108,25 +115,41 @@ extension CloudFileSystem {
         }
     }
 
+    /// How much of an item's bytes is on this machine.
+    private func availability(of node: Node) throws(FileSystemError) -> Availability {
+        try FileSystemError.translating { () throws(CatalogError) in
+            let moment = Timestamp.now.inMilliseconds
+            let stored = try catalog.availability(of: node, at: moment)
+            // What is in use is stored a little later.
+            guard case .revision(let item, let revision) = node.content,
+                let present = store.present(
+                    ContentKey(account: node.account, item: item, revision: revision)
+                )
+            else { return stored }
+            guard present.isComplete else { return present.bytes > 0 ? .partly : .online }
+            return try catalog.nearestPin(of: node.inode, at: moment) == nil ? .cached : .pinned
+        }
+    }
+
     /// The canonical schema of an item, as texts; `only` saves work when one is asked for.
     private func schema(
         of node: Node,
         only: String?
     ) throws(FileSystemError) -> [String: String] {
-        guard node.inode != .root else { return [:] }
+        guard !node.inode.isOfMount else { return [:] }
         func wants(_ key: String) -> Bool { only == nil || only == key }
         return try FileSystemError.translating { () throws(CatalogError) in
             var schema: [String: String] = [:]
-            let details = try catalog.details(of: node.inode).flatMap { Details($0) }
+            let details = try catalog.details(of: node.inode)
             schema["originalFileName"] = details?.originalFileName
-            schema["serverModifiedTime"] = details?.serverModified?.rfc3339(.nanoseconds)
+            schema["serverModifiedTime"] = details?.serverModifiedTime?.rfc3339(.nanoseconds)
             schema["tag"] = details?.tag
             schema["version"] = details?.version
             schema["thumbnail"] = details?.thumbnail.map { $0 ? "yes" : "no" }
             schema["id"] = node.remoteID.flatMap(Self.servicesOwn)
             schema["kind"] = Self.kindName(node.kind)
             schema["fileName"] = node.serviceName
-            if !node.isAccountRoot, details?.hasModified ?? true {
+            if !node.isAccountRoot, details?.hasModifiedTime ?? true {
                 schema["clientModifiedTime"] = node.modified.rfc3339(.nanoseconds)
             }
             schema["createdTime"] = node.created?.rfc3339(.nanoseconds)
@@ -188,34 +211,6 @@ extension Node {
         switch kind {
         case .file, .folder, .nativeDocument: true
         case .symlink, .shortcut, .fifo, .socket: false
-        }
-    }
-}
-
-/// What the service said of an item and the catalog only keeps (`Catalog.details`).
-private struct Details {
-    var originalFileName: String?
-    var tag: String?
-    var version: String?
-    var thumbnail: Bool?
-    var serverModified: Timestamp?
-    /// Whether the service knows when the content was modified.
-    var hasModified: Bool
-
-    init?(_ json: String) {
-        guard let object = try? JSONSerialization.jsonObject(with: Data(json.utf8)),
-            let details = object as? [String: Any]
-        else { return nil }
-        originalFileName = details["originalFileName"] as? String
-        tag = details["tag"] as? String
-        version = details["version"] as? String
-        thumbnail = (details["thumbnail"] as? NSNumber)?.boolValue
-        hasModified = details["modified"] != nil
-        if let parts = details["serverModified"] as? [NSNumber], parts.count == 2 {
-            serverModified = Timestamp(
-                seconds: parts[0].int64Value,
-                nanoseconds: parts[1].int32Value
-            )
         }
     }
 }

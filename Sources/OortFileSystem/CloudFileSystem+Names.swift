@@ -5,6 +5,7 @@ public import OortModel
 extension CloudFileSystem {
     public func lookup(_ name: String, in folder: Inode) -> Outcome<Entry> {
         guard name.utf8.count <= 255 else { return .failure(.nameTooLong) }
+        if let outcome = lookupOfSearch(name, in: folder) { return outcome }
         do throws(FileSystemError) {
             let parent = try self.folder(folder)
             if let node = try child(name, of: parent) {
@@ -49,7 +50,8 @@ extension CloudFileSystem {
     }
 
     public func attributes(of inode: Inode, handle: FileHandle?) -> Outcome<Entry> {
-        .now { () throws(FileSystemError) in
+        if let outcome = attributesOfSearch(inode) { return outcome }
+        return .now { () throws(FileSystemError) in
             let node = try node(inode)
             var entry = try entry(node)
             // Who has an older revision open may read all of it, whatever the file's size is now.
@@ -69,6 +71,7 @@ extension CloudFileSystem {
         after cookie: UInt64,
         limit: Int
     ) -> Outcome<[FolderEntry]> {
+        if let outcome = listOfSearch(folder, after: cookie, limit: limit) { return outcome }
         do throws(FileSystemError) {
             let parent = try self.folder(folder)
             return whenKnown([parent]) { () throws(FileSystemError) in
@@ -98,7 +101,7 @@ extension CloudFileSystem {
         .now { () throws(FileSystemError) in
             let node = try node(inode)
             guard writes else { return }
-            guard !settings.isReadOnly, inode != .root else { throw .readOnly }
+            try checkChangeable(inode)
             guard node.kind != .nativeDocument, node.permissions.contains(.write) else {
                 throw .noPermission
             }

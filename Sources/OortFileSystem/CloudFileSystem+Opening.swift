@@ -52,7 +52,7 @@ extension CloudFileSystem {
             guard node.kind == .nativeDocument else {
                 return .now { () throws(FileSystemError) in try openLocal(node, mode: mode) }
             }
-            guard !mode.writes else { throw settings.isReadOnly ? .readOnly : .noPermission }
+            guard !mode.writes else { throw isReadOnly(node.account) ? .readOnly : .noPermission }
             return waiting.later { () async throws(FileSystemError) in
                 try await self.openDocument(node)
             }
@@ -84,7 +84,7 @@ extension CloudFileSystem {
         }
         guard node.permissions.contains(.read) else { throw .noPermission }
         if mode.writes {
-            guard !settings.isReadOnly else { throw .readOnly }
+            guard !isReadOnly(node.account) else { throw .readOnly }
             guard node.permissions.contains(.write) else { throw .noPermission }
         }
         let handle = try join(node, mode: mode)
@@ -104,9 +104,7 @@ extension CloudFileSystem {
     /// A native document is exported when it is opened: only then its size is known.
     private func openDocument(_ node: Node) async throws(FileSystemError) -> Opened {
         guard let item = node.remoteID else { throw .notFound }
-        // Documents have no revision: their modified time tells their states apart.
-        let state = "export \(node.modified.seconds).\(node.modified.nanoseconds) \(node.name)"
-        let key = ContentKey(account: node.account, item: item, revision: Revision(state))
+        let key = ContentKey(account: node.account, item: item, revision: node.exportRevision)
         let content: CachedContent
         do throws(ContentError) { content = try await store.export(key) } catch {
             throw FileSystemError(error)

@@ -38,8 +38,16 @@ public final class CloudFileSystem: FileSystem {
     let waiting: Waiting
     let logger: Logger
     let table = HandleTable()
+    let searches = SearchFolders()
+    /// How programs' reads were answered.
+    public let reads = ReadCounts()
+    let folderReads: FolderReadAhead
     private let listings = SharedListings()
+    /// The date of the top folder, which is nobody's.
+    private let began = Timestamp.now
     private let connections = Mutex<[AccountID: Connection]>([:])
+    /// The accounts in which nothing may be changed.
+    private let readOnlyAccounts = Mutex<Set<AccountID>>([])
 
     /// A file system over a catalog and a content store.
     public init(
@@ -53,6 +61,7 @@ public final class CloudFileSystem: FileSystem {
         self.store = store
         self.settings = settings
         self.logger = logger
+        folderReads = FolderReadAhead(catalog: catalog, store: store)
         waiting = Waiting(limit: settings.waitLimit, clock: clock)
     }
 
@@ -73,7 +82,26 @@ public final class CloudFileSystem: FileSystem {
         connections.withLock { $0[account] = nil }
     }
 
+    /// Lets nothing be changed in an account, or lets it again.
+    public func setReadOnly(_ isReadOnly: Bool, _ account: AccountID) {
+        readOnlyAccounts.withLock { accounts in
+            if isReadOnly { accounts.insert(account) } else { accounts.remove(account) }
+        }
+    }
+
     // MARK: What the operations share
+
+    /// Whether nothing may be changed in an account.
+    func isReadOnly(_ account: AccountID) -> Bool {
+        settings.isReadOnly || readOnlyAccounts.withLock { $0.contains(account) }
+    }
+
+    /// Refuses a change of what is read-only: all of the mount, its own folders, or an account.
+    func checkChangeable(_ inode: Inode) throws(FileSystemError) {
+        guard !settings.isReadOnly, !inode.isOfMount else { throw .readOnly }
+        guard readOnlyAccounts.withLock({ !$0.isEmpty }) else { return }
+        guard try !isReadOnly(node(inode).account) else { throw .readOnly }
+    }
 
     func traits(of account: AccountID) -> ProviderTraits? {
         connections.withLock { $0[account]?.traits }
@@ -91,6 +119,7 @@ public final class CloudFileSystem: FileSystem {
     }
 
     func node(_ inode: Inode) throws(FileSystemError) -> Node {
+        if let place = SearchPlace(inode) { return try node(of: place) }
         do throws(CatalogError) { return try catalog.node(inode) } catch {
             // A file that was unlinked and is forgotten by now lives on while it is open.
             if error == .notFound, let file = table.openFile(inode) {
@@ -110,7 +139,7 @@ public final class CloudFileSystem: FileSystem {
 
     /// A folder in which something is to change.
     func writableFolder(_ inode: Inode) throws(FileSystemError) -> Node {
-        guard !settings.isReadOnly, inode != .root else { throw .readOnly }
+        try checkChangeable(inode)
         let folder = try folder(inode)
         guard folder.permissions.contains(.write) else { throw .noPermission }
         return folder
@@ -240,7 +269,8 @@ public final class CloudFileSystem: FileSystem {
         return Entry(
             attributes: try attributes(of: node),
             generation: node.generation,
-            validity: isFixed ? .day : .sizeUnknown
+            validity: SearchPlace(node.inode).map { validity(of: $0) }
+                ?? (isFixed ? .day : .sizeUnknown)
         )
     }
 
@@ -271,7 +301,10 @@ public final class CloudFileSystem: FileSystem {
         if kind != .symlink, node.kind == .nativeDocument || !node.permissions.contains(.write) {
             mode &= ~0o222
         }
-        if node.inode == .root { mode = 0o555 & ~settings.umask }
+        var changed = max(node.changed, node.modified)
+        if node.inode == .root {
+            (mode, modified, changed) = (0o555 & ~settings.umask, began, began)
+        }
         let isLinked = node.parent != nil || node.inode == .root
         return FileAttributes(
             inode: node.inode,
@@ -279,7 +312,7 @@ public final class CloudFileSystem: FileSystem {
             size: size,
             blocks: FileAttributes.blocks(ofSize: size),
             modified: modified,
-            changed: max(node.changed, node.modified),
+            changed: changed,
             accessed: node.accessed ?? modified,
             mode: mode,
             owner: node.owner ?? settings.owner,

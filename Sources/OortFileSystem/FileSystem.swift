@@ -27,6 +27,9 @@ public protocol FileSystem: Sendable {
     /// The item of this name in a folder.
     func lookup(_ name: String, in folder: Inode) -> Outcome<Entry>
 
+    /// The kernel forgets so many of the lookups of an inode: each `Entry` that it was given is one.
+    func forget(_ inode: Inode, lookups: UInt64)
+
     /// How long the kernel may believe that a folder does not have a name.
     func absenceValidity(in folder: Inode) -> Duration
 
@@ -172,4 +175,9 @@ public protocol FileSystem: Sendable {
 
     /// The room of the account that an inode lies in, from the catalog.
     func room(of inode: Inode) -> Outcome<FileSystemRoom>
+}
+
+/// A file system that keeps nothing for what the kernel knows.
+extension FileSystem {
+    public func forget(_ inode: Inode, lookups: UInt64) {}
 }

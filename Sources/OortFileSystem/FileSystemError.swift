@@ -22,6 +22,9 @@ public enum FileSystemError: Error, Hashable, Sendable {
     case readOnly
     /// Source and target lie in different accounts. EXDEV.
     case otherAccount
+    /// The service's trash could not give it back as it is: there is none, or not all of it is at the
+    /// service. EXDEV, by which desktops know to offer deleting for good.
+    case notInTrash
     /// A folder cannot go below itself. EINVAL.
     case moveIntoItself
     /// The service refuses the name; `reason` is for the log. EINVAL.

@@ -182,6 +182,20 @@ struct GoogleDriveAPI: Sendable {
         return try await get("/drive/v3/files", query)
     }
 
+    /// One page of what `fullText` finds in all drives of the account, the most relevant first.
+    ///
+    /// Drive refuses `orderBy` beside such a term
+    /// (developers.google.com/workspace/drive/api/reference/rest/v3/files/list).
+    func search(_ condition: String, page: String?) async throws(ProviderError) -> DriveFileList {
+        var query = [
+            ("q", condition), ("pageSize", "100"), ("spaces", "drive"), ("corpora", "allDrives"),
+            ("supportsAllDrives", "true"), ("includeItemsFromAllDrives", "true"),
+            ("fields", DriveFileList.fields),
+        ]
+        if let page { query.append(("pageToken", page)) }
+        return try await get("/drive/v3/files", query)
+    }
+
     func startPageToken(drive: String?) async throws(ProviderError) -> String {
         var query = [("supportsAllDrives", "true"), ("fields", "startPageToken")]
         if let drive { query.append(("driveId", drive)) }

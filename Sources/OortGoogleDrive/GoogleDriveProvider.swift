@@ -43,6 +43,11 @@ public final class GoogleDriveProvider: Provider {
         traits = Self.traits(partSize: max(partSize / Self.partMultiple, 1) * Self.partMultiple)
     }
 
+    public var trash: (any Trash)? { GoogleDriveTrash(provider: self) }
+    public var versions: (any VersionHistory)? { GoogleDriveVersions(provider: self) }
+    public var links: (any LinkSharing)? { GoogleDriveLinks(provider: self) }
+    public var webPages: (any WebPages)? { GoogleDriveWebPages(provider: self) }
+
     private static let partMultiple: Int64 = 256 << 10
 
     private static func traits(partSize: Int64) -> ProviderTraits {
@@ -138,7 +143,7 @@ public final class GoogleDriveProvider: Provider {
                 "/drive/v3/files/generateIds",
                 [("count", "1000"), ("fields", "ids")]
             )
-            guard !answer.ids.isEmpty else {
+            guard !answer.ids.isEmpty, !answer.ids.contains("") else {
                 throw ProviderError(.malformedAnswer, detail: "no ids were generated")
             }
             ids += answer.ids.map { ItemID($0) }

@@ -8,6 +8,22 @@ enum DriveType {
     static let nativePrefix = "application/vnd.google-apps."
 }
 
+/// An id as Drive answers it; an empty one is none.
+@propertyWrapper
+struct DriveID: Decodable, Sendable {
+    var wrappedValue: String
+
+    init(wrappedValue: String) { self.wrappedValue = wrappedValue }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        wrappedValue = try container.decode(String.self)
+        guard !wrappedValue.isEmpty else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "an empty id")
+        }
+    }
+}
+
 /// A `files` resource of Drive v3, with the fields that Oort asks for; v2 answers are translated.
 struct DriveFile: Decodable, Sendable {
     struct Capabilities: Decodable, Sendable {
@@ -26,7 +42,7 @@ struct DriveFile: Decodable, Sendable {
         var me: Bool?
     }
 
-    var id: String
+    @DriveID var id: String
     var name: String?
     var mimeType: String?
     var parents: [String]?
@@ -65,7 +81,7 @@ struct DriveFileV2: Decodable, Sendable {
         var trashed: Bool?
     }
 
-    var id: String
+    @DriveID var id: String
     var etag: String?
     var title: String?
     var mimeType: String?

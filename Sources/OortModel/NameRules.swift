@@ -6,6 +6,8 @@ public struct NameRules: Sendable {
     public enum Comparison: Sendable, Hashable {
         /// Code unit by code unit.
         case exact
+        /// With case, after composition (NFC), which is also how names are stored, as Nextcloud does.
+        case composed
         /// Without case, by simple folding of each character; normal forms differ.
         case caseInsensitive
         /// Without case, after composition (NFC), which is also how names are stored, as Dropbox does.
@@ -53,10 +55,9 @@ extension NameRules.Comparison {
     public func key(_ name: String) -> String {
         switch self {
         case .exact: name
+        case .composed: Self.composed(name)
         case .caseInsensitive: Self.folded(name)
-        case .composedCaseInsensitive:
-            name.utf8.allSatisfy { $0 < 0x80 }
-                ? Self.folded(name) : Self.folded(name.precomposedStringWithCanonicalMapping)
+        case .composedCaseInsensitive: Self.folded(Self.composed(name))
         }
     }
 
@@ -64,9 +65,12 @@ extension NameRules.Comparison {
     public func stored(_ name: String) -> String {
         switch self {
         case .exact, .caseInsensitive: name
-        case .composedCaseInsensitive:
-            name.utf8.allSatisfy { $0 < 0x80 } ? name : name.precomposedStringWithCanonicalMapping
+        case .composed, .composedCaseInsensitive: Self.composed(name)
         }
+    }
+
+    private static func composed(_ name: String) -> String {
+        name.utf8.allSatisfy { $0 < 0x80 } ? name : name.precomposedStringWithCanonicalMapping
     }
 
     /// Scalar by scalar and without context, as both Dropbox and OneDrive fold: "ΣΣΣ" becomes "σσσ".

@@ -31,6 +31,11 @@ public protocol Provider: Sendable {
     /// - Throws: `.cursorLost` when the service no longer knows the cursor.
     func changes(since cursor: Cursor?) async throws(ProviderError) -> ChangePage
 
+    /// All that the feed told up to a cursor has been stored; pages may be asked for before that.
+    ///
+    /// A provider that deletes folders by looking through them deletes nothing that was not told so.
+    func hasStored(upTo cursor: Cursor)
+
     /// Returns when the feed has news after `cursor`, or `limit` has passed.
     ///
     /// - Throws: `.cursorLost`.
@@ -170,6 +175,26 @@ public protocol Provider: Sendable {
 
     /// A new hasher of `traits.hashAlgorithm`.
     func makeHasher() -> any ContentHasher
+
+    // MARK: What some services have
+
+    /// The service's trash; nil where it has none, or none that can be listed.
+    var trash: (any Trash)? { get }
+
+    /// How deleted items come back without a look at the trash; nil where they do not.
+    var undeletion: (any Undeletion)? { get }
+
+    /// Earlier contents of files; nil where the service keeps none.
+    var versions: (any VersionHistory)? { get }
+
+    /// Links to share by; nil where the service has none.
+    var links: (any LinkSharing)? { get }
+
+    /// Pages that show items in a browser; nil where the service has none.
+    var webPages: (any WebPages)? { get }
+
+    /// The search inside files; nil where the service has none.
+    var contentSearch: (any ContentSearching)? { get }
 }
 
 /// Hears nothing.
@@ -178,6 +203,17 @@ public struct SilentUploadObserver: UploadObserver {
     public init() {}
     public func sessionChanged(_ session: UploadSession?) async {}
     public func sent(_ bytes: Int64) {}
+}
+
+/// Services without any of it.
+extension Provider {
+    public func hasStored(upTo cursor: Cursor) {}
+    public var trash: (any Trash)? { nil }
+    public var undeletion: (any Undeletion)? { nil }
+    public var versions: (any VersionHistory)? { nil }
+    public var links: (any LinkSharing)? { nil }
+    public var webPages: (any WebPages)? { nil }
+    public var contentSearch: (any ContentSearching)? { nil }
 }
 
 /// Services without batch calls: one after the other.

@@ -2,7 +2,7 @@ import Synchronization
 
 /// Who waits for a request: nobody, a person, or another request.
 public enum RequestPriority: Int, Sendable, Comparable {
-    /// The engine's own work: feeds, uploads.
+    /// The engine's own work: feeds, uploads, what is to be kept here.
     case background
     /// Bytes that a program will ask for soon, if it goes on reading as it does.
     case ahead
@@ -22,7 +22,7 @@ public enum RequestPriority: Int, Sendable, Comparable {
     }
 }
 
-/// Makes a request of priority `.ahead` interactive once a program waits for its bytes.
+/// Makes a request that nobody waited for interactive once a program waits for its bytes.
 ///
 /// Isolation: any thread.
 public final class RequestUrgency: Sendable {
@@ -31,7 +31,7 @@ public final class RequestUrgency: Sendable {
         var action: (@Sendable () -> Void)?
     }
 
-    /// The urgency of the requests that the current task sends with priority `.ahead`.
+    /// The urgency of the requests that the current task sends below `.interactive`.
     @TaskLocal public static var current: RequestUrgency?
 
     private let state = Mutex(State())

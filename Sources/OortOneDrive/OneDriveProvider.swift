@@ -153,6 +153,11 @@ public struct OneDriveProvider: Provider {
         )
     }
 
+    public var undeletion: (any Undeletion)? { OneDriveUndeletion(provider: self) }
+    public var versions: (any VersionHistory)? { OneDriveVersions(provider: self) }
+    public var links: (any LinkSharing)? { OneDriveLinks(provider: self) }
+    public var webPages: (any WebPages)? { OneDriveWebPages(provider: self) }
+
     // MARK: Listing
 
     public func children(

@@ -12,7 +12,7 @@ extension Planner {
         var places: [PlaceKey: Int]?
         for (position, original) in trees.items.enumerated() {
             let isBackup = original.isBackup
-            guard original.local == nil || isBackup, !original.isFolder, !original.isBusy,
+            guard original.leavesIdentity, !original.isFolder, !original.isBusy,
                 !original.hasNews, let remote = original.remote
             else { continue }
             if places == nil { places = trees.localPlaces() }
@@ -41,6 +41,10 @@ extension ItemState {
     var canInherit: Bool {
         !isFolder && local?.content != nil && (isBornHere || isRecent && isMisplaced)
     }
+
+    /// Whether a file that has its name now may take over its identity: it was deleted, or stays as a
+    /// backup.
+    var leavesIdentity: Bool { local == nil && !isTrashed || isBackup }
 
     /// Whether it was renamed within its folder and is otherwise as the service has it: what
     /// programs do with an original that stays as a backup.

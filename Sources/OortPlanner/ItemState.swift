@@ -52,12 +52,13 @@ public struct ContentIdentity: Hashable, Sendable {
     /// Whether both are certainly the same bytes.
     ///
     /// Hashes decide where both are known, since a revision may change without the content (a move,
-    /// at some services).
+    /// at some services); those that do not tell contents apart only of what is empty.
     public func isSame(as other: ContentIdentity) -> Bool {
         if let revision, revision == other.revision { return true }
         if let staged, staged == other.staged { return true }
         guard let hash, let otherHash = other.hash else { return false }
         return size == other.size && hash == otherHash
+            && (hash.algorithm.tellsContentsApart || size == 0)
     }
 }
 
@@ -125,6 +126,9 @@ public struct ItemState: Sendable {
     public var formerName: String?
     /// Whether the last local change is old enough to be pushed, its content's hash known.
     public var isSettled = true
+    /// Whether it was moved to the trash, so that it is to be there as it was: no other file takes over its
+    /// identity.
+    public var isTrashed = false
     /// Whether a program has it open for writing: its content is nobody's to replace or to take away.
     public var isOpen = false
     /// Whether that program has written to it: it is not sent before it is closed.

@@ -23,8 +23,8 @@ struct Merge {
     private var keepsBoth: [Bool]
     private var renumbered: [Bool]
     private var waitsWithContent: [Bool]
-    /// Gone at the service, and open for writing here: only when it is closed it is known whether it is
-    /// needed, and with it the folders in which it lies.
+    /// Gone at the service, and open for writing here, or with something in it whose news wait: only
+    /// later it is known whether it is needed, and with it the folders in which it lies.
     private var waitsToGo: [Bool]
     /// How often the whole tree was looked at, for tests.
     private(set) var passes = 0
@@ -58,12 +58,7 @@ struct Merge {
             mergeItem(position)
         }
         if hasNews { postponeExpected() }
-        for position in trees.items.indices {
-            let item = trees.items[position]
-            if item.local == nil, item.synced == nil, item.remote == nil, !item.isBusy {
-                fate[position] = .goes
-            }
-        }
+        forgetNothings()
         if hasNews || hasDisplaced {
             // Each pass only ever postpones, saves or undoes more, so it ends; all that it finds is done
             // in it, so that many of a kind need no more passes than one.
@@ -71,6 +66,24 @@ struct Merge {
             if !adoptions.isEmpty { return adoptions }
         }
         return collect()
+    }
+
+    /// Lets go of what neither side has any more, unless another item still lies in it at the service.
+    private mutating func forgetNothings() {
+        let nothings = trees.items.indices.filter { position in
+            let item = trees.items[position]
+            return item.local == nil && item.synced == nil && item.remote == nil && !item.isBusy
+        }
+        guard !nothings.isEmpty else { return }
+        var named: Set<Inode> = []
+        for item in trees.items {
+            for entry in [item.remote, item.synced] {
+                if let entry { named.insert(entry.place.parent) }
+            }
+        }
+        for position in nothings where !named.contains(trees.items[position].inode) {
+            fate[position] = .goes
+        }
     }
 
     // MARK: One item
@@ -181,8 +194,8 @@ struct Merge {
         else { return false }
         var changed = false
         // A folder in which somebody works stays for that, and does not wait for what may yet go.
-        let waiting = want.indices.filter { waitsToGo[$0] }
-        for position in want.indices.filter({ !waitsToGo[$0] }) + waiting {
+        let waiting = want.indices.filter { mayLeave($0) }
+        for position in want.indices.filter({ !mayLeave($0) }) + waiting {
             guard let entry = want[position] else { continue }
             var parent = entry.place.parent
             var steps = 0
@@ -201,7 +214,7 @@ struct Merge {
                     }
                     break
                 }
-                if waitsToGo[position], item.local != nil {
+                if mayLeave(position), item.local != nil {
                     waitsToGo[folder] = true
                     postpone(folder)
                     parent = saved.place.parent
@@ -215,6 +228,13 @@ struct Merge {
             }
         }
         return changed
+    }
+
+    /// Whether an item lies where it does only until its news are merged: nothing was done to it here.
+    private func mayLeave(_ position: Int) -> Bool {
+        let item = trees.items[position]
+        return waitsToGo[position]
+            || postponed[position] && item.hasNews && item.local == item.synced
     }
 
     /// Undoes local moves that the service's moves turned into a circle.

@@ -92,7 +92,7 @@ struct Push {
             if places == nil { places = trees.localPlaces() }
             guard let heir = places?[trees.key(remote.place)], heir != position else { continue }
             let file = trees.items[heir]
-            guard original.local == nil || original.isBackup, file.canInherit,
+            guard original.leavesIdentity, file.canInherit,
                 !trees.closesCircle(heir, inheriting: position),
                 !mustSend(heir, beforeMoving: position)
             else { continue }
@@ -127,7 +127,7 @@ struct Push {
             let occupant = remotePlaces[trees.key(place)], occupant != position
         else { return false }
         let original = trees.items[occupant]
-        return !original.isFolder && (original.local == nil || original.isBackup)
+        return !original.isFolder && original.leavesIdentity
             && (original.isBusy || original.hasNews)
     }
 

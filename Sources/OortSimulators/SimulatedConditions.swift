@@ -9,6 +9,8 @@ public struct SimulatedConditions: Sendable, Hashable {
     /// Files and folders that one request may move, copy or delete, where the service has such a
     /// bound; nil for the service's own.
     public var itemsAtOnce: Int?
+    /// Whether the account's plan has links with an end and a password, where a plan decides.
+    public var isPaidPlan = false
     /// Ids of folders that are shared ones of others', mounted here.
     public var sharedFolders: Set<String> = []
 

@@ -47,7 +47,7 @@ public struct SimulatedItem: Sendable {
     /// The free text that belongs to it.
     public var description: String?
     /// When it was put into the trash by itself; nil when it was not.
-    public internal(set) var trashedTime: Timestamp?
+    public var trashedTime: Timestamp?
     /// The media type, where one was given.
     public var mimeType: String?
     /// Grows with every change of anything.

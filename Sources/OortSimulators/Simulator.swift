@@ -28,9 +28,18 @@ public final class Simulator: Sendable {
                 sharedRequestBufferSize: 64 << 10,
                 sharedRequestReplaySize: 64 << 10,
                 logger: .disabled
-            ),
-            handler: ClosureHTTPHandler { await core.handle($0) }
+            )
         )
+        let handler = ClosureHTTPHandler { await core.handle($0) }
+        // Without their names the server leaves WebDAV's methods out of "all".
+        let methods = HTTPMethod.allMethods.union(
+            [
+                "PROPFIND", "PROPPATCH", "MKCOL", "MOVE", "COPY", "LOCK", "UNLOCK", "REPORT",
+                "SEARCH",
+            ]
+            .map { HTTPMethod($0) }
+        )
+        await server.appendRoute("*", for: methods, to: handler)
         let running = Task { _ = try? await server.run() }
         guard (try? await server.waitUntilListening(timeout: 120)) != nil,
             case .ip4(_, let port)? = await server.listeningAddress

@@ -22,7 +22,7 @@ import Synchronization
 /// | `POST /_oort/cursors/lose` | the change feed's cursors are no longer known |
 /// | `PUT /_oort/pages` | whether an enumeration's pages are full, for who counts calls: `{"full"}` |
 /// | `POST /_oort/sessions/lose` | open upload sessions are no longer known |
-/// | `PUT /_oort/account` | room and conditions: `total_bytes`, `refused_names`, `read_only` (paths), `damaged_contents`, `items_at_once`, `client_refusal`; what is left out is as usual |
+/// | `PUT /_oort/account` | room and conditions: `total_bytes`, `refused_names`, `read_only` (paths), `damaged_contents`, `items_at_once`, `paid_plan`, `client_refusal`; what is left out is as usual |
 /// | `GET /_oort/secrets` | every token, code and secret address that was handed out |
 /// | `GET /_oort/tokens` | a fresh pair of tokens |
 /// | `POST /_oort/tokens/expire`, `…/revoke`, `…/approve` | access tokens expire; all are revoked; device codes are approved |
@@ -112,6 +112,7 @@ extension Core {
         var conditions = SimulatedConditions()
         conditions.refusedNames = Set(json["refused_names"]?.elements?.compactMap(\.text) ?? [])
         conditions.damagedContents = Int(json["damaged_contents"]?.integer ?? 0)
+        conditions.isPaidPlan = json["paid_plan"]?.bool ?? false
         conditions.itemsAtOnce = json["items_at_once"]?.integer.map { Int($0) }
         let paths = json["read_only"]?.elements?.compactMap(\.text) ?? []
         let fits = service.account.withTree { tree in

@@ -21,6 +21,11 @@ public enum Simulators {
         Maker(name: "onedrive") { $0 ? OneDriveSimulator.sample() : OneDriveSimulator() },
     ]
 
+    /// Services that are started only when they are named.
+    public static let others: [Maker] = [
+        Maker(name: "nextcloud") { $0 ? NextcloudSimulator.sample() : NextcloudSimulator() }
+    ]
+
     /// A running service with tokens that are good for its account.
     public struct Running: Sendable {
         /// The service's name as on the command line.
@@ -39,7 +44,8 @@ public enum Simulators {
         person: SimulatedPerson = .ada
     ) async throws -> [Running] {
         var running: [Running] = []
-        for maker in all where names?.contains(maker.name) ?? true {
+        for maker in names == nil ? all : all + others
+        where names?.contains(maker.name) ?? true {
             let simulator: Simulator
             do {
                 let service = maker.make(isSample)

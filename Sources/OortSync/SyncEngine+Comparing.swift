@@ -1,5 +1,6 @@
 import Logging
 import OortCatalog
+import OortContentStore
 import OortModel
 
 /// Whether a file at the service has the bytes that were sent.
@@ -7,21 +8,26 @@ extension SyncEngine {
     /// The file with the hash of what an intent sent, where it has exactly those bytes; nil where it
     /// does not.
     ///
-    /// Where the service tells no hash of the file, its bytes are read and compared: that size and time
-    /// are equal proves nothing, and what is taken for ours by mistake is lost. Who sent bytes that are
-    /// equal does not matter.
+    /// Where the service reports no hash of the file, or one that does not tell contents apart, its bytes
+    /// are read and compared: that size and time are equal proves nothing, and what is taken for ours by
+    /// mistake is lost. Who sent bytes that are equal does not matter.
     ///
     /// - Throws: `ProviderError` when the service did not answer; it has to be asked again.
-    func confirmed(_ item: Item, as intent: Intent) async throws(ProviderError) -> Item? {
-        guard let hash = intent.hash else { return nil }
+    func confirmed(
+        _ item: Item,
+        as intent: Intent,
+        of inode: Inode
+    ) async throws(ProviderError) -> Item? {
+        guard let hash = intent.hash.flatMap({ ContentHash(description: $0) }) else { return nil }
         if let size = intent.size, item.size != size { return nil }
-        if let told = item.contentHash { return told.description == hash ? item : nil }
+        if let reported = item.contentHash {
+            guard reported == hash else { return nil }
+            if hash.algorithm.tellsContentsApart { return item }
+        }
         do throws(ProviderError) {
-            guard let read = try await readHash(of: item), read.description == hash else {
-                return nil
-            }
+            guard try await hasBytes(item, of: hash, sentAs: intent, of: inode) else { return nil }
             var confirmed = item
-            confirmed.contentHash = read
+            confirmed.contentHash = hash
             return confirmed
         } catch {
             // What cannot be read, or is another by now, is not taken for ours: both are kept.
@@ -30,9 +36,20 @@ extension SyncEngine {
         }
     }
 
-    /// The hash of a revision's bytes as they are read; nil where they are not as many as the item has.
-    private func readHash(of item: Item) async throws(ProviderError) -> ContentHash? {
-        guard let size = item.size else { return nil }
+    /// Reads a file and compares it with what was sent, by the hash, and by the bytes where that does not
+    /// tell contents apart.
+    ///
+    /// Bytes that were replaced here since are not there to be compared, and not lost by a mistake either:
+    /// what replaced them is still to be sent.
+    private func hasBytes(
+        _ item: Item,
+        of hash: ContentHash,
+        sentAs intent: Intent,
+        of inode: Inode
+    ) async throws(ProviderError) -> Bool {
+        guard let size = item.size else { return false }
+        let frozen = hash.algorithm.tellsContentsApart ? nil : await sent(intent, hash, of: inode)
+        defer { if let frozen { store.release(frozen) } }
         var hasher = provider.makeHasher()
         var count: Int64 = 0
         if size > 0 {
@@ -41,9 +58,32 @@ extension SyncEngine {
             let stream = try await provider.read(reference, revision: item.rev, range: 0..<size)
             while let part = try await stream.next() {
                 hasher.update(part[...])
+                if let frozen {
+                    guard count + Int64(part.count) <= frozen.size,
+                        try await frozen.read(at: count, count: part.count).elementsEqual(part)
+                    else { return false }
+                }
                 count += Int64(part.count)
             }
         }
-        return count == size ? hasher.finalize() : nil
+        return count == size && hasher.finalize() == hash
+    }
+
+    /// The staged content that an intent sent, held still; nil where its file has another by now.
+    private func sent(
+        _ intent: Intent,
+        _ hash: ContentHash,
+        of inode: Inode
+    ) async -> FrozenContent? {
+        do {
+            guard let staged = intent.staged, try catalog.node(inode).staged?.rawValue == staged
+            else { return nil }
+            let frozen = try await store.freeze(ContentID(staged))
+            if frozen.hash == hash { return frozen }
+            store.release(frozen)
+        } catch {
+            logger.info("no bytes are here to compare with", metadata: ["error": "\(error)"])
+        }
+        return nil
     }
 }

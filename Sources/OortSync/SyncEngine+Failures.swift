@@ -68,7 +68,7 @@ extension SyncEngine {
             nextTry: now + wait.inMilliseconds
         )
         do throws(CatalogError) {
-            if isSessionLost { try await catalog.setSession(nil, sending: nil, of: inode) }
+            if isSessionLost { try await catalog.setSession(nil, of: inode) }
             try await catalog.failed(inode, trouble, isUnknown: isUnknown)
         } catch {
             // The intent stays: the service is asked at the next try.
@@ -101,7 +101,7 @@ extension SyncEngine {
     /// the item is ours where it can be found, and else is created with another id.
     private func settleReservedID(_ intent: Intent, of inode: Inode) async {
         do throws(ProviderError) {
-            if let found = try await created(by: intent) {
+            if let found = try await created(by: intent, of: inode) {
                 return try await record(found, as: intent, of: inode)
             }
             try await storedAsync { () throws(CatalogError) in
@@ -251,7 +251,7 @@ extension SyncEngine {
         _ intent: Intent,
         of inode: Inode
     ) async throws(ProviderError) -> Outcome {
-        var found = try await created(by: intent)
+        var found = try await created(by: intent, of: inode)
         if found == nil, intent.kind == .upload, intent.reservedID == nil,
             let upload = intent.upload
         {
@@ -262,7 +262,7 @@ extension SyncEngine {
                 readFeedSoon()
                 return .notKnown
             }
-            found = try await movedAway(upload, intent)
+            found = try await movedAway(upload, intent, of: inode)
         }
         missing[inode] = nil
         guard let found else {
@@ -315,7 +315,8 @@ extension SyncEngine {
     /// Of several that it may be it is none: a file that is taken for another one follows that.
     private func movedAway(
         _ upload: LostUpload,
-        _ intent: Intent
+        _ intent: Intent,
+        of inode: Inode
     ) async throws(ProviderError) -> Item? {
         let newcomers = try await storedAsync { () throws(CatalogError) in
             try await self.catalog.newcomers(since: intent, in: self.account)
@@ -330,10 +331,10 @@ extension SyncEngine {
                 if let inode = known?.inode, store.writers.isOpen(inode) { continue }
                 let item = try await provider.item(newcomer)
                 guard try await provider.isOutcome(item, of: upload) else { continue }
-                // Where the service gives no hash, the provider went by what else is known of it.
-                if item.contentHash != nil {
+                // Where no hash tells, the provider went by what else is known of it.
+                if item.contentHash?.algorithm.tellsContentsApart == true {
                     found.append(item)
-                } else if let confirmed = try await confirmed(item, as: intent) {
+                } else if let confirmed = try await confirmed(item, as: intent, of: inode) {
                     found.append(confirmed)
                 }
             } catch {
@@ -345,7 +346,10 @@ extension SyncEngine {
     }
 
     /// What an operation that created something left at the service, if it was done.
-    private func created(by intent: Intent) async throws(ProviderError) -> Item? {
+    private func created(
+        by intent: Intent,
+        of inode: Inode
+    ) async throws(ProviderError) -> Item? {
         guard let folder = intent.folder, let name = intent.name else { return nil }
         var found: [Item] = []
         if let id = intent.reservedID {
@@ -379,7 +383,7 @@ extension SyncEngine {
             if let meant { return meant }
         }
         for candidate in candidates {
-            if let meant = try await confirmed(candidate, as: intent) { return meant }
+            if let meant = try await confirmed(candidate, as: intent, of: inode) { return meant }
         }
         return try await copied(by: intent, among: candidates)
     }
@@ -421,8 +425,9 @@ extension SyncEngine {
         guard intent.kind == .replace else { return isDone(intent, item) ? item : nil }
         // The revision that was to be replaced is still there: nothing was done, and nothing need be read.
         let known = try stored { () throws(CatalogError) in try catalog.node(inode).revision }
-        if item.contentHash == nil, let known, item.rev == known { return nil }
-        return try await confirmed(item, as: intent)
+        let mustRead = item.contentHash?.algorithm.tellsContentsApart != true
+        if mustRead, let known, item.rev == known { return nil }
+        return try await confirmed(item, as: intent, of: inode)
     }
 
     private func isDone(_ intent: Intent, _ item: Item) -> Bool {

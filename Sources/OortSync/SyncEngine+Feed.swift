@@ -46,7 +46,7 @@ extension SyncEngine {
 
     /// Asks whose account it is, once in the engine's life: the tokens may have been replaced by
     /// somebody else's, to whom nothing of what is here may go.
-    private func identify() async throws(ProviderError) {
+    func identify() async throws(ProviderError) {
         guard !isIdentified else { return }
         let identity = try await provider.identity()
         do throws(CatalogError) {
@@ -73,23 +73,46 @@ extension SyncEngine {
     private func readFeed() async throws(ProviderError) {
         wantsFeed = false
         isReadingFeed = true
-        defer { isReadingFeed = false }
+        defer { (isReadingFeed, oldestPage) = (false, .max) }
         let run = nextOrdinal()
+        do throws(ProviderError) { try await readPages() } catch {
+            await dropPageAhead()
+            throw error
+        }
+        lastRun = run
+        // A later page may have told what an earlier one left open.
+        try await lookAtUnsure()
+        planSoon()
+        try await readQuotaIfDue()
+    }
+
+    /// Applies pages until one is the last; the next one is asked for while a large one is applied.
+    private func readPages() async throws(ProviderError) {
         var walk = PageWalk()
         while true {
-            let cursor = try await placeInFeed()
-            let enumeration = try await enumeration()
-            let began = nextOrdinal()
-            let page = try await provider.changes(since: cursor)
+            let request = try await nextPage()
+            oldestPage = request.began
+            let page = try await request.answer()
             var observations = Observations(changes: page.changes)
             observations.cursor = page.cursor
-            observations.enumeration = enumeration
+            observations.enumeration = request.enumeration
             observations.endsEnumeration = page.isEnumeration && !page.hasMore
             observations.endsRun = !page.hasMore
-            observations.suspects = suspects(since: began)
+            observations.suspects = suspects(since: request.began)
+            var standstill: ProviderError?
+            if page.hasMore {
+                // A feed that stands still is asked again as seldom as one that cannot be read.
+                do throws(ProviderError) { try walk.goOn(to: page.cursor.rawValue) } catch {
+                    standstill = error
+                }
+            }
+            if page.hasMore, standstill == nil, page.changes.count >= settings.largePage {
+                pageAhead = ask(since: page.cursor, request.enumeration)
+            }
             _ = try await storedAsync { [observations] () throws(CatalogError) in
                 try await self.catalog.apply(observations, to: self.account)
             }
+            provider.hasStored(upTo: page.cursor)
             if !page.changes.isEmpty {
                 newsCount += 1
                 roomWatch.heardNews()
@@ -101,15 +124,46 @@ extension SyncEngine {
             }
             isMidRun = page.hasMore && !page.isEnumeration
             isReachable()
-            guard page.hasMore else { break }
-            // A feed that stands still is asked again as seldom as one that cannot be read.
-            try walk.goOn(to: page.cursor.rawValue)
+            guard page.hasMore else { return }
+            if let standstill { throw standstill }
         }
-        lastRun = run
-        // A later page may have told what an earlier one left open.
-        try await lookAtUnsure()
-        planSoon()
-        try await readQuotaIfDue()
+    }
+
+    /// The page where the catalog says that the feed goes on: the one that was asked for ahead, where it
+    /// is that.
+    ///
+    /// It was asked for before the page that leads to it was applied. What it says of anything that
+    /// changed since is judged by the moment when it was asked for, as of any request.
+    private func nextPage() async throws(ProviderError) -> PageRequest {
+        let cursor = try await placeInFeed()
+        let enumeration = try await enumeration()
+        if let ahead = pageAhead, ahead.cursor == cursor, ahead.enumeration == enumeration {
+            pageAhead = nil
+            return ahead
+        }
+        await dropPageAhead()
+        return ask(since: cursor, enumeration)
+    }
+
+    /// Asks for a page, from now on; it is decoded beside the engine.
+    private func ask(since cursor: Cursor?, _ enumeration: Int64) -> PageRequest {
+        let began = nextOrdinal()
+        let provider = provider
+        // Owned by the run of the feed, which awaits its answer or cancels it and awaits its end.
+        let task = Task { @concurrent () -> Result<ChangePage, ProviderError> in
+            do throws(ProviderError) {
+                return .success(try await provider.changes(since: cursor))
+            } catch { return .failure(error) }
+        }
+        return PageRequest(cursor: cursor, enumeration: enumeration, began: began, task: task)
+    }
+
+    /// The page that was asked for ahead is not wanted.
+    private func dropPageAhead() async {
+        guard let ahead = pageAhead else { return }
+        pageAhead = nil
+        ahead.task.cancel()
+        _ = await ahead.task.value
     }
 
     /// Where the feed goes on; nil when everything is to be enumerated, which has begun then.
@@ -152,7 +206,9 @@ extension SyncEngine {
         let quota: Quota
         do throws(ProviderError) { quota = try await provider.quota() } catch {
             logger.info("the account's room is not known", metadata: ["error": "\(error)"])
-            return roomWatch.failed()
+            // A service that cannot say does not learn to with the next news.
+            if error.kind != .unsupported { roomWatch.failed() }
+            return
         }
         let old = try stored { () throws(CatalogError) in
             let old = try catalog.account(account)?.quota
@@ -182,6 +238,7 @@ extension SyncEngine {
 
     /// What was refused for these reasons is tried again, since the reasons may be gone.
     private func retry(_ kinds: [ProviderError.Kind]) async throws(ProviderError) {
+        retries += 1
         try await storedAsync { () throws(CatalogError) in
             try await self.catalog.retryNow(self.account, kinds: kinds.map { "\($0)" })
         }
@@ -256,7 +313,8 @@ extension SyncEngine {
         var found = Set(runningItems.values)
         for (id, when) in touched where when >= began { found.insert(id) }
         // What is older than any request in flight can be forgotten.
-        if touched.count > 10_000 { touched = touched.filter { $0.value + 1000 > began } }
+        let oldest = min(began, oldestPage)
+        if touched.count > 10_000 { touched = touched.filter { $0.value + 1000 > oldest } }
         return found
     }
 
@@ -517,5 +575,27 @@ extension SyncEngine {
         do throws(CatalogError) { return try await body() } catch {
             throw ProviderError(.localContent, detail: "catalog: \(error)")
         }
+    }
+}
+
+/// A page of the feed that was asked for.
+struct PageRequest {
+    /// Where it begins; nil for the first one of an enumeration.
+    var cursor: Cursor?
+    /// The enumeration that ran or had run when it was asked for.
+    var enumeration: Int64
+    /// When it was asked for.
+    var began: UInt64
+    var task: Task<Result<ChangePage, ProviderError>, Never>
+
+    /// Its answer; who is cancelled does not wait for it.
+    fileprivate func answer() async throws(ProviderError) -> ChangePage {
+        let task = task
+        let result = await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
+        return try result.get()
     }
 }

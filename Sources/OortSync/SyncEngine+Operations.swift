@@ -51,10 +51,11 @@ private struct EngineUploadObserver: UploadObserver {
     let engine: SyncEngine
     let inode: Inode
     let hash: ContentHash
+    let intent: Intent
 
     func sessionChanged(_ session: UploadSession?) async {
         do throws(CatalogError) {
-            try await engine.catalog.setSession(session, sending: hash, of: inode)
+            try await engine.catalog.setSession(session, sending: hash, for: intent, of: inode)
         } catch {
             // It goes on all the same; only another process could not take it up.
             engine.logger.error(
@@ -368,7 +369,8 @@ extension SyncEngine {
             let observer = EngineUploadObserver(
                 engine: self,
                 inode: request.inode,
-                hash: upload.hash
+                hash: upload.hash,
+                intent: request.start.intent
             )
             let item = try await provider.upload(upload, observer: observer)
             if case .replace(let meant, _) = upload.target, item.id != meant.id {
@@ -424,6 +426,7 @@ extension SyncEngine {
                     answersUpload: request.sendsBytes
                 )
                 isReachable()
+                finished.add(1)
                 if isOpen { await lookAtUnsureAfterwards() }
                 if item != answer, let item { await lookSoon(at: item, request) }
                 await keep(request, item)

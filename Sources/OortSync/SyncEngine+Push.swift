@@ -15,18 +15,22 @@ extension SyncEngine {
                 defer { tellWatchers() }
                 guard isIdentified, !settings.isReadOnly || needsPlan else { continue }
                 if case .signedOut = trouble { continue }
-                await resolveIntents()
+                if !isPaused { await resolveIntents() }
                 let plans = planNumber
                 await planIfNeeded()
                 if planNumber != plans {
                     // What programs removed and what a merge replaced.
                     group.addTask { [store] in await store.collectGarbage() }
                 }
+                guard !isPaused else { continue }
                 for content in contentsToHash() {
                     group.addTask { await self.hash(content) }
                 }
                 while let batch = nextBatch() {
-                    group.addTask { await self.perform(batch) }
+                    group.addTask {
+                        guard batch.isLarge else { return await self.perform(batch) }
+                        await self.interruptibly { await self.perform(batch) }
+                    }
                 }
             }
             group.cancelAll()
@@ -279,6 +283,8 @@ extension SyncEngine {
         var isLarge = false
         /// Whether it is of small contents that share calls.
         var isUploadBatch = false
+        /// The engine's count of `retries` when it was begun.
+        var retries: UInt64
     }
 
     private func nextBatch() -> Batch? {
@@ -316,7 +322,7 @@ extension SyncEngine {
 
     /// The first operation that can be begun, of those that are wanted, and what can go with it.
     private func choice(_ isWanted: (RemoteOperation) -> Bool) -> Batch {
-        var batch = Batch(plan: planNumber)
+        var batch = Batch(plan: planNumber, retries: retries)
         var room = 1
         var total: Int64 = 0
         for index in firstUnstarted..<operations.count where !isStarted[index] {
@@ -397,6 +403,7 @@ extension SyncEngine {
 
     private func perform(_ batch: Batch) async {
         var requests: [OperationRequest] = []
+        var failed: [Inode] = []
         for (index, operation) in batch.members {
             switch await prepare(operation, index: index) {
             case .ready(let request):
@@ -408,6 +415,7 @@ extension SyncEngine {
                 foundStale(operation)
             case .failed(let start, let error):
                 await conclude(start, of: operation.inode, error)
+                failed.append(operation.inode)
                 running[operation.inode] = nil
                 needsPlan = true
             }
@@ -420,9 +428,12 @@ extension SyncEngine {
             if isDone, batch.plan == planNumber {
                 self.isDone[request.index] = true
             } else if !isDone {
+                failed.append(request.inode)
                 needsPlan = true
             }
         }
+        // The cause went while these were under way: another try is due, as of what had failed.
+        if batch.retries != retries { await retryNow(failed) }
         // A plan made meanwhile left these items alone.
         if batch.plan != planNumber { needsPlan = true }
         // What was told meanwhile; who could not be asked now is asked with the next news.

@@ -17,11 +17,15 @@ public actor SyncEngine {
     nonisolated let catalog: Catalog
     nonisolated let store: ContentStore
     nonisolated let settings: SyncSettings
+    /// Whether nothing is ever sent.
+    public nonisolated var isReadOnly: Bool { settings.isReadOnly }
     nonisolated let logger: Logger
     nonisolated let clock: any Clock<Duration>
     nonisolated let planner: Planner
     nonisolated let wakeups: AsyncStream<Void>
     nonisolated let waker: AsyncStream<Void>.Continuation
+    /// Counts the operations that the service carried out.
+    public nonisolated let finished = RateMeter()
     /// Whether a local change was told that `planAtRest` has not seen.
     private nonisolated let hasChanged = Atomic(false)
     /// Whether somebody looked at the account's room and `lookAtRoom` has not ended.
@@ -41,6 +45,11 @@ public actor SyncEngine {
     var newsWait: Task<Result<FeedNews, ProviderError>, Never>?
     /// Whether the feed is to be read without waiting for news.
     var wantsFeed = false
+    /// The page of the feed that was asked for while the one before it is applied.
+    var pageAhead: PageRequest?
+    /// When the page of the feed was asked for that is awaited, or applied now; while there is none,
+    /// later than everything.
+    var oldestPage = UInt64.max
     /// When the feed's last run was begun.
     var lastRun: UInt64 = 0
     /// The folders that the plan deletes, or makes where a name can be taken twice.
@@ -89,6 +98,8 @@ public actor SyncEngine {
     /// milliseconds since 1970.
     var nextHashes: [ContentID: Int64] = [:]
     var failures: [Inode: Int] = [:]
+    /// How often what failed was to be tried again at once, since the cause may be gone.
+    var retries: UInt64 = 0
     /// How often in a row an item was no longer as the plan saw it.
     var staleRounds: [Inode: Int] = [:]
     /// Whether something may have been asked of the service that nobody answered and that is not
@@ -108,6 +119,11 @@ public actor SyncEngine {
     /// Files whose uploaded content the store has taken over.
     var keptContents: Set<Inode> = []
     var pausedUntil: Int64 = 0
+    /// Whether a person wants nothing to be sent.
+    public internal(set) var isPaused = false
+    /// What carries out large contents now, each ended by a pause, by number.
+    var largeTasks: [UInt64: Task<Void, Never>] = [:]
+    var lastLargeTask: UInt64 = 0
     var offlineTries = 0
     var reservedIDs: [ItemID] = []
     /// Reserves more ids; shared by all who wait, ends by itself.
@@ -201,7 +217,7 @@ public actor SyncEngine {
     public func status() async -> SyncStatus {
         var status = SyncStatus()
         status.trouble = trouble
-        status.transfers = running.values.filter { $0.size > 0 }.sorted { $0.inode < $1.inode }
+        status.transfers = transfers
         do throws(CatalogError) {
             status.pending = try await catalog.pending(account, limit: 1000)
             status.pendingCount = status.pending.count
@@ -219,6 +235,11 @@ public actor SyncEngine {
             status.trouble = .unreadable(error)
         }
         return status
+    }
+
+    /// Contents on their way up, by inode.
+    public var transfers: [SyncStatus.Transfer] {
+        running.values.filter { $0.size > 0 }.sorted { $0.inode < $1.inode }
     }
 
     /// Pushes everything (below a folder, where one is given) at once and waits until the service
@@ -308,10 +329,8 @@ public actor SyncEngine {
     }
 
     private func retryAll() async {
-        do throws(CatalogError) { try await catalog.retryNow(account) } catch {
-            // What failed is tried again at the moments that are stored.
-            logger.error("nothing is tried earlier", metadata: ["error": "\(error)"])
-        }
+        retries += 1
+        await retryNow()
         nextHashes = [:]
         nextLooks = [:]
         // A wait that grew long in bad weather is not to come back with the first new failure. What
@@ -321,6 +340,15 @@ public actor SyncEngine {
         pausedUntil = 0
         feedPause?.cancel()
         planSoon()
+    }
+
+    /// Lets what failed be tried again at once; all of the account's, or some of it.
+    func retryNow(_ inodes: [Inode]? = nil) async {
+        guard inodes?.isEmpty != true else { return }
+        do throws(CatalogError) { try await catalog.retryNow(account, of: inodes) } catch {
+            // What failed is tried again at the moments that are stored.
+            logger.error("nothing is tried earlier", metadata: ["error": "\(error)"])
+        }
     }
 
     // MARK: Small things

@@ -14,6 +14,10 @@ public struct SyncSettings: Sendable {
     /// The longest wait before the service is tried again that could not be reached.
     public var longestOfflineWait = Duration.seconds(30)
 
+    /// How many changes a page of the feed has at least that the next one is asked for while it is
+    /// applied; a smaller one is applied sooner than any answer comes.
+    public var largePage = 100
+
     /// The settings of a person's mount.
     public init() {}
 }

@@ -6,6 +6,8 @@ public struct FeedReplica: Sendable {
     public private(set) var items: [ItemID: Item] = [:]
     /// Where the feed goes on.
     public private(set) var cursor: Cursor?
+    /// What the enumeration under way named, over calls of `catchUp` that failed.
+    private var enumerated: Set<ItemID> = []
     private let comparison: NameRules.Comparison
 
     /// A replica that has read nothing.
@@ -13,14 +15,15 @@ public struct FeedReplica: Sendable {
 
     /// Reads the feed to its end.
     public mutating func catchUp(with provider: any Provider) async throws {
-        var enumerated: Set<ItemID> = []
         while true {
             let page = try await provider.changes(since: cursor)
+            if cursor == nil { enumerated = [] }
             for change in page.changes {
                 apply(change)
                 if case .changed(let item) = change { enumerated.insert(item.id) }
             }
             cursor = page.cursor
+            provider.hasStored(upTo: page.cursor)
             guard !page.hasMore else { continue }
             if page.isEnumeration { items = items.filter { enumerated.contains($0.key) } }
             return

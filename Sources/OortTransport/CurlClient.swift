@@ -66,11 +66,15 @@ public final class CurlClient: HTTPClient {
         await separate.stopAndWait()
     }
 
-    /// Does the same for every client of the process, in use or let go; blocks meanwhile.
+    /// Does the same for every client of the process, in use or let go, and for every `BlockingWorker`;
+    /// blocks meanwhile.
     ///
     /// What calls `exit` calls this before: OpenSSL, in libcurl, frees its data in an exit handler,
     /// and the same data in each thread that is just ending.
-    public static func shutdownAll() { CurlLoop.stopAll() }
+    public static func shutdownAll() {
+        CurlLoop.stopAll()
+        BlockingWorker.stopAll()
+    }
 
     public func stream(
         _ request: HTTPRequest

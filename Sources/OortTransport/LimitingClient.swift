@@ -2,7 +2,7 @@ import OortModel
 import Synchronization
 
 /// Keeps the number of an account's requests in flight where its service wants it, interactive ones
-/// first; a request that waits with priority `.ahead` becomes interactive by its `RequestUrgency`.
+/// first; a request that nobody waited for becomes interactive by its `RequestUrgency`.
 ///
 /// A place is held until the answer's body was read to its end or let go. A request that has sent much
 /// of its body, and may go on for hours, leaves its place to others: a limit is of how many requests a
@@ -112,7 +112,7 @@ public final class LimitingClient: HTTPClient {
     private func place() async throws(TransportError) -> Place {
         let id = state.withLock { $0.queue.newID() }
         let priority = RequestPriority.current
-        let urgency = priority == .ahead ? RequestUrgency.current : nil
+        let urgency = priority < .interactive ? RequestUrgency.current : nil
         let isAdmitted = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 state.withLock { state in

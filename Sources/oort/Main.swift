@@ -43,11 +43,12 @@ protocol StopsOrderly {}
 struct OortCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "oort",
-        abstract: "Your clouds as one folder: Dropbox, Google Drive and OneDrive at ~/clouds.",
+        abstract:
+            "Your clouds as one folder: Dropbox, Drive, OneDrive, Nextcloud, SFTP, FTP, S3 at ~/clouds.",
         discussion: """
             First steps:
               oort demo              try it with three simulated clouds, no account needed
-              oort login dropbox     sign in (also: drive, onedrive)
+              oort login dropbox     sign in (also: drive, onedrive, nextcloud, webdav, sftp, ftp, s3)
               oort mount             mount all accounts at ~/clouds
               oort sync              wait until the clouds have everything
 
@@ -57,8 +58,13 @@ struct OortCommand: AsyncParsableCommand {
         version: OortVersion.current,
         subcommands: [
             LoginCommand.self, LogoutCommand.self, AccountsCommand.self, MountCommand.self,
-            UnmountCommand.self, StatusCommand.self, SyncCommand.self, ServiceCommand.self,
-            DoctorCommand.self, DemoCommand.self,
+            UnmountCommand.self, StatusCommand.self, SyncCommand.self, SearchCommand.self,
+            ConflictsCommand.self, ResolveCommand.self, TrashCommand.self, RestoreCommand.self,
+            VersionsCommand.self, ShareCommand.self, UnshareCommand.self, OpenCommand.self,
+            PinCommand.self,
+            UnpinCommand.self, PinsCommand.self, FreeCommand.self, PauseCommand.self,
+            ResumeCommand.self, LimitCommand.self, LogCommand.self,
+            ServiceCommand.self, DoctorCommand.self, DemoCommand.self,
         ]
     )
 }
@@ -70,7 +76,8 @@ extension OortCommand {
         guard let word = arguments.first, !word.hasPrefix("-"), word != "help",
             !names.contains(word)
         else { return nil }
-        let near = NearName.of(word, among: names).map { "Did you mean: oort \($0)\n" } ?? ""
+        let meant = word == "version" ? "--version" : NearName.of(word, among: names)
+        let near = meant.map { "Did you mean: oort \($0)\n" } ?? ""
         return Failure(
             "There is no command \"\(word)\".",
             advice: near + "The commands are: \(names.joined(separator: ", "))."

@@ -51,11 +51,24 @@ enum Outcome {
 
 /// The terminal, or whatever stands in its place.
 enum Console {
-    /// Words to standard output, at once, on a cleared screen where that is wanted; what acts on a
-    /// terminal is shown instead.
-    static func write(_ words: String, clearing: Bool = false) {
-        let text = (clearing ? "\u{1B}[H\u{1B}[2J" : "") + TerminalText.lines(words) + "\n"
+    /// Words to standard output, at once; what acts on a terminal is shown instead.
+    static func write(_ words: String) {
+        let text = TerminalText.lines(words) + "\n"
         try? FileHandle.standardOutput.write(contentsOf: Data(text.utf8))
+    }
+
+    /// Lines in place of all that the terminal shows; each must fit.
+    static func redraw(_ lines: [String]) {
+        // Over what was there, so that nothing flickers; then the rest of the line and of the window.
+        let text = lines.map { TerminalText.line($0) + "\u{1B}[K\n" }.joined()
+        try? FileHandle.standardOutput.write(contentsOf: Data("\u{1B}[H\(text)\u{1B}[J".utf8))
+    }
+
+    /// A line to standard error in place of the one that was there; an empty one takes it away.
+    static func replaceErrorLine(_ line: String) {
+        try? FileHandle.standardError.write(
+            contentsOf: Data("\r\u{1B}[K\(TerminalText.line(line))".utf8)
+        )
     }
 
     /// JSON to standard output, as it is, and a line's end.

@@ -1,58 +1,163 @@
+import Foundation
+import Logging
 import OortDropbox
+import OortFTP
 import OortGoogleDrive
 import OortModel
 import OortOneDrive
+import OortS3
+import OortSFTP
 import OortSignIn
 import OortTransport
+import OortWebDAV
 
 /// The services that Oort speaks to, one registration each.
 ///
 /// Nothing else knows which there are.
 enum Services {
-    static let all = [dropbox, drive, oneDrive]
+    static let all = [dropbox, drive, oneDrive, nextcloud, webDAV, sftp, ftp, s3]
+
+    /// Those where a person signs in with OAuth, in a browser.
+    static let withOAuth = all.filter { $0.oauth != nil }
 
     private static let dropbox = CloudService(
         name: "dropbox",
         title: "Dropbox",
-        addresses: {
-            let endpoints = DropboxEndpoints($0)
-            return [endpoints.api, endpoints.content, endpoints.notify]
-        },
-        authorization: { .dropbox(at: DropboxEndpoints($0)) },
-        makeProvider: { client, hosts, _ in
-            DropboxProvider(client: client, endpoints: DropboxEndpoints(hosts))
-        },
-        requests: .dropbox,
-        answerRules: .dropbox
+        oauth: OAuthAccess(
+            addresses: {
+                let endpoints = DropboxEndpoints($0)
+                return [endpoints.api, endpoints.content, endpoints.notify]
+            },
+            authorization: { .dropbox(at: DropboxEndpoints($0)) },
+            makeProvider: { client, hosts, _ in
+                DropboxProvider(client: client, endpoints: DropboxEndpoints(hosts))
+            },
+            requests: .dropbox,
+            answerRules: .dropbox
+        )
     )
 
     private static let drive = CloudService(
         name: "drive",
         title: "Google Drive",
-        addresses: {
-            let endpoints = GoogleDriveEndpoints($0)
-            return [endpoints.api, endpoints.oauth]
-        },
-        authorization: { .googleDrive(at: GoogleDriveEndpoints($0)) },
-        makeProvider: {
-            GoogleDriveProvider(client: $0, endpoints: GoogleDriveEndpoints($1), revoke: $2)
-        },
-        requests: .googleDrive,
-        answerRules: .googleDrive
+        oauth: OAuthAccess(
+            addresses: {
+                let endpoints = GoogleDriveEndpoints($0)
+                return [endpoints.api, endpoints.oauth]
+            },
+            authorization: { .googleDrive(at: GoogleDriveEndpoints($0)) },
+            makeProvider: {
+                GoogleDriveProvider(client: $0, endpoints: GoogleDriveEndpoints($1), revoke: $2)
+            },
+            requests: .googleDrive,
+            answerRules: .googleDrive
+        )
     )
 
     private static let oneDrive = CloudService(
         name: "onedrive",
         title: "OneDrive",
-        addresses: {
-            let endpoints = OneDriveEndpoints($0)
-            return [endpoints.graph, endpoints.signIn]
-        },
-        authorization: { .oneDrive(at: OneDriveEndpoints($0)) },
-        makeProvider: { client, hosts, _ in
-            OneDriveProvider(client: client, endpoints: OneDriveEndpoints(hosts))
-        },
-        requests: .oneDrive
+        oauth: OAuthAccess(
+            addresses: {
+                let endpoints = OneDriveEndpoints($0)
+                return [endpoints.graph, endpoints.signIn]
+            },
+            authorization: { .oneDrive(at: OneDriveEndpoints($0)) },
+            makeProvider: { client, hosts, _ in
+                OneDriveProvider(client: client, endpoints: OneDriveEndpoints(hosts))
+            },
+            requests: .oneDrive
+        ),
+        noTrash: "Microsoft lists OneDrive's recycle bin on its web page only: onedrive.com, "
+            + "Recycle bin."
+    )
+
+    private static let nextcloud = CloudService(
+        name: "nextcloud",
+        title: "Nextcloud",
+        place: dav
+    )
+
+    private static let webDAV = CloudService(name: "webdav", title: "WebDAV", place: dav)
+
+    private static let dav = PlaceAccess { connection throws(ProviderError) in
+        let account: WebDAVDiscovery.Account = try connection.address()
+        let http = AccountClient.make(
+            wire: connection.wire,
+            tokens: connection.secret,
+            signer: BasicSigner(user: account.address.user ?? ""),
+            rules: .webDAV,
+            requests: RequestLimit(.webDAV),
+            policy: connection.policy,
+            meter: connection.meter,
+            logger: connection.logger
+        )
+        return WebDAVClient(
+            http: http,
+            address: account.address,
+            dialect: account.dialect,
+            abilities: account.abilities
+        )
+    }
+
+    private static let s3 = CloudService(
+        name: "s3",
+        title: "S3",
+        place: PlaceAccess { connection throws(ProviderError) in
+            let kept: S3Bucket = try connection.address()
+            let tokens: any AccessTokens =
+                if let profile = kept.profile {
+                    S3ProfileTokens(
+                        profile: profile,
+                        environment: ProcessInfo.processInfo.environment
+                    )
+                } else { connection.secret }
+            let signer = S3Signer(region: kept.account.place.region)
+            let http = AccountClient.make(
+                wire: connection.wire,
+                tokens: tokens,
+                signer: signer,
+                rules: .s3,
+                requests: RequestLimit(.s3),
+                policy: connection.policy,
+                meter: connection.meter,
+                logger: connection.logger
+            )
+            return S3Client(
+                client: http,
+                account: kept.account,
+                signer: signer,
+                linkKeys: tokens
+            )
+        }
+    )
+
+    private static let sftp = CloudService(
+        name: "sftp",
+        title: "SFTP",
+        place: PlaceAccess { connection throws(ProviderError) in
+            let address: SFTPAddress = try connection.address()
+            return SFTPClient(
+                SSHConnection(
+                    address,
+                    folder: connection.runtimeFolder,
+                    environment: ProcessInfo.processInfo.environment
+                )
+            )
+        }
+    )
+
+    private static let ftp = CloudService(
+        name: "ftp",
+        title: "FTP",
+        place: PlaceAccess { connection throws(ProviderError) in
+            FTPClient(
+                try connection.address(),
+                secret: connection.secret,
+                settings: FTPSettings(caFile: connection.caFile),
+                meter: connection.meter
+            )
+        }
     )
 
     /// The service of this name.
@@ -61,13 +166,48 @@ enum Services {
 
 /// What the command line knows of a service.
 struct CloudService: Sendable {
-    /// Takes the account's tokens back at the service.
-    typealias Revoke = @Sendable () async throws(ProviderError) -> Void
+    /// How one comes to it.
+    enum Access: Sendable {
+        /// In a browser, with a token.
+        case oauth(OAuthAccess)
+        /// At an address of the person's, a server or a bucket.
+        case place(PlaceAccess)
+    }
 
     /// As in `oort login SERVICE`, and the default name of an account.
     let name: String
     /// For people.
     let title: String
+    /// How one comes to it.
+    let access: Access
+    /// Why an account has no trash that Oort can list, where that is not for want of one.
+    let noTrash: String?
+
+    init(name: String, title: String, oauth: OAuthAccess, noTrash: String? = nil) {
+        self.name = name
+        self.title = title
+        access = .oauth(oauth)
+        self.noTrash = noTrash
+    }
+
+    init(name: String, title: String, place: PlaceAccess) {
+        self.name = name
+        self.title = title
+        access = .place(place)
+        noTrash = nil
+    }
+
+    /// How one signs in with OAuth; nil where one does not.
+    var oauth: OAuthAccess? {
+        if case .oauth(let access) = access { access } else { nil }
+    }
+}
+
+/// A service where a person signs in in a browser, at the hosts of its company.
+struct OAuthAccess: Sendable {
+    /// Takes the account's tokens back at the service.
+    typealias Revoke = @Sendable () async throws(ProviderError) -> Void
+
     /// The addresses without which nothing works, for who looks whether they answer.
     let addresses: @Sendable (Hosts) -> [String]
     /// How one signs in.
@@ -80,21 +220,62 @@ struct CloudService: Sendable {
     let answerRules: AnswerRules
 
     init(
-        name: String,
-        title: String,
         addresses: @escaping @Sendable (Hosts) -> [String],
         authorization: @escaping @Sendable (Hosts) -> OAuthService,
         makeProvider: @escaping @Sendable (any HTTPClient, Hosts, @escaping Revoke) -> any Provider,
         requests: RequestBounds,
         answerRules: AnswerRules = .standard
     ) {
-        self.name = name
-        self.title = title
         self.addresses = addresses
         self.authorization = authorization
         self.makeProvider = makeProvider
         self.requests = requests
         self.answerRules = answerRules
+    }
+}
+
+/// A service of places, at an address of the person's.
+struct PlaceAccess: Sendable {
+    /// A client for one account; nothing is asked of the server yet.
+    let connect: @Sendable (PlaceConnection) throws(ProviderError) -> any PlaceClient
+}
+
+/// Where an account at S3 lies, and where its keys are.
+struct S3Bucket: Codable, Sendable {
+    /// The bucket, and what its store can do.
+    var account: S3Account
+    /// The profile of `~/.aws` whose keys count; nil where the keys are kept with the account.
+    var profile: String?
+}
+
+/// What a client of places is made of.
+struct PlaceConnection: Sendable {
+    /// Where the account lies, in the service's own JSON (`RegisteredAccount.address`).
+    let text: String
+    /// The account's secret, where it has one.
+    let secret: any AccessTokens
+    /// The way to hosts.
+    let wire: any HTTPClient
+    /// How long is tried again.
+    let policy: RetryPolicy
+    /// Counts what goes over the wire.
+    let meter: TrafficMeter
+    /// A folder of the account's own for sockets.
+    let runtimeFolder: String
+    /// A file of certificate authorities trusted in place of the system's, where the settings name one.
+    let caFile: String?
+    let logger: Logger
+
+    /// Where the account lies.
+    ///
+    /// - Throws: `.signedOut` for what an older or newer Oort wrote otherwise.
+    func address<Address: Decodable>() throws(ProviderError) -> Address {
+        do { return try JSONDecoder().decode(Address.self, from: Data(text.utf8)) } catch {
+            throw ProviderError(
+                .signedOut,
+                detail: "where the account lies is not known any more; sign in again"
+            )
+        }
     }
 }
 

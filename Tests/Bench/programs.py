@@ -195,7 +195,8 @@ class Oort(Mounting):
         done = subprocess.run(
             [str(self.program), *arguments], env=self.environment, text=True, timeout=120,
             input=text, stdin=subprocess.DEVNULL if text is None else None, capture_output=True)
-        if done.returncode != 0:
+        # 3 is work that is pending, which is no failure of the status.
+        if done.returncode not in ((0, 3) if arguments[0] == "status" else (0,)):
             raise RuntimeError(f"oort {arguments[0]}: {done.stdout}{done.stderr}")
         return done.stdout
 

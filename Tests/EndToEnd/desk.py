@@ -33,7 +33,7 @@ class Desk:
         """Sends everything; the calls that this took, by route, beside the background's."""
         self.clouds.forget_calls(cloud)
         # A thousand files take their time on a busy machine.
-        self.machine.oort("sync", "--timeout", "200s", timeout=220)
+        self.machine.oort("sync", "--timeout", "600s", timeout=620)
         return Counter({
             route: count for route, count in self.clouds.counts(cloud).items()
             if route not in BACKGROUND[cloud]})

@@ -38,6 +38,11 @@ class Dropbox(Service):
     def share(self, item):
         return self.call("sharing/create_shared_link_with_settings", {"path": item["path"]})["url"]
 
+    def share_with_members(self, item):
+        settings = {"requested_visibility": {".tag": "team_only"}}
+        self.call("sharing/create_shared_link_with_settings",
+                  {"path": item["path"], "settings": settings})
+
     def links(self, item):
         found = self.call(
             "sharing/list_shared_links", {"path": item["path"], "direct_only": True})
@@ -66,7 +71,12 @@ class Drive(Service):
         return [one["id"] for one in found if one["type"] == "anyone"]
 
     def older(self, item):
-        revisions = json.loads(self.call("GET", f"{item['id']}/revisions"))["revisions"]
+        revisions, page = [], ""
+        while page is not None:
+            answer = json.loads(self.call("GET", f"{item['id']}/revisions{page}"))
+            revisions += answer["revisions"]
+            token = answer.get("nextPageToken")
+            page = f"?pageToken={token}" if token else None
         contents = []
         for revision in revisions[:-1]:
             path = f"{item['id']}/revisions/{revision['id']}"
@@ -87,6 +97,10 @@ class OneDrive(Service):
         answer = self.call(
             "POST", f"{self.name(item)}/createLink", {"type": "view", "scope": "anonymous"})
         return json.loads(answer)["link"]["webUrl"]
+
+    def share_with_members(self, item):
+        for scope in ("users", "organization"):
+            self.call("POST", f"{self.name(item)}/createLink", {"type": "edit", "scope": scope})
 
     def links(self, item):
         found = json.loads(self.call("GET", f"{self.name(item)}/permissions"))["value"]

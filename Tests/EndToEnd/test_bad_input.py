@@ -176,7 +176,7 @@ def test_signed_out(machine, clouds, cloud, drive):
     (drive / "file.txt").write_text("kept")
     eventually(lambda: machine.account(cloud)["state"] == "trouble", "the trouble is told")
     assert "oort login" in machine.account(cloud)["trouble"]
-    assert "oort login" in machine.oort("sync", "--timeout", "30s", status=1)
+    assert "oort login" in machine.oort("sync", "--timeout", "300s", status=1)
     machine.login(cloud, name=cloud)
     machine.sync()
     assert clouds.content(cloud, "/file.txt") == b"kept"
@@ -245,7 +245,7 @@ def test_the_demo_leaves_nothing_behind(folder, machine):
         assert environment and os.path.exists(environment)
         assert sorted(os.listdir(mount_point)) == ["drive", "dropbox", "onedrive"]
         process.send_signal(2)
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
         assert process.returncode == 0
     finally:
         process.kill()

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from desk import BACKGROUND
 from machine import Machine, eventually, read
 
 
@@ -217,27 +218,35 @@ def test_the_sample_account_is_visible(machine, clouds, cloud, drive):
 
 @pytest.mark.sample
 def test_a_find_costs_no_listings(machine, clouds, cloud, drive):
+    # A mount asks these by itself, as often as a slow machine gives it time to.
+    background = BACKGROUND[cloud] - {"files/list_folder", "files.list"}
     machine.sync()
     clouds.forget_calls(cloud)
     machine.run("find", drive)
-    assert sum(clouds.counts(cloud).values()) <= 3, "a find over a known tree asks nothing"
+    assert set(clouds.counts(cloud)) <= background, "a find over a known tree asks nothing"
     machine.unmount()
     machine.mount()
     clouds.forget_calls(cloud)
     machine.run("find", drive)
-    assert sum(clouds.counts(cloud).values()) <= 6, "nor does one after a restart"
+    assert set(clouds.counts(cloud)) <= background, "nor does one after a restart"
 
 
 def test_idle_it_uses_no_cpu(machine, clouds, cloud, drive):
     machine.sync()
     fields = lambda: open(f"/proc/{machine.process}/stat").read().rsplit(")", 1)[1].split()
-    before = sum(map(int, fields()[11:13]))
-    polls = sum(clouds.counts(cloud).values())
-    time.sleep(6)
-    polls = sum(clouds.counts(cloud).values()) - polls
-    used = sum(map(int, fields()[11:13])) - before
-    # A poll with its bookkeeping takes a few hundredths of a second in a debug build.
-    assert used <= 20 + 10 * polls, f"{used} ticks of CPU for {polls} polls in 6 s"
+
+    def is_idle():
+        before = sum(map(int, fields()[11:13]))
+        polls = sum(clouds.counts(cloud).values())
+        time.sleep(6)
+        polls = sum(clouds.counts(cloud).values()) - polls
+        used = sum(map(int, fields()[11:13])) - before
+        print(f"{used} ticks of CPU for {polls} polls in 6 s")
+        # A poll with its bookkeeping takes a few hundredths of a second in a debug build.
+        return used <= 20 + 10 * polls
+
+    # A fresh mount has work of its own, once.
+    eventually(is_idle, "it comes to rest")
 
 
 def test_extended_attributes_show_the_schema(machine, clouds, cloud, drive):

@@ -18,7 +18,7 @@ def cloud(request):
 
 def connect(machine):
     connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(20)
+    connection.settimeout(120)
     connection.connect(str(machine.folder / "run" / "oort" / "control.sock"))
     return connection
 

@@ -142,12 +142,14 @@ def test_known_content_is_not_sent_again(desk, cloud, folder):
 
 
 def test_a_save_without_a_change_sends_the_time_alone(desk, cloud):
+    # An equal hash of OneDrive's does not say that nothing was changed.
+    cost = REPLACE if cloud == "onedrive" else SET_TIME
     file = desk.drive(cloud) / "same" / "file.txt"
     before = desk.clouds.tree(cloud)["/same/file.txt"]
     temporary = file.with_name(".file.txt.tmp")
     temporary.write_text("the same")
     os.replace(temporary, file)
-    assert desk.cost(cloud) == Counter(SET_TIME[cloud])
+    assert desk.cost(cloud) == Counter(cost[cloud])
     after = desk.clouds.tree(cloud)["/same/file.txt"]
     assert (after["id"], after["hash"]) == (before["id"], before["hash"])
 

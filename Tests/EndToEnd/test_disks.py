@@ -82,7 +82,7 @@ def test_lost_power(machine, clouds, cloud, disk):
     for start in range(2 * MIB, 3 * MIB, 4096):
         block = slice(start, start + 4096)
         assert edited[block] in (base[block], overwritten(base, 2 * MIB, b"perhaps" * 20_000)[block])
-    machine.oort("sync", "--timeout", "60s", status=None)
+    machine.oort("sync", "--timeout", "300s", status=None)
     writer.ever["edited.bin"] = {base, edited}
     writer.check_service(machine, clouds, cloud)
 
@@ -240,13 +240,13 @@ def test_what_was_written_in_part_does_not_go_out(machine, clouds, disk):
             for _ in range(disk.free() // MIB):
                 file.write(bytes(MIB))
     assert refusal.value.errno == errno.ENOSPC
-    said = machine.oort("sync", "--timeout", "60s", status=1)
+    said = machine.oort("sync", "--timeout", "300s", status=1)
     assert "huge.bin" in said and "could not write all of it" in said
     assert set(clouds.tree("drive")) == {"/other.txt"}
     machine.unmount()
     machine.mount()
     machine.ready("drive")
-    assert "could not write all of it" in machine.oort("sync", "--timeout", "60s", status=1)
+    assert "could not write all of it" in machine.oort("sync", "--timeout", "300s", status=1)
     (drive / "huge.bin").write_text("small by now")
     machine.sync()
     assert clouds.content("drive", "/huge.bin") == b"small by now"

@@ -219,7 +219,7 @@ def test_tokens_that_were_taken_back(machine, clouds, cloud):
 def test_tokens_that_were_taken_back_under_a_mount(machine, clouds, cloud, drive):
     clouds.control(cloud, "POST", "tokens/revoke")
     (drive / "file.txt").write_text("kept")
-    eventually(lambda: troubles(machine), "the mount met it", timeout=60)
+    eventually(lambda: troubles(machine), "the mount met it")
     assert "oort login" in troubles(machine, "account")[0]
 
 

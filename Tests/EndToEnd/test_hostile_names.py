@@ -32,7 +32,7 @@ def test_hostile_names(machine, clouds, cloud, drive):
         clouds.edit(cloud, "write", [name], text=f"content {number}")
     clouds.edit(cloud, "write", ["folder", ".."], text="below")
     clouds.edit(cloud, "write", "/last.txt", text="last")
-    eventually((drive / "last.txt").exists, "the last file shows", timeout=60)
+    eventually((drive / "last.txt").exists, "the last file shows")
     shown = os.listdir(os.fsencode(drive))
     for name in shown:
         assert name not in (b"", b".", b"..") and b"/" not in name and b"\0" not in name, name
@@ -71,7 +71,7 @@ def test_names_that_join_the_slash_before_them(machine, clouds, cloud, drive, ma
     clouds.edit(cloud, "write", ["Team", f"{mark} dir", f"{mark}inner.txt"], text="inner")
     clouds.edit(cloud, "write", [f"{mark} top.txt"], text="top")
     clouds.edit(cloud, "write", "/last.txt", text="last")
-    eventually((drive / "last.txt").exists, "the last file shows", timeout=60)
+    eventually((drive / "last.txt").exists, "the last file shows")
     machine.ready(drive.name)
     assert sorted(os.listdir(drive)) == sorted(["Team", f"{mark} top.txt", "last.txt"])
     team = drive / "Team"
@@ -102,7 +102,7 @@ def test_answers_that_are_no_utf8(machine, clouds, cloud, drive):
     (drive / "mine.txt").write_text("mine")
     assert (drive / "before.txt").read_text() == "before"
     machine.sync()
-    eventually((drive / "theirs.txt").exists, "the news come", timeout=60)
+    eventually((drive / "theirs.txt").exists, "the news come")
     assert clouds.content(cloud, "/mine.txt") == b"mine"
     assert sorted(clouds.tree(cloud)) == ["/before.txt", "/mine.txt", "/theirs.txt"]
     assert sorted(os.listdir(drive)) == ["before.txt", "mine.txt", "theirs.txt"]

@@ -13,9 +13,14 @@ def test_a_poll_without_news_is_one_call(machine, clouds, polled):
     machine.login(polled)
     machine.mount()
     machine.ready(polled)
-    clouds.forget_calls(polled)
-    eventually(lambda: clouds.counts(polled).get(FEED[polled], 0) >= 3, "three polls")
-    assert set(clouds.counts(polled)) == {FEED[polled]}
+
+    def asked():
+        clouds.forget_calls(polled)
+        eventually(lambda: clouds.counts(polled).get(FEED[polled], 0) >= 3, "three polls")
+        return set(clouds.counts(polled))
+
+    # What the mount's beginning asks for once may still be under way.
+    assert any(asked() == {FEED[polled]} for _ in range(3)), clouds.counts(polled)
 
 
 def test_what_was_written_has_the_room_asked_for(machine, clouds, drive, cloud):

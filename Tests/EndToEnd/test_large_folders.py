@@ -41,7 +41,7 @@ def test_a_folder_that_is_too_much_is_deleted(machine, clouds, cloud, drive, big
 
 
 def test_what_somebody_else_put_elsewhere_meanwhile_stays(machine, clouds, cloud, drive, big):
-    clouds.fault(cloud, route="files/delete_batch", fault="stall", seconds=2)
+    clouds.fault(cloud, route="files/delete_batch", fault="stall", seconds=20)
     shutil.rmtree(big)
     eventually(lambda: clouds.fault_counts(cloud), "it is deleted in parts")
     clouds.edit(cloud, "move", "/big/large/7.txt", to="/kept/seven.txt")

@@ -41,6 +41,53 @@ def test_read_only(machine, clouds, account):
     eventually(lambda: read(drive / "there.txt") == "changed there\n", "the change shows")
 
 
+def test_one_account_that_is_read_only(machine, clouds, account):
+    """The setting holds for its account alone, and what was written before stays and is told."""
+    machine.login("drive")
+    machine.mount()
+    drive, other = machine.ready(account), machine.ready("drive")
+    (drive / "gone.txt").write_text("gone")
+    machine.sync()
+    (drive / "gone.txt").unlink()
+    machine.sync()
+    clouds.gates[account].shut()
+    (drive / "kept.txt").write_text("kept\n")
+    machine.unmount()
+    settings = machine.settings()
+    machine.write_settings(settings + f"\n[accounts.{account}]\nread_only = true\n")
+    clouds.gates[account].open()
+    machine.mount()
+    machine.ready(account)
+    (other / "new.txt").write_text("x")
+    machine.sync(other)
+    for change in (lambda: (drive / "new.txt").write_text("x"),
+                   lambda: (drive / "there.txt").write_text("x"),
+                   lambda: (drive / "there.txt").unlink(),
+                   lambda: (drive / "folder").mkdir(),
+                   lambda: os.rename(drive / "there.txt", other / "there.txt"),
+                   lambda: os.rename(other / "new.txt", drive / "new.txt"),
+                   lambda: os.setxattr(drive / "there.txt", "user.x", b"x"),
+                   lambda: os.utime(drive / "there.txt")):
+        with pytest.raises(OSError) as refusal:
+            change()
+        assert refusal.value.errno in (errno.EROFS, errno.EXDEV)
+    # What was written before is shown, and is not sent.
+    assert (drive / "kept.txt").read_text() == "kept\n"
+    said = machine.oort("status", status=4)
+    assert "read-only" in said and "kept.txt" in said, said
+    assert "read-only" in machine.oort("sync", drive, status=1)
+    assert "/kept.txt" not in clouds.tree(account)
+    assert "read-only" in machine.oort("restore", drive / "gone.txt", status=1)
+    clouds.edit(account, "write", "/there.txt", text="changed there\n")
+    eventually(lambda: read(drive / "there.txt") == "changed there\n", "the change shows")
+    # Without the setting it goes out.
+    machine.unmount()
+    machine.write_settings(settings)
+    machine.mount()
+    machine.sync()
+    assert clouds.content(account, "/kept.txt") == b"kept\n"
+
+
 def test_other_users(machine, account):
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
@@ -124,7 +171,7 @@ def test_in_the_foreground(machine, account):
         eventually(lambda: "Mounted at" in (machine.folder / "words").read_text(), "it says so")
         assert machine.process == process.pid
         machine.unmount()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=120) == 0
     finally:
         process.kill()
         process.wait()
@@ -153,7 +200,7 @@ def test_a_fresh_mount_is_complete_in_its_first_moment(machine, clouds):
             while machine.mount_point.stat().st_dev == outside:
                 assert mounting.poll() in (None, 0)
             assert (machine.mount_point / cloud / "there.txt").read_text() == "there\n"
-            assert mounting.wait(timeout=60) == 0
+            assert mounting.wait(timeout=120) == 0
             machine.unmount()
             for file in machine.state.glob("catalog.sqlite*"):
                 file.unlink()

@@ -280,7 +280,12 @@ def test_decomposed_names(machine, clouds, cloud, drive):
     assert moves <= 1, clouds.counts(cloud)
 
 
-def test_what_is_made_and_removed_is_never_sent(machine, clouds, cloud, drive):
+def test_what_is_made_and_removed_is_never_sent(machine, clouds, cloud):
+    # However long the machine takes between making a file and removing it.
+    machine.write_settings('poll_interval = "1s"\nsettle = "1h"\n' + clouds.settings())
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
     machine.sync()
     clouds.forget_calls(cloud)
     for number in range(20):

@@ -18,13 +18,13 @@ from machine import CLOUDS, OORT, Clouds, Machine, eventually
 BROWSER = """#!{python}
 import sys, urllib.request
 assert "state" not in sys.argv[1] and "challenge" not in sys.argv[1]
-page = urllib.request.urlopen(sys.argv[1], timeout=30).read().decode(errors="replace")
+page = urllib.request.urlopen(sys.argv[1], timeout=120).read().decode(errors="replace")
 open({page!r}, "w").write(page)
 """
 
 
 def browse(url):
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=120) as answer:
         return answer.read().decode()
 
 
@@ -46,7 +46,7 @@ class Login:
         raise AssertionError(f"never said: {pattern}\n{self.said}")
 
     def end(self):
-        rest, _ = self.process.communicate(timeout=60)
+        rest, _ = self.process.communicate(timeout=120)
         self.said += rest
         assert self.process.returncode == 0, self.said
         return self.said
@@ -393,16 +393,16 @@ def keyring(machine, folder):
     daemon.stdin.write("password")
     daemon.stdin.close()
 
-    def ask(*words, **more):
+    def ask(*words, timeout=60, **more):
         """What `secret-tool` answers; None while the keyring does not."""
         try:
-            return machine.run("secret-tool", *words, status=None, timeout=5, **more)
+            return machine.run("secret-tool", *words, status=None, timeout=timeout, **more)
         except subprocess.TimeoutExpired:
             return None
 
     def takes_secrets():
         # It is on the bus before its collection is unlocked.
-        answer = ask("store", "--label=probe", "purpose", "probe", input="secret")
+        answer = ask("store", "--label=probe", "purpose", "probe", input="secret", timeout=5)
         return answer is not None and answer.returncode == 0
 
     try:

@@ -36,7 +36,7 @@ def test_a_full_account(machine, clouds, cloud, drive):
     assert sorted(clouds.tree(cloud)) == ["/small.txt"]
     # More room, and nobody says a word to Oort.
     clouds.conditions(cloud, total_bytes=1_000_000)
-    eventually(lambda: "/big.bin" in clouds.tree(cloud), "it goes out by itself", timeout=60)
+    eventually(lambda: "/big.bin" in clouds.tree(cloud), "it goes out by itself")
     eventually(lambda: machine.account(cloud)["state"] == "up to date", "and nothing is pending")
     assert clouds.content(cloud, "/big.bin") == b"x" * 5000
 
@@ -88,7 +88,7 @@ def test_a_right_that_is_taken_away(machine, clouds, drive, cloud):
     clouds.gates[cloud].open()
     change = eventually(
         lambda: (c := pending(machine, cloud, path)) and c.get("error")
-        and "may no" in c.get("error") and c, "the lost right is shown", timeout=60)
+        and "may no" in c.get("error") and c, "the lost right is shown")
     assert "kept here" in change["next"], change
     said = machine.oort("sync", status=1)
     assert str(path) in said, said
@@ -187,7 +187,7 @@ def test_a_deletion_in_the_cloud_waits_for_an_open_document(machine, clouds, clo
 
 def test_the_progress_of_an_upload(machine, clouds, cloud, drive):
     size = 24 << 20
-    clouds.control(cloud, "PUT", "weather", {"upload_bytes_per_second": 4 << 20})
+    clouds.control(cloud, "PUT", "weather", {"upload_bytes_per_second": 1 << 20})
     path = drive / "big.bin"
     path.write_bytes(os.urandom(size))
     seen = []
@@ -197,13 +197,12 @@ def test_the_progress_of_an_upload(machine, clouds, cloud, drive):
             assert transfer["path"] == str(path) and transfer["is_upload"]
             assert transfer["total_bytes"] == size
             if not seen or transfer["done_bytes"] > seen[-1]:
-                seen.append(transfer["done_bytes"])
-                shown = machine.oort("status")
-                assert str(path) in shown
+                # Of a second look, by which all of it may have arrived.
+                if str(path) in machine.oort("status"):
+                    seen.append(transfer["done_bytes"])
         return len([done for done in seen if 0 < done < size]) >= 2
 
-    eventually(watch, "the bytes sent rise", timeout=60)
-    assert seen == sorted(seen)
+    eventually(watch, "the bytes sent rise")
     clouds.control(cloud, "PUT", "weather", {})
     machine.sync()
     assert clouds.tree(cloud)["/big.bin"]["size"] == size
@@ -215,7 +214,7 @@ def test_a_refused_registration_is_no_lost_network(machine, clouds, cloud, drive
     path = drive / "file.txt"
     path.write_text("kept")
     trouble = eventually(
-        lambda: machine.account(cloud).get("trouble"), "the account is in trouble", timeout=60)
+        lambda: machine.account(cloud).get("trouble"), "the account is in trouble")
     assert "app registration" in trouble and "client_id" in trouble, trouble
     assert "oort login" in trouble
     assert machine.account(cloud)["state"] == "trouble"

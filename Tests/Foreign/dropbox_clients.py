@@ -6,7 +6,7 @@ import json
 import os
 
 import dropbox
-from dropbox import exceptions, files
+from dropbox import exceptions, files, sharing
 
 from run import Rclone
 
@@ -238,6 +238,42 @@ def check_sdk_batches_and_reading(world):
     one = client.files_upload(b"keep", "/batch/kept.txt")
     client.files_delete_v2("/batch/kept.txt", parent_rev=one.rev)
     assert client.files_restore("/batch/kept.txt", one.rev).id == one.id
+
+
+def check_sdk_trash_and_links(world):
+    client = sdk(world)
+    kept = client.files_upload(b"deep", "/gone/deep/kept.txt")
+    client.files_delete_v2("/gone")
+    deleted = set()
+    page = client.files_list_folder("", recursive=True, include_deleted=True, limit=100)
+    while True:
+        deleted |= {
+            entry.path_lower for entry in page.entries if isinstance(entry, files.DeletedMetadata)}
+        if not page.has_more:
+            break
+        page = client.files_list_folder_continue(page.cursor)
+    # What lay in a deleted folder is named by itself, too.
+    assert {"/gone", "/gone/deep", "/gone/deep/kept.txt"} <= deleted, deleted
+    revisions = client.files_list_revisions("/gone/deep/kept.txt", limit=1)
+    assert revisions.is_deleted and revisions.entries[0].rev == kept.rev
+    back = client.files_restore("/elsewhere/kept.txt", kept.rev)
+    assert back.id == kept.id and back.path_lower == "/elsewhere/kept.txt"
+    end = datetime.datetime(2099, 1, 1)
+    settings = sharing.SharedLinkSettings(
+        require_password=True, link_password="secret", expires=end,
+        access=sharing.RequestedLinkAccessLevel.editor)
+    try:
+        client.sharing_create_shared_link_with_settings("/elsewhere/kept.txt", settings)
+        raise AssertionError("a basic account got a link with a password")
+    except exceptions.ApiError as error:
+        assert error.error.get_settings_error().is_not_authorized(), error
+    world.control("PUT", "account", {"paid_plan": True})
+    link = client.sharing_create_shared_link_with_settings("/elsewhere/kept.txt", settings)
+    world.control("PUT", "account", {})
+    assert link.expires == end and link.link_permissions.require_password
+    assert link.link_permissions.link_access_level.is_editor()
+    client.sharing_revoke_shared_link(link.url)
+    assert client.sharing_list_shared_links("/elsewhere/kept.txt", direct_only=True).links == []
 
 
 def check_sdk_tokens(world):

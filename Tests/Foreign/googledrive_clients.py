@@ -377,6 +377,25 @@ def check_sdk_export_revisions_and_links(world):
     files.delete(fileId=file["id"]).execute()
 
 
+def check_rclone_trash_and_links(world):
+    remote = rclone(world)
+    remote.local("trashed/one.txt", b"one")
+    remote.local("trashed/two.txt", b"two")
+    remote("copy", remote.place / "trashed", "remote:trashed")
+    remote("deletefile", "remote:trashed/one.txt")
+    assert remote("lsf", "remote:trashed") == "two.txt\n"
+    assert remote("lsf", "--drive-trashed-only", "remote:trashed") == "one.txt\n"
+    remote("backend", "untrash", "remote:trashed")
+    assert remote("lsf", "remote:trashed") == "one.txt\ntwo.txt\n"
+    link = remote("link", "remote:trashed/one.txt").strip()
+    item = world.tree()["/trashed/one.txt"]
+    assert item["id"] in link, link
+    found = Official(world).v3.files().list(
+        q="visibility='anyoneWithLink' and 'me' in owners and trashed=false",
+        fields="files(id,webViewLink)").execute()["files"]
+    assert item["id"] in [entry["id"] for entry in found]
+
+
 def check_sdk_refresh_and_patience(world):
     drive = Official(world)
     world.control("POST", "tokens/expire")

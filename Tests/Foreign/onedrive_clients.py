@@ -95,6 +95,17 @@ def check_rclone_moves_copies_and_deletes(world):
     assert {path for path in world.tree() if path.startswith("/moves/")} == {"/moves/some"}
 
 
+def check_rclone_makes_links(world):
+    remote = rclone(world)
+    remote.local("shared/shared.txt", b"for all")
+    remote("copy", remote.place / "shared", "remote:shared")
+    link = remote("link", "remote:shared/shared.txt")
+    assert remote("link", "remote:shared/shared.txt") == link
+    assert remote("link", "--onedrive-link-type", "edit", "remote:shared/shared.txt") != link
+    # Not part of the plan.
+    remote("link", "--onedrive-link-password", "secret", "remote:shared/shared.txt", fails=True)
+
+
 def check_rclone_refreshes_its_token(world):
     remote = rclone(world, expiry="2020-01-01T00:00:00Z")
     world.control("POST", "tokens/expire")

@@ -350,6 +350,41 @@ struct LocalOperationTests {
         #expect(all.filter { $0.isIn(outer.inode) }.map(\.path.last) == ["outer", "inner", "f"])
     }
 
+    @Test("all that is pending is counted in groups, with examples and what keeps it back")
+    func pendingSurvey() async throws {
+        let new = NewNode(kind: .folder, mode: 0o755, owner: 0, group: 0)
+        let refused = try catalog.create(new, named: "refused", in: account.root)
+        let inner = try catalog.create(new, named: "inner", in: refused.inode)
+        for number in 0..<5 {
+            _ = try catalog.create(.file, named: "f\(number)", in: inner.inode)
+            _ = try catalog.create(.file, named: "g\(number)", in: account.root)
+        }
+        // A folder that keeps something back is one with an error.
+        try await catalog.failed(
+            refused.inode,
+            PushTrouble(kind: "nameRefused", detail: "", nextTry: 0),
+            isUnknown: false
+        )
+        let survey = try await catalog.surveyPending(
+            account.id,
+            examples: 2,
+            isRefused: { $0.inode == refused.inode },
+            kind: { item, obstacle in "\(item.kind) \(obstacle == refused.inode)" }
+        )
+        #expect(
+            survey.groups.mapValues(\.count) == [
+                "folder false": 1, "folder true": 1, "file true": 5, "file false": 5,
+            ]
+        )
+        #expect(
+            survey.groups["file true"]?.examples.map(\.path) == [
+                ["refused", "inner", "f0"], ["refused", "inner", "f1"],
+            ]
+        )
+        let all = try await catalog.pending(account.id)
+        #expect(survey.groups.values.reduce(0) { $0 + $1.count } == all.count)
+    }
+
     @Test("removing an account takes all of its rows")
     func removeAccount() throws {
         let node = try catalog.create(.file, named: "f", in: account.root)

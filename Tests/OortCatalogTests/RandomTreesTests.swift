@@ -137,7 +137,7 @@ private final class RandomTree {
 }
 
 /// The numbers of a seed (SplitMix64).
-private struct RandomNumbers: RandomNumberGenerator {
+struct RandomNumbers: RandomNumberGenerator {
     var state: UInt64
 
     mutating func next() -> UInt64 {

@@ -10,6 +10,7 @@ struct CommandLineTests {
         "wrong usage gives 2",
         arguments: [
             ["fly"], ["mount", "--nonsense"], ["mount", "--cache-size", "much"],
+            ["mount", "--cache-size", "5"],
             ["sync", "--timeout", "soon"], ["login"], ["logout"], ["mount", "a", "b"],
         ]
     )

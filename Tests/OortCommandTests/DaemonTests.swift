@@ -82,8 +82,52 @@ private final class QuietMount: MountedClouds {
 
     func keptAccounts() throws(Failure) -> [KeptAccount] { [] }
     func removeAccount(named name: String) async throws(Failure) {}
+    func conflicts() async throws(Failure) -> [ConflictReport] { [] }
+    func search(_ request: SearchRequest) throws(Failure) -> AsyncStream<SearchLine> {
+        AsyncStream { $0.finish() }
+    }
+    func pause(_ wish: PauseRequest) async throws(Failure) -> PaceReport { .init(paused: []) }
+    func resume(_ wish: ResumeRequest) async throws(Failure) -> PaceReport { .init(paused: []) }
+    func limit(_ wish: LimitRequest) async throws(Failure) -> PaceReport { .init(paused: []) }
+    func endConflict(_ id: UInt64) async throws(Failure) {}
+    func pin(_ wish: PinRequest) async throws(Failure) -> PinReport {
+        throw Failure("\(wish.path) is not there.")
+    }
+    func unpin(_ wish: UnpinRequest) async throws(Failure) {}
+    func pins() async throws(Failure) -> [PinReport] { [] }
+    func free(_ wish: FreeRequest) async throws(Failure) -> FreeReport {
+        let none = FreeReport.Sum(count: 0, bytes: 0)
+        return FreeReport(freed: none, pinned: none, open: none, unsent: none)
+    }
+    func paths(of inodes: [UInt64]) throws(Failure) -> [String: String] {
+        inodes.contains(7) ? ["7": "\(mountPoint)/dropbox/seven"] : [:]
+    }
     func stop() { end.finish() }
     func metrics() async -> String { "oort_up 1\n" }
+}
+
+/// Accounts of it have nothing to take back and no links.
+extension QuietMount {
+    private static let nothing = Failure("There is no account.")
+
+    func trash(_ request: TrashRequest) throws(Failure) -> TrashReport { throw Self.nothing }
+    func restore(_ request: RestoreRequest) throws(Failure) -> RestoreReport { throw Self.nothing }
+    func versions(_ request: VersionsRequest) throws(Failure) -> VersionsReport {
+        throw Self.nothing
+    }
+    func readVersion(_ request: VersionsRequest) throws(Failure) -> FetchedVersion {
+        throw Self.nothing
+    }
+    func checkUnchanged(_ request: VersionsRequest) throws(Failure) {}
+    func restoreVersion(_ request: VersionsRequest) throws(Failure) -> RestoredVersion {
+        throw Self.nothing
+    }
+    func share(_ request: ShareRequest) throws(Failure) -> LinkReport { throw Self.nothing }
+    func page(_ request: PageRequest) async throws(Failure) -> PageReport {
+        throw Failure("nothing")
+    }
+    func links(_ request: LinksRequest) throws(Failure) -> LinksReport { throw Self.nothing }
+    func unshare(_ request: UnshareRequest) throws(Failure) -> LinksReport { throw Self.nothing }
 }
 
 @Suite("The daemon", .timeLimit(.minutes(15)))

@@ -21,6 +21,12 @@ struct SettingsTests {
             ca_file = "/etc/ca.pem"
             [documents]
             text = "odt"
+            [desktop]
+            notices = false
+            [accounts.work]
+            read_only = true
+            [accounts.home]
+            read_only = false
             [dropbox]
             client_id = "abc"
             client_secret_file = "/etc/secret"
@@ -34,6 +40,8 @@ struct SettingsTests {
         #expect(settings.settle.duration == .milliseconds(250))
         #expect(settings.roomPatience.duration == .seconds(2))
         #expect(settings.caFile == "/etc/ca.pem")
+        #expect(!settings.showsNotices && settings.delaysSleep)
+        #expect(settings.readOnlyAccounts == ["work"])
         #expect(settings.documentFormats.text == "odt")
         #expect(settings.documentFormats.spreadsheet == "xlsx")
         #expect(settings.service("dropbox").clientID == "abc")
@@ -47,13 +55,16 @@ struct SettingsTests {
         arguments: [
             ("cache_sice = \"2G\"", "cache_sice"),
             ("cache_size = \"much\"", "cache_size"),
-            ("cache_size = true", "cache_size"),
+            ("cache_size = true", "cache_size"), ("cache_size = 5", "cache_size"),
             ("poll_interval = \"soon\"", "poll_interval"),
             ("mount_point = \"clouds\"", "mount_point"),
             ("dropbox = 3", "dropbox"),
             ("[dropbox]\nclient = \"x\"", "dropbox.client"),
             ("[dropbox.endpoints]\napi = \"ftp://x\"", "dropbox.endpoints.api"),
             ("[documents]\ntext = \"doc\"", "documents.text"),
+            ("[desktop]\nnotices = \"no\"", "desktop.notices"),
+            ("[accounts.work]\nread_only = 1", "accounts.work.read_only"),
+            ("[accounts.work]\nreadonly = true", "accounts.work.readonly"),
             ("[webdav]\nclient_id = \"x\"", "webdav"),
             ("= 3", "line 1"),
         ]
@@ -116,6 +127,19 @@ struct SettingsTests {
         #expect(folders.cache == "/home/u/.cache/oort")
         #expect(folders.socket == "/r/oort/control.sock")
         #expect(folders.defaultMountPoint == "/home/u/clouds")
+    }
+
+    @Test("one variable has everything in a folder of its own")
+    func ownFolder() throws {
+        let folders = try Folders(environment: [
+            "HOME": "/home/u", "XDG_STATE_HOME": "/s", "OORT_FOLDER": "/own",
+        ])
+        #expect(folders.settingsFile == "/own/config/config.toml")
+        #expect(folders.state == "/own/state" && folders.cache == "/own/cache")
+        #expect(folders.socket == "/own/run/control.sock")
+        #expect(!folders.isUsualState)
+        let relative = try Folders(environment: ["HOME": "/home/u", "OORT_FOLDER": "own"])
+        #expect(relative.state == "/home/u/.local/state/oort")
     }
 
     @Test("without a session the socket lies in the state folder, where nobody else can be first")

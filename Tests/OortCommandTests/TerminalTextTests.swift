@@ -56,6 +56,7 @@ struct TerminalTextTests {
                     state: .syncing,
                     trouble: text,
                     pendingCount: 1,
+                    waiting: [group(text, isUnderWay: true), group(text, isUnderWay: false)],
                     pending: [change],
                     transfers: [Transfer(path: text, isUpload: true, doneBytes: 1, totalBytes: 2)],
                     conflicts: [text]
@@ -74,6 +75,9 @@ struct TerminalTextTests {
                     account.pending = [
                         PendingChange(path: "a", action: "upload", error: "a", next: "a")
                     ]
+                    account.waiting = [
+                        group("a", isUnderWay: true), group("a", isUnderWay: false),
+                    ]
                     account.transfers[0].path = "a"
                     account.conflicts = ["a"]
                     return account
@@ -81,5 +85,17 @@ struct TerminalTextTests {
             )
         )
         #expect(whole.utf8.count(where: { $0 == 10 }) == plain.utf8.count(where: { $0 == 10 }))
+    }
+
+    private func group(_ text: String, isUnderWay: Bool) -> PendingGroup {
+        PendingGroup(
+            count: 1,
+            bytes: 2,
+            isUnderWay: isUnderWay,
+            needsPerson: false,
+            reason: text,
+            next: text,
+            examples: [PendingExample(path: text, detail: text)]
+        )
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import OortCatalog
 import OortModel
 import OortTesting
@@ -261,7 +262,8 @@ struct CachedContentTests {
         var settings = ContentStoreSettings()
         settings.limit = 3 << 20
         settings.reserve = 1
-        let fixture = try StoreFixture(settings: settings)
+        // Saved and evicted when this says so: two at once may take one more than they have to.
+        let fixture = try StoreFixture(settings: settings, saveInterval: .seconds(3600))
         var random = SeededNumbers(seed: 7)
         let open = try fixture.remote("open", random.bytes(1 << 20))
         _ = try await open.bytes(0..<(1 << 20))
@@ -289,6 +291,34 @@ struct CachedContentTests {
             let kept = try fixture.store.open(fixture.key(name), size: 1 << 20, hash: nil)
             #expect(kept.isComplete)
         }
+    }
+
+    @Test("a use counts from when it was, not from when it is stored")
+    func usedBefore() async throws {
+        var settings = ContentStoreSettings()
+        (settings.limit, settings.reserve) = (5000, 1)
+        let fixture = try StoreFixture(settings: settings, saveInterval: .seconds(3600))
+        let store = fixture.store
+        let bytes = [UInt8](repeating: 1, count: 4000)
+        func tick() async throws {
+            let began = Timestamp.now.inMilliseconds
+            try await until { Timestamp.now.inMilliseconds > began }
+        }
+        for name in ["first", "second"] {
+            try await tick()
+            let content = try fixture.remote(name, bytes)
+            _ = try await content.bytes(0..<4000)
+            await content.verified()
+            // The first one's use is noted, the second one's is known by its saving.
+            if name == "first" { await store.save() }
+            store.close(content)
+            await store.save()
+        }
+        try await tick()
+        await store.storeUses()
+        await store.evict()
+        #expect(try store.cachedRow(of: fixture.key("first")) == nil)
+        #expect(try store.cachedRow(of: fixture.key("second")) != nil)
     }
 
     @Test(
@@ -408,6 +438,56 @@ struct CachedContentTests {
         let rows = try fixture.catalog.contents()
         #expect(rows.map(\.bytesOnDisk) == [content.size])
         await earlier.value
+    }
+
+    @Test("what is closed while its state is being stored is whole for who opens it next")
+    func closedWhileSaved() async throws {
+        let fixture = try StoreFixture(saveInterval: .seconds(3600))
+        let bytes = (0..<1000).map { UInt8(truncatingIfNeeded: $0) }
+        let content = try fixture.remote("a", bytes)
+        _ = try await content.bytes(0..<1000)
+        await content.verified()
+        let (catalog, account) = (fixture.catalog, fixture.account.id)
+        let other = try fixture.file("other").inode
+        let (isBlocked, mayGoOn) = (Gate(), Gate())
+        // A thread of its own, which keeps the saving's transaction waiting; nothing of it stays.
+        Thread.detachNewThread {
+            _ = try? catalog.stage(
+                NewStagedContent(size: 0),
+                account: account,
+                modified: .now,
+                of: other
+            ) { _ in
+                isBlocked.open()
+                while !mayGoOn.isOpen { usleep(1000) }
+                throw CatalogError.exists
+            }
+        }
+        defer { mayGoOn.open() }
+        while !isBlocked.isOpen { try await Task.sleep(for: .milliseconds(1)) }
+        let saving = Task { [store = fixture.store] in await store.save() }
+        while content.state.withLock({ $0.isUnsaved }) {
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        fixture.store.close(content)
+        let again = try fixture.store.open(
+            fixture.key("a"),
+            size: 1000,
+            hash: SumHasher.hash(of: bytes)
+        )
+        #expect(again.isComplete)
+        fixture.store.close(again)
+        mayGoOn.open()
+        await saving.value
+        #expect(fixture.store.state.withLock { $0.cached.isEmpty })
+        #expect(try fixture.store.cachedRow(of: fixture.key("a"))?.isComplete == true)
+    }
+
+    /// Something that happens once.
+    private final class Gate: Sendable {
+        private let state = Atomic(false)
+        var isOpen: Bool { state.load(ordering: .acquiring) }
+        func open() { state.store(true, ordering: .releasing) }
     }
 
     @Test("a file that is taken away while it is read is fetched anew, not an error")

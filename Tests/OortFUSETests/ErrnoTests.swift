@@ -20,6 +20,7 @@ struct ErrnoTests {
             (.signedOut, EACCES),
             (.readOnly, EROFS),
             (.otherAccount, EXDEV),
+            (.notInTrash, EXDEV),
             (.moveIntoItself, EINVAL),
             (.nameRefused(reason: "a colon"), EINVAL),
             (.nameTooLong, ENAMETOOLONG),

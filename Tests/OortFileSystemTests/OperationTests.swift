@@ -39,6 +39,10 @@ struct OperationTests {
     @Test("the top folder lists the accounts and cannot be written")
     func top() async throws {
         #expect(try await system.names(.root).sorted() == ["home", "work"])
+        // It is dated when it was mounted, and not 1970.
+        let dated = try await system.attributes(of: .root, handle: nil).value().attributes
+        let hour = Timestamp(seconds: Timestamp.now.seconds - 3600)
+        #expect(dated.modified > hour && dated.changed == dated.modified)
         let caller = CloudFileSystem.caller
         await fails(
             .readOnly,
@@ -446,7 +450,7 @@ struct OperationTests {
             "serverModifiedTime": "1970-01-01T00:00:02.000Z",
             "createdTime": "1970-01-01T00:00:00.000Z", "size": "5", "mimeType": "m",
             "thumbnail": "no", "tag": "t", "rev": "r", "version": "v", "contentHash": "md5:h",
-            "permissions": "read,write,delete,share", "status": "synced",
+            "permissions": "read,write,delete,share", "status": "synced", "availability": "online",
         ]
         #expect(
             found == Dictionary(uniqueKeysWithValues: expected.map { ("user.oort." + $0, $1) })

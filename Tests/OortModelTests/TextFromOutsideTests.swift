@@ -60,6 +60,10 @@ struct TextFromOutsideTests {
     static let fine: [String: String] = [
         "OortContentStore/ContentPaths.swift": "names of the store's own files",
         "OortOneDrive/OneDriveReading.swift": "a Content-Range",
+        "OortS3/S3Profile.swift": "a program that the user names, whole",
+        "OortS3/S3Signer.swift": "the scope of a signature",
+        "OortSimulators/Nextcloud/NextcloudSimulator+Files.swift":
+            "a path before it is percent-decoded",
         "OortSimulators/GoogleDrive/GoogleDriveSimulator+Uploads.swift": "a Content-Range",
         "OortSimulators/OneDrive/OneDriveUploadSessions.swift": "a Content-Range",
         "OortSimulators/OneDrive/GraphTarget.swift": "a path before it is percent-decoded",

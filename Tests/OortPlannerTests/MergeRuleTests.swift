@@ -70,6 +70,15 @@ struct MergeRuleTests {
         #expect(merge(moved) == placed(item, "b"))
     }
 
+    @Test("what neither side has is forgotten, but not while something lies in it at the service")
+    func nothing() {
+        #expect(merge(state(other)) == [.forget(other)])
+        let inside = folder("b", in: other)
+        var busy = state(item, synced: inside, remote: inside)
+        busy.isBusy = true
+        #expect(merge(busy, state(other)) == [])
+    }
+
     @Test("content changed on both sides: both are kept, the same content is agreed on")
     func bothChanged() {
         let conflict = state(item, local: file("a", 2), synced: file("a", 1), remote: file("a", 3))
@@ -176,6 +185,32 @@ struct MergeRuleTests {
             merge(gone, new, moved) == [.forget(item)] + placed(other, "D")
                 + placed(child, "x", in: other)
         )
+    }
+
+    @Test("a folder gone at the service waits for what moved out of it and cannot yet")
+    func whatIsToLeave() {
+        let folder = Inode(20)
+        let gone = state(folder, local: self.folder("folder"), synced: self.folder("folder"))
+        // Its place is that of an item which waits for an answer.
+        let leaving = state(
+            item,
+            local: file("a", 1, in: folder),
+            synced: file("a", 1, in: folder),
+            remote: file("b", 1)
+        )
+        var taken = state(other, local: file("b", 2), synced: file("b", 2))
+        taken.isBusy = true
+        #expect(merge(gone, leaving, taken).isEmpty)
+        taken.isBusy = false
+        #expect(
+            merge(gone, leaving, taken)
+                == [.forget(folder)] + placed(item, "b") + [.forget(other)]
+        )
+        // Changed here, it is local work: the folder stays for it.
+        var mine = leaving
+        mine.local = file("a", 3, in: folder)
+        taken.isBusy = true
+        #expect(merge(gone, mine, taken) == [.detach(folder)])
     }
 
     @Test("both created the same: adopted; different: the local one gets a number")

@@ -33,7 +33,7 @@ final class FakeAuthorizationServer: Sendable {
         )
         let server = server
         running = Task { _ = try? await server.run() }
-        try await server.waitUntilListening()
+        try await server.waitUntilListening(timeout: 120)
         guard case .ip4(_, let port)? = await server.listeningAddress else {
             throw SignInError.timedOut
         }

@@ -346,6 +346,24 @@ struct EngineTests {
         }
     }
 
+    @Test("what was under way when somebody asked for everything to go out, and is refused then")
+    func refusedMeanwhile() async throws {
+        try await World.run { world in
+            world.cloud.refuse("upload", with: .quotaExceeded)
+            world.cloud.hold(.uploads)
+            try world.write("f", "big")
+            let (cloud, engine) = (world.cloud, world.engine)
+            let push = Task { await engine.sync(timeout: .seconds(600)) }
+            try await until { cloud.isWaiting(.uploads) }
+            // The room is there for the second try, which nobody is to wait for.
+            await engine.pushingAtOnce { _ in
+                cloud.release(.uploads)
+                try? await until { cloud.tree == ["f": "big"] }
+            }
+            #expect(await push.value.isComplete)
+        }
+    }
+
     @Test(
         "to push at once ends the waits that grew in bad weather",
         arguments: ["upload", "look"]
@@ -484,7 +502,7 @@ struct EngineTests {
         cloud.put("two.txt", "second")
         cloud.rename("two.txt", to: "one.txt")
         try await World.run(cloud) { world in
-            let outcome = await world.engine.sync(timeout: .seconds(5))
+            let outcome = await world.engine.sync(timeout: .seconds(600))
             #expect(outcome.isComplete)
             try await until { try await world.tree().count == 2 }
             #expect(try await Set(world.tree().keys) == ["one.txt", "one (2).txt"])

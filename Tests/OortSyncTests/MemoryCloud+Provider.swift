@@ -7,6 +7,8 @@ extension MemoryCloud: Provider {
         AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: Self.rootID)
     }
 
+    var contentSearch: (any ContentSearching)? { state.withLock { $0.search } }
+
     func quota() async throws(ProviderError) -> Quota {
         state.withLock { state in
             state.quotaCalls += 1
@@ -339,7 +341,7 @@ extension MemoryCloud: Provider {
 
     func makeHasher() -> any ContentHasher {
         passBlocking(.hashes)
-        return MemoryHasher()
+        return MemoryHasher(isWeak: state.withLock { $0.tellsWeakHashes })
     }
 }
 

@@ -31,10 +31,12 @@ final class MemoryCloud: Sendable {
         var damagedUploads = 0
         var rewrites = false
         var tellsNoHashes = false
+        var tellsWeakHashes = false
         var movesMakeRevisions = false
         var changeOfOriginal: [UInt8]?
         var stall: Stall?
         var isStalled = false
+        var search: (any ContentSearching)?
         var isSilent = false
         /// How many more pages of an enumeration are given before the feed is held.
         var pagesBeforeHold: Int?
@@ -144,6 +146,9 @@ final class MemoryCloud: Sendable {
 
     /// From now on no hash is told of what is stored, as some services do.
     func tellNoHashes() { state.withLock { $0.tellsNoHashes = true } }
+
+    /// From now on two contents of the same bytes in another order have one hash, as at OneDrive some have.
+    func tellWeakHashes() { state.withLock { $0.tellsWeakHashes = true } }
 
     /// From now on what is moved has a new revision of the same bytes, as at Dropbox.
     func makeRevisionsOfMoves() { state.withLock { $0.movesMakeRevisions = true } }
@@ -344,8 +349,8 @@ final class MemoryCloud: Sendable {
         }?.item.id
     }
 
-    private static func hash(_ bytes: [UInt8]) -> ContentHash {
-        var hasher = MemoryHasher()
+    private static func hash(_ bytes: [UInt8], _ state: State) -> ContentHash {
+        var hasher = MemoryHasher(isWeak: state.tellsWeakHashes)
         hasher.update(bytes[...])
         return hasher.finalize()
     }
@@ -357,7 +362,7 @@ final class MemoryCloud: Sendable {
         if newContent {
             entry.item.rev = Revision("r\(state.counter)")
             entry.item.size = Int64(entry.bytes.count)
-            entry.item.contentHash = state.tellsNoHashes ? nil : hash(entry.bytes)
+            entry.item.contentHash = state.tellsNoHashes ? nil : hash(entry.bytes, state)
             state.history.append(entry.bytes)
         }
         state.entries[entry.item.id] = entry
@@ -511,15 +516,20 @@ final class MemoryCloud: Sendable {
     }
 }
 
-/// FNV-1a: enough to tell test contents apart.
+/// FNV-1a: enough to tell test contents apart; or, where it is weak, a sum.
 struct MemoryHasher: ContentHasher {
+    var isWeak = false
     private var value: UInt64 = 0xcbf2_9ce4_8422_2325
 
+    init(isWeak: Bool = false) { self.isWeak = isWeak }
+
     mutating func update(_ bytes: ArraySlice<UInt8>) {
-        for byte in bytes { value = (value ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        for byte in bytes {
+            value = isWeak ? value &+ UInt64(byte) : (value ^ UInt64(byte)) &* 0x100_0000_01b3
+        }
     }
 
     func finalize() -> ContentHash {
-        ContentHash(algorithm: .sha256, value: String(value, radix: 16))
+        ContentHash(algorithm: isWeak ? .quickXor : .sha256, value: String(value, radix: 16))
     }
 }

@@ -9,6 +9,8 @@ import Testing
 /// One machine with one account: a catalog, a content store and an engine on a cloud in memory.
 final class World {
     let cloud: MemoryCloud
+    /// What the engine speaks to; the cloud itself unless a test says otherwise.
+    private(set) var provider: any Provider
     let folder: String
     let catalog: Catalog
     let store: ContentStore
@@ -18,8 +20,13 @@ final class World {
     private var settings = SyncSettings()
     private let logger: Logger
 
-    init(_ cloud: MemoryCloud = MemoryCloud(), settings: SyncSettings? = nil) throws {
+    init(
+        _ cloud: MemoryCloud = MemoryCloud(),
+        provider: (any Provider)? = nil,
+        settings: SyncSettings? = nil
+    ) throws {
         self.cloud = cloud
+        self.provider = provider ?? cloud
         folder = NSTemporaryDirectory() + "oort-sync-\(UUID().uuidString)"
         try FileManager.default.createDirectory(
             atPath: folder,
@@ -43,10 +50,14 @@ final class World {
         account = try catalog.registerAccount(
             name: "work",
             service: "memory",
-            names: cloud.traits.names
+            names: self.provider.traits.names
         )
         store.setFetcher(
-            ProviderContentFetcher(account: account.id, provider: cloud, catalog: catalog),
+            ProviderContentFetcher(
+                account: account.id,
+                provider: self.provider,
+                catalog: catalog
+            ),
             for: account.id
         )
         // Nothing goes out before a test says so (`sync` does not wait for rest).
@@ -54,7 +65,7 @@ final class World {
         if let settings { self.settings = settings }
         engine = SyncEngine(
             account: account.id,
-            provider: cloud,
+            provider: self.provider,
             catalog: catalog,
             store: store,
             settings: self.settings,
@@ -89,12 +100,20 @@ final class World {
         await world.end()
     }
 
-    /// The engine ends, as in an orderly stop; another one begins on the same catalog.
-    func restart() async {
+    /// The engine ends, as in an orderly stop; another one begins on the same catalog, with the same
+    /// provider or a new one.
+    func restart(with provider: (any Provider)? = nil) async {
         await stop()
+        if let provider {
+            self.provider = provider
+            store.setFetcher(
+                ProviderContentFetcher(account: account.id, provider: provider, catalog: catalog),
+                for: account.id
+            )
+        }
         engine = SyncEngine(
             account: account.id,
-            provider: cloud,
+            provider: self.provider,
             catalog: catalog,
             store: store,
             settings: settings,
@@ -351,7 +370,7 @@ final class World {
     }
 
     /// Pushes until the service refuses something, and what else is waited for is so; what is pending
-    /// then.
+    /// then, what was refused first.
     func pushUntilRefused(
         and condition: () throws -> Bool = { true }
     ) async throws -> [PendingItem] {
@@ -362,10 +381,11 @@ final class World {
             // First: what is pending is to be of then or later.
             guard try condition() else { return false }
             pending = await engine.status().pending
-            return pending.first?.errorKind != nil
+            // Of two changes of one millisecond either may be the first.
+            return pending.contains { $0.errorKind != nil }
         }
         push.cancel()
-        return pending
+        return pending.filter { $0.errorKind != nil } + pending.filter { $0.errorKind == nil }
     }
 
     /// Pushes everything, and waits until the local tree is the cloud's.

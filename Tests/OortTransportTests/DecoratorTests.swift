@@ -251,6 +251,20 @@ struct AuthorizingClientTests {
         #expect(try await client.send(request).head.status == 200)
     }
 
+    @Test("a name and a password go as RFC 7617 says, in UTF-8")
+    func basic() async throws {
+        let client = AuthorizingClient(
+            ScriptedClient { request in
+                let field = request.headers.first { $0.name == "Authorization" }?.value
+                // The example of section 2.1 of the RFC, whose password ends in a pound sign.
+                return answer(field == "Basic dGVzdDoxMjPCow==" ? 200 : 401)
+            },
+            tokens: FixedToken("123£"),
+            signer: BasicSigner(user: "test")
+        )
+        #expect(try await client.send(HTTPRequest(method: "GET", url: "x")).head.status == 200)
+    }
+
     @Test("a fixed token that is refused means signed out")
     func fixed() async throws {
         let client = AuthorizingClient(
@@ -555,5 +569,39 @@ struct AccountClientTests {
         #expect(text.contains("GET host/a/b: 200 HTTP/2, 4 bytes"))
         #expect(text.contains("PUT signed:1/…: 200"))
         #expect(!text.contains("hush"))
+    }
+}
+
+@Suite("the meter")
+struct MeteringClientTests {
+    @Test("each try is counted, with the bytes of both bodies")
+    func counts() async throws {
+        let meter = TrafficMeter()
+        let tries = Atomic(0)
+        let wire = ScriptedClient { (request) async throws(TransportError) in
+            guard tries.add(1, ordering: .relaxed).newValue > 1 else {
+                throw TransportError.unreachable("no route")
+            }
+            for bytes in [Int64(3), 3, 10] { request.onSent?(bytes) }
+            return answer(200, [], "seven!!")
+        }
+        let client = RetryingClient(
+            MeteringClient(wire, meter: meter),
+            time: Timekeeper(SleptTime())
+        )
+        let seen = Mutex<[Int64]>([])
+        var request = HTTPRequest(
+            method: "PUT",
+            url: "http://x/",
+            body: .bytes(Array(repeating: 0, count: 10)),
+            weight: .bulk
+        )
+        request.onSent = { bytes in seen.withLock { $0.append(bytes) } }
+        _ = try await client.send(request)
+        _ = try await client.send(HTTPRequest(method: "GET", url: "http://x/"))
+        #expect(meter.calls == ["unreachable": 1, "2xx": 2])
+        #expect(meter.sent.total == 20 && meter.sentContent.total == 10)
+        #expect(meter.received.total == 14 && meter.receivedContent.total == 7)
+        #expect(seen.withLock { $0 } == [3, 3, 10])
     }
 }

@@ -11,7 +11,7 @@ func withServer(
     let server = HTTPServer(address: try .inet(ip4: "127.0.0.1", port: 0))
     await server.appendRoute("*") { try await answer($0) }
     let running = Task { try await server.run() }
-    try await server.waitUntilListening()
+    try await server.waitUntilListening(timeout: 120)
     guard case .ip4(_, let port) = await server.listeningAddress else {
         throw TransportError.unreachable("the test server has no port")
     }

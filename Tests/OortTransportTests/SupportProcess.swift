@@ -1,8 +1,12 @@
 import Foundation
+import MountTesting
 import OortTransport
 import Synchronization
 
-/// A helper program of the tests; ended with the value.
+/// A helper program of the tests, ended by `stop`.
+///
+/// Whatever waits for the program does so on a thread of its own: the suites' tests share the few
+/// threads of Swift's pool, and what blocks one of them may wait for a test that needs one.
 final class SupportProcess: Sendable {
     private let process = Process()
     private let input = Pipe()
@@ -19,15 +23,20 @@ final class SupportProcess: Sendable {
     }
 
     /// Starts the program and returns the first line that it prints.
-    func start() throws -> String {
+    func start() async throws -> String {
         let output = Pipe()
         process.standardOutput = output
         try process.run()
-        var line: [UInt8] = []
-        while let byte = try output.fileHandleForReading.read(upToCount: 1)?.first, byte != 10 {
-            line.append(byte)
-        }
-        return String(decoding: line, as: UTF8.self)
+        let reader = output.fileHandleForReading
+        return try await onThread {
+            Result {
+                var line: [UInt8] = []
+                while let byte = try reader.read(upToCount: 1)?.first, byte != 10 {
+                    line.append(byte)
+                }
+                return String(decoding: line, as: UTF8.self)
+            }
+        }.get()
     }
 
     func startSilently() throws {
@@ -35,25 +44,21 @@ final class SupportProcess: Sendable {
         try process.run()
     }
 
-    func stop() {
+    func stop() async {
         guard process.isRunning else { return }
         try? input.fileHandleForWriting.close()
         // A child may have inherited that SIGTERM is blocked.
         kill(process.processIdentifier, SIGKILL)
-        process.waitUntilExit()
+        await onThread { [process] in process.waitUntilExit() }
     }
 
     /// Runs a program to its end; true when it succeeded.
-    static func run(_ path: String, _ arguments: [String], in folder: String) throws -> Bool {
-        let process = Process()
-        process.executableURL = URL(filePath: path)
-        process.arguments = arguments
-        process.currentDirectoryURL = URL(filePath: folder)
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        return process.terminationStatus == 0
+    static func run(_ program: String, _ arguments: [String], in folder: String) async throws
+        -> Bool
+    {
+        let script = "cd \"$1\" && shift && exec \"$@\""
+        return try await ChildProcess.start(script, [folder, program] + arguments).outcome()
+            .status == 0
     }
 
     /// The first of these programs that is installed.
@@ -72,7 +77,7 @@ func withWire(
         "/usr/bin/env",
         ["python3", SupportProcess.folder + "/wire.py"] + arguments
     )
-    let port = try server.start()
+    let port = try await server.start()
     let client = try CurlClient(settings: settings)
     let result: Result<Void, any Error>
     do {
@@ -82,7 +87,7 @@ func withWire(
         result = .failure(error)
     }
     await client.shutdown()
-    server.stop()
+    await server.stop()
     try result.get()
 }
 
@@ -101,8 +106,8 @@ func withCertificates(_ body: (_ folder: String) async throws -> Void) async thr
             + " -days 2 -extfile names",
     ]
     for step in steps {
-        let words = ["openssl"] + step.split(separator: " ").map(String.init)
-        guard try SupportProcess.run("/usr/bin/env", words, in: folder) else {
+        let words = step.split(separator: " ").map(String.init)
+        guard try await SupportProcess.run("openssl", words, in: folder) else {
             throw TransportError.untrusted("openssl failed: \(step)")
         }
     }

@@ -1,4 +1,5 @@
 import Foundation
+import MountTesting
 import OortModel
 import Testing
 
@@ -63,15 +64,9 @@ struct TLSTests {
         client: CurlClient,
         _ body: (_ base: String) async throws -> Void
     ) async throws {
-        let finder = try SupportProcess(
-            "/usr/bin/env",
-            [
-                "python3", "-c",
-                "import socket;print(socket.create_server(('127.0.0.1',0)).getsockname()[1])",
-            ]
-        )
-        let port = try finder.start()
-        finder.stop()
+        let place = try HeldPort()
+        defer { withExtendedLifetime(place) {} }
+        let port = place.number
         let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map { "\($0)_temp_path \(folder)/\($0);" }.joined(separator: " ")
         let configuration = """
@@ -89,12 +84,18 @@ struct TLSTests {
             ["-p", folder, "-c", folder + "/conf", "-e", folder + "/log"]
         )
         try nginx.startSilently()
-        defer { nginx.stop() }
         let base = "https://127.0.0.1:\(port)"
-        let time = RetryingClient(client)
-        // It listens soon; a connection that is refused is retried.
-        _ = try await time.send(request(base + "/sent", nil))
-        try await body(base)
+        let result: Result<Void, any Error>
+        do {
+            // It listens soon; a connection that is refused is retried.
+            _ = try await RetryingClient(client).send(request(base + "/sent", nil))
+            try await body(base)
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        await nginx.stop()
+        try result.get()
     }
 
     @Test("a certificate that nobody vouches for is refused, one of the CA file's is not")

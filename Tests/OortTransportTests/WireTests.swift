@@ -60,7 +60,7 @@ struct WireTests {
             var whole = request(port, "/hash", body: .content(source, 0..<source.size))
             whole.onSent = { bytes in sent.withLock { $0 = max($0, bytes) } }
             // The digest of the same 64 MiB, by Python's hashlib.
-            let expected = try reference(source)
+            let expected = try await reference(source)
             let plain = try await text(client, whole)
             #expect(plain == "\(source.size) \(expected)")
             #expect(sent.withLock { $0 } == source.size)
@@ -84,14 +84,15 @@ struct WireTests {
         }
     }
 
-    private func reference(_ source: Generated) throws -> String {
+    private func reference(_ source: Generated) async throws -> String {
         let program =
             "import hashlib;h=hashlib.sha256();"
             + "[h.update(bytes([i & 255])*262144) for i in range(\(source.size >> 18))];"
             + "print(h.hexdigest())"
         let python = try SupportProcess("/usr/bin/env", ["python3", "-c", program])
-        defer { python.stop() }
-        return try python.start()
+        let digest = try await python.start()
+        await python.stop()
+        return digest
     }
 
     @Test("64 MiB come down as they are")

@@ -61,11 +61,12 @@ extension DropboxSimulator {
             }
             var deleted: [[String]] = []
             if includesDeleted {
+                // Below a deleted folder each path is listed by itself, too.
                 deleted = tree.allItems.filter { item in
-                    item.trashedTime != nil
-                        && (isRecursive
-                            ? tree.lies(item.id, in: folder.id) : item.parentID == folder.id)
-                }.compactMap { tree.path(of: $0.id) }
+                    isRecursive
+                        ? tree.isTrashed(item.id) && tree.lies(item.id, in: folder.id)
+                        : item.trashedTime != nil && item.parentID == folder.id
+                }.compactMap { tree.path(of: $0.id) }.sorted { $0.lexicographicallyPrecedes($1) }
             }
             let total = items.count + deleted.count
             return (
@@ -232,7 +233,8 @@ extension DropboxSimulator {
             known: ["query", "options", "match_field_options", "include_highlights"],
             place: "request body"
         )
-        let query = try argument.text("query").lowercased()
+        let words = SimulatedItem.words(of: try argument.text("query"))
+        var isInside = true
         var path = ""
         var limit: Int64 = 100
         var extensions: [String]?
@@ -247,16 +249,20 @@ extension DropboxSimulator {
             if options.fields["path"] != nil { path = try options.path("path", .listing) }
             limit = try options.integer("max_results", in: 1...1000, default: 100)
             extensions = options.fields["file_extensions"]?.elements?.compactMap(\.text)
+            isInside = try !options.bool("filename_only", default: false)
         }
         let matches = account.withTree { tree -> [JSON] in
             guard let folder = try? tree.place(path).item else { return [] }
-            return tree.descendants(of: folder.id).filter { item in
-                item.name.lowercased().contains(query)
+            return tree.allItems.filter { item in
+                item.id != folder.id && tree.lies(item.id, in: folder.id)
+                    && (isInside
+                        ? item.isFound(by: words)
+                        : words.allSatisfy { item.name.lowercased().contains($0) })
                     && (extensions?.contains { item.name.lowercased().hasSuffix("." + $0) }
                         ?? true)
-            }.map { item in
+            }.sorted { $0.id < $1.id }.map { item in
                 [
-                    "match_type": [".tag": "filename"],
+                    "match_type": [".tag": isInside ? "file_content" : "filename"],
                     "metadata": [
                         ".tag": "metadata", "metadata": tree.metadata(item, tagged: true),
                     ],

@@ -219,15 +219,34 @@ extension DropboxSimulator {
             place: "request body"
         )
         let path = try argument.path("path", .read)
-        if let settings = argument.fields["settings"],
-            settings["expires"]?.text != nil || settings["link_password"]?.text != nil
-        {
-            throw .tags("settings_error", "not_authorized")
+        var made = DropboxSharedLink(item: "", access: "viewer", hasPassword: false)
+        if let settings = argument.fields["settings"] {
+            let fields = try DropboxArgument(
+                settings,
+                known: [
+                    "require_password", "link_password", "expires", "audience", "access",
+                    "requested_visibility", "allow_download",
+                ],
+                place: "request body"
+            )
+            made.expires = try fields.optionalText("expires")
+            made.hasPassword = try fields.optionalText("link_password") != nil
+            if let visibility = fields.fields["requested_visibility"] {
+                made.visibility = visibility.text ?? visibility[".tag"]?.text ?? "public"
+            }
+            if let access = fields.fields["access"] {
+                made.access = access.text ?? access[".tag"]?.text ?? "viewer"
+            }
+            guard !fields.fields.isEmpty else { throw .tags("settings_error", "invalid_settings") }
+            let isPaid = account.withTree { $0.conditions.isPaidPlan }
+            guard isPaid || made.expires == nil && !made.hasPassword else {
+                throw .tags("settings_error", "not_authorized")
+            }
         }
-        return try account.withTree { tree throws(DropboxFailure) in
+        return try account.withTree { [made] tree throws(DropboxFailure) in
             guard let item = try? tree.place(path).item else { throw .tags("path", "not_found") }
             let known = memory.withLock { memory in
-                memory.sharedLinks.first { $0.value == item.id }?.key
+                memory.sharedLinks.first { $0.value.item == item.id }?.key
             }
             if let known {
                 throw .route([
@@ -241,7 +260,9 @@ extension DropboxSimulator {
                 let url =
                     "https://www.dropbox.com/scl/f\(item.isFolder ? "o" : "i")/"
                     + memory.random.hex(15) + "/link?rlkey=" + memory.random.hex(20) + "&dl=0"
-                memory.sharedLinks[url] = item.id
+                var link = made
+                link.item = item.id
+                memory.sharedLinks[url] = link
                 return url
             }
             return link(url, item, tree)
@@ -249,19 +270,27 @@ extension DropboxSimulator {
     }
 
     private func link(_ url: String, _ item: SimulatedItem, _ tree: SimulatedTree) -> JSON {
+        let made = memory.withLock { $0.sharedLinks[url] }
         var fields: [String: JSON] = [
             ".tag": item.isFolder ? "folder" : "file", "url": .string(url),
             "id": .string(item.id), "name": .string(item.name),
             "path_lower": .string(tree.key(of: tree.path(of: item.id) ?? [])),
             "link_permissions": [
                 "can_revoke": true, "allow_download": true,
-                "resolved_visibility": [".tag": "public"],
+                "resolved_visibility": [
+                    ".tag": .string(
+                        made?.hasPassword == true ? "password" : made?.visibility ?? "public"
+                    )
+                ],
+                "link_access_level": [".tag": .string(made?.access ?? "viewer")],
+                "require_password": .bool(made?.hasPassword == true),
                 "visibility_policies": [], "can_set_expiry": false,
                 "can_remove_expiry": false, "can_allow_download": true,
                 "can_disallow_download": false, "allow_comments": true,
                 "team_restricts_comments": false,
             ],
         ]
+        if let expires = made?.expires { fields["expires"] = .string(expires) }
         if let head = item.head {
             fields["client_modified"] = .string(head.modifiedTime.rfc3339(.seconds))
             fields["server_modified"] = .string(head.serverModifiedTime.rfc3339(.seconds))
@@ -287,19 +316,30 @@ extension DropboxSimulator {
                 }
                 wanted = item.id
             }
-            let found = links.sorted { $0.key < $1.key }.compactMap { url, id -> JSON? in
-                guard wanted == nil || wanted == id, let item = tree.item(id),
-                    !tree.isTrashed(id)
+            let found = links.sorted { $0.key < $1.key }.compactMap { url, made -> JSON? in
+                guard wanted == nil || wanted == made.item, let item = tree.item(made.item),
+                    !tree.isTrashed(made.item)
                 else { return nil }
                 return link(url, item, tree)
             }
-            return ["links": .array(found), "has_more": false]
+            // A cursor goes on in the whole account's list only.
+            let start = try argument.optionalText("cursor").flatMap { Int($0) } ?? 0
+            let page = found.dropFirst(start).prefix(wanted == nil ? Self.linksInPage : .max)
+            var answer: [String: JSON] = [
+                "links": .array(Array(page)), "has_more": .bool(start + page.count < found.count),
+            ]
+            if start + page.count < found.count {
+                answer["cursor"] = .string(String(start + page.count))
+            }
+            return .object(answer)
         }
     }
 
+    private static let linksInPage = 10
+
     private func linked(_ argument: DropboxArgument) throws(DropboxFailure) -> (String, String) {
         let url = try argument.text("url")
-        guard let id = memory.withLock({ $0.sharedLinks[url] }) else {
+        guard let id = memory.withLock({ $0.sharedLinks[url]?.item }) else {
             throw .tags("shared_link_not_found")
         }
         return (url, id)

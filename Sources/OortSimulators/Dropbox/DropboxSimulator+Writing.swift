@@ -260,18 +260,36 @@ extension DropboxSimulator {
         let path = try argument.path("path", .create)
         let revision = try argument.text("rev")
         return try account.withTree { tree throws(DropboxFailure) in
-            let item: SimulatedItem
-            do throws(DropboxLookupError) {
-                item = try tree.liveOrDeleted(path)
-            } catch { throw error.failure("path_lookup") }
-            guard let old = item.revisions.last(where: { $0.id == revision }) else {
-                throw .tags("invalid_revision")
+            guard let item = tree.item(ofRevision: revision),
+                let old = item.revisions.last(where: { $0.id == revision })
+            else { throw .tags("invalid_revision") }
+            let place: DropboxPlace
+            do throws(DropboxLookupError) { place = try tree.place(path) } catch {
+                throw error.failure("path_lookup")
             }
-            tree.restore(item.id)
+            guard place.item?.isFolder != true, let name = place.parts.last else {
+                throw .tags("path_write", "conflict", "folder")
+            }
+            var target = place.item
+            if target == nil {
+                let parent: String
+                do throws(DropboxWriteError) {
+                    // Folders that are deleted are made anew.
+                    parent = try tree.folder(at: place.parts.dropLast())
+                } catch { throw .tags("path_write", "conflict", "file_ancestor") }
+                if tree.isTrashed(item.id) {
+                    // With its old id.
+                    tree.restore(item.id)
+                    target = tree.move(item.id, to: parent, name: name)
+                } else {
+                    target = tree.create(name, in: parent, kind: .file)
+                }
+            }
+            guard let target else { throw .tags("path_lookup", "not_found") }
             guard
                 let written = tree.write(
                     old.content,
-                    to: item.id,
+                    to: target.id,
                     modifiedTime: old.modifiedTime
                 )
             else { throw .tags("path_lookup", "not_found") }

@@ -1,6 +1,16 @@
 import OortModel
 import Synchronization
 
+/// A shared link and what it was made with.
+struct DropboxSharedLink: Sendable {
+    var item: String
+    var access: String
+    var expires: String?
+    var hasPassword: Bool
+    /// Whom it opens for, where it has no password: `public`, `team_only`.
+    var visibility = "public"
+}
+
 /// Dropbox API v2 over a simulated account (docs/providers/dropbox.md).
 public final class DropboxSimulator: SimulatedService {
     public let name = "dropbox"
@@ -20,7 +30,7 @@ public final class DropboxSimulator: SimulatedService {
         var sessions: [String: DropboxSession] = [:]
         var jobs: [String: (left: Int, result: JSON)] = [:]
         var temporaryLinks: [String: (SimulatedContent, expires: Timestamp)] = [:]
-        var sharedLinks: [String: String] = [:]
+        var sharedLinks: [String: DropboxSharedLink] = [:]
         var searches: [String: [JSON]] = [:]
     }
 

@@ -324,14 +324,12 @@ indirect enum GoogleDriveQuery {
             guard case .shortcut(let target) = item.kind else { return comparator == .notEqual }
             return (target == wanted) == (comparator == .equal)
         default:
-            let visibility = item.extra["isPublic"]?.bool == true ? "anyoneWithLink" : "limited"
+            let visibility = item.extra["isPublic"] != nil ? "anyoneWithLink" : "limited"
             return (visibility == wanted) == (comparator == .equal)
         }
     }
 
-    private static func words(of text: String) -> [String] {
-        text.lowercased().split { !$0.isLetter && !$0.isNumber }.map(String.init)
-    }
+    private static func words(of text: String) -> [String] { SimulatedItem.words(of: text) }
 }
 
 /// What a search asks about an item beyond its own fields.

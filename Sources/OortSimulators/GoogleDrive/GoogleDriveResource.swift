@@ -121,6 +121,7 @@ extension GoogleDriveSimulator {
         ]
         if let parent = item.parentID { fields["parents"] = [.string(parent)] }
         if let text = item.description { fields["description"] = .string(text) }
+        if let time = item.trashedTime { fields["trashedTime"] = Self.time(time) }
         for name in [
             "properties", "appProperties", "viewedByMeTime", "folderColorRgb", "sharedWithMeTime",
             "originalFilename",
@@ -134,7 +135,7 @@ extension GoogleDriveSimulator {
             let isMine = role == .owner && !item.isStrangers
             fields["ownedByMe"] = .bool(isMine)
             fields["owners"] = [person(isMe: isMine)]
-            fields["shared"] = .bool(!isMine || item.extra["isPublic"]?.bool == true)
+            fields["shared"] = .bool(!isMine || item.extra["isPublic"] != nil)
             if item.extra["sharedWithMeTime"] != nil { fields["sharingUser"] = person(isMe: false) }
         }
         switch item.kind {

@@ -92,15 +92,37 @@ extension GoogleDriveSimulator {
         )
         return try account.withTree { tree throws(Failure) in
             let item = try self.visible(id, in: tree, request)
+            let all = item.revisions.map { self.resource(of: $0, in: item) }
+            let (page, next) = try Self.page(of: all, request)
             return .json(
-                mask.applied(to: [
-                    "kind": "drive#revisionList",
-                    "revisions": .array(
-                        item.revisions.map { self.resource(of: $0, in: item) }
-                    ),
-                ])
+                mask.applied(
+                    to: JSON.object(
+                        ["kind": "drive#revisionList", "revisions": .array(page)]
+                            .merging(next) { _, new in new }
+                    )
+                )
             )
         }
+    }
+
+    /// A page of a list of an item's own, at most three entries: fewer than asked for is allowed, and
+    /// whoever reads only the first sees it.
+    private static func page(
+        of all: [JSON],
+        _ request: SimulatorRequest
+    ) throws(Failure) -> ([JSON], [String: JSON]) {
+        let start: Int
+        if let token = request.query("pageToken") {
+            guard let number = Int(token), all.indices.contains(number) else {
+                throw .invalid("pageToken")
+            }
+            start = number
+        } else {
+            start = 0
+        }
+        let page = Array(all[start...].prefix(3))
+        let end = start + page.count
+        return (page, end < all.count ? ["nextPageToken": .string(String(end))] : [:])
     }
 
     private func resource(of revision: SimulatedRevision, in item: SimulatedItem) -> JSON {
@@ -177,10 +199,12 @@ extension GoogleDriveSimulator {
     }
 
     func permissions(_ id: String, _ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
-        let public_: JSON = [
-            "kind": "drive#permission", "id": "anyoneWithLink", "type": "anyone",
-            "role": "reader", "allowFileDiscovery": false,
-        ]
+        func everybody(_ role: String) -> JSON {
+            [
+                "kind": "drive#permission", "id": "anyoneWithLink", "type": "anyone",
+                "role": .string(role), "allowFileDiscovery": false,
+            ]
+        }
         return try account.withTree { tree throws(Failure) in
             let item = try self.visible(id, in: tree, request)
             guard self.role(on: item, in: tree) >= .writer else { throw .noPermission }
@@ -193,8 +217,19 @@ extension GoogleDriveSimulator {
                 guard request.json?["type"]?.text == "anyone" else {
                     throw Failure(400, "invalidSharingRequest", "Only links can be shared here.")
                 }
-                tree.update(item.id) { $0.extra["isPublic"] = true }
-                return .json(mask.applied(to: public_))
+                let role = request.json?["role"]?.text ?? ""
+                guard ["reader", "commenter", "writer"].contains(role) else {
+                    throw .invalid("permission.role")
+                }
+                guard request.json?["expirationTime"] == nil else {
+                    throw Failure(
+                        403,
+                        "cannotSetExpiration",
+                        "Expiration dates are for users and groups only."
+                    )
+                }
+                tree.update(item.id) { $0.extra["isPublic"] = .string(role) }
+                return .json(mask.applied(to: everybody(role)))
             }
             let mask = try self.mask(
                 request,
@@ -208,9 +243,15 @@ extension GoogleDriveSimulator {
                     "displayName": .string(self.account.displayName),
                 ]
             ]
-            if item.extra["isPublic"]?.bool == true { all.append(public_) }
+            if let role = item.extra["isPublic"]?.text { all.append(everybody(role)) }
+            let (page, next) = try Self.page(of: all, request)
             return .json(
-                mask.applied(to: ["kind": "drive#permissionList", "permissions": .array(all)])
+                mask.applied(
+                    to: JSON.object(
+                        ["kind": "drive#permissionList", "permissions": .array(page)]
+                            .merging(next) { _, new in new }
+                    )
+                )
             )
         }
     }

@@ -37,7 +37,7 @@ extension GoogleDriveSimulator {
             )
             order(&found)
             let start = try Self.offset(request.query("pageToken"), below: found)
-            let isEnumeration = [nil, "trashed=false"].contains(request.query("q"))
+            let isEnumeration = [nil, "trashed=false", "trashed=true"].contains(request.query("q"))
             let page = found[start...].prefix(
                 isEnumeration ? account.pageSize(enumerating: found.count, atMost: size) : size
             )
@@ -120,20 +120,13 @@ extension GoogleDriveSimulator {
         in tree: SimulatedTree,
         _ query: GoogleDriveQuery
     ) -> GoogleDriveFacts {
-        var text = ""
-        if query.hasFullText {
-            text = [item.name, item.description ?? ""].joined(separator: " ")
-            if let content = item.head?.content, content.size < 1 << 20 {
-                text += " " + String(decoding: content.bytes, as: UTF8.self)
-            }
-        }
-        return GoogleDriveFacts(
+        GoogleDriveFacts(
             email: account.email,
             mimeType: GoogleDriveType.of(item),
             isTrashed: tree.isTrashed(item.id),
             sharedWithMe: item.extra["sharedWithMeTime"] != nil,
             ownedByMe: home == nil && role(on: item, in: tree) == .owner,
-            searchText: text
+            searchText: query.hasFullText ? item.searchText : ""
         )
     }
 

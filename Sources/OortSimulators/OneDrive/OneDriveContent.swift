@@ -179,14 +179,25 @@ extension OneDriveSimulator {
     // MARK: Search and links
 
     func search(_ target: GraphTarget, _ request: SimulatorRequest) -> SimulatorAnswer {
-        let words = (target.argument ?? "").lowercased()
-        let found = account.withTree { tree in
-            tree.descendants(of: tree.rootID)
-                .filter { !words.isEmpty && $0.name.lowercased().contains(words) }
-                .prefix(200)
+        let words = SimulatedItem.words(of: target.argument ?? "")
+        let top = min(max(request.query("$top").flatMap { Int($0) } ?? 200, 1), 1000)
+        let start = request.query("$skiptoken").flatMap { Int($0) } ?? 0
+        let (found, count) = account.withTree { tree in
+            let all = tree.allItems.filter { item in
+                item.id != tree.rootID && tree.lies(item.id, in: tree.rootID)
+                    && item.isFound(by: words)
+            }.sorted { $0.id < $1.id }
+            let page = all.dropFirst(start).prefix(top)
                 .map { selected(json($0, in: tree, request: request), request) }
+            return (page, all.count)
         }
-        return .json(["value": .array(Array(found))])
+        var answer: [String: JSON] = ["value": .array(found)]
+        if start + found.count < count {
+            answer["@odata.nextLink"] = .string(
+                link(request, with: ["$skiptoken": String(start + found.count)])
+            )
+        }
+        return .json(.object(answer))
     }
 
     /// The same link for the same question, however often it is asked.
@@ -198,18 +209,47 @@ extension OneDriveSimulator {
         guard ["view", "edit", "embed"].contains(type) else {
             return failure(400, "invalidRequest", request: request)
         }
-        guard request.json?["password"] == nil, request.json?["expirationDateTime"] == nil else {
+        let (password, expires) = (
+            request.json?["password"]?.text, request.json?["expirationDateTime"]?.text
+        )
+        let isPaid = account.withTree { $0.conditions.isPaidPlan }
+        guard isPaid || password == nil && expires == nil else {
             return failure(403, "accessDenied", "Not part of your plan.", request: request)
         }
-        let key = "\(item.id);\(type)"
-        let (url, isNew) = state.withLock { state in
+        let scope = request.json?["scope"]?.text ?? "anonymous"
+        guard Self.scopes.contains(scope) else {
+            return failure(400, "invalidRequest", request: request)
+        }
+        let key = Self.key(item, type, scope)
+        let (link, isNew) = state.withLock { state in
             if let known = state.links[key] { return (known, false) }
             state.nextNumber += 1
-            let url = "https://1drv.ms/u/s!\(state.nextNumber)"
-            state.links[key] = url
-            return (url, true)
+            let link = GivenLink(
+                url: "https://1drv.ms/u/s!\(state.nextNumber)",
+                expires: expires,
+                hasPassword: password != nil,
+                scope: scope
+            )
+            state.links[key] = link
+            return (link, true)
         }
-        return .json(Self.permission(key, type: type, url: url), status: isNew ? 201 : 200)
+        return .json(Self.permission(key, type: type, link), status: isNew ? 201 : 200)
+    }
+
+    /// Takes a permission away.
+    func deletePermission(
+        _ target: GraphTarget,
+        _ request: SimulatorRequest
+    ) -> SimulatorAnswer {
+        guard let item = account.withTree({ find(target, in: $0) }), target.action.count == 2 else {
+            return failure(404, "itemNotFound", request: request)
+        }
+        let wasThere = state.withLock { state in
+            guard target.action[1].hasPrefix(item.id + ";") else { return false }
+            return state.links.removeValue(forKey: target.action[1]) != nil
+        }
+        return wasThere
+            ? SimulatorAnswer(status: 204) : failure(404, "itemNotFound", request: request)
     }
 
     /// The links that an item was given away by.
@@ -218,18 +258,32 @@ extension OneDriveSimulator {
             return failure(404, "itemNotFound", request: request)
         }
         let links = state.withLock { state in
-            ["view", "edit", "embed"].compactMap { type -> JSON? in
-                let key = "\(item.id);\(type)"
-                return state.links[key].map { Self.permission(key, type: type, url: $0) }
+            ["view", "edit", "embed"].flatMap { type in
+                Self.scopes.compactMap { scope -> JSON? in
+                    let key = Self.key(item, type, scope)
+                    return state.links[key].map { Self.permission(key, type: type, $0) }
+                }
             }
         }
         return .json(["value": .array(links)])
     }
 
-    private static func permission(_ key: String, type: String, url: String) -> JSON {
-        [
+    private static let scopes = ["anonymous", "organization", "users"]
+
+    /// The id of the permission that is a link.
+    private static func key(_ item: SimulatedItem, _ type: String, _ scope: String) -> String {
+        "\(item.id);\(type)" + (scope == "anonymous" ? "" : ";\(scope)")
+    }
+
+    private static func permission(_ key: String, type: String, _ link: GivenLink) -> JSON {
+        var fields: [String: JSON] = [
             "id": .string(key), "roles": [.string(type == "edit" ? "write" : "read")],
-            "link": ["type": .string(type), "scope": "anonymous", "webUrl": .string(url)],
+            "hasPassword": .bool(link.hasPassword),
+            "link": [
+                "type": .string(type), "scope": .string(link.scope), "webUrl": .string(link.url),
+            ],
         ]
+        if let expires = link.expires { fields["expirationDateTime"] = .string(expires) }
+        return .object(fields)
     }
 }

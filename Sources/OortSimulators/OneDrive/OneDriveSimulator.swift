@@ -28,6 +28,15 @@ public final class OneDriveSimulator: SimulatedService {
         public init() {}
     }
 
+    /// A link that an item was given away by.
+    struct GivenLink: Sendable {
+        var url: String
+        var expires: String?
+        var hasPassword: Bool
+        /// Whom it opens for: `anonymous`, `organization` or `users`.
+        var scope = "anonymous"
+    }
+
     struct State: Sendable {
         var habits = Habits()
         var sessions: [String: Session] = [:]
@@ -39,7 +48,7 @@ public final class OneDriveSimulator: SimulatedService {
         var lostCode = "resyncChangesApplyDifferences"
         /// Download addresses of other epochs have run out.
         var downloadEpoch = 1
-        var links: [String: String] = [:]
+        var links: [String: GivenLink] = [:]
         var sums = FolderSums()
     }
 
@@ -220,6 +229,7 @@ public final class OneDriveSimulator: SimulatedService {
         case ("POST", "createLink"): return createLink(target, request)
         case ("GET", "versions"), ("POST", "versions"): return versions(target, request)
         case ("GET", "permissions"): return permissions(target, request)
+        case ("DELETE", "permissions"): return deletePermission(target, request)
         case (_, "children"), (_, "content"), (_, "delta"), (_, "copy"):
             return failure(405, "Request_BadRequest", request: request)
         default:

@@ -1,56 +1,194 @@
+import Foundation
 import Logging
 import OortModel
+import OortPlaces
 import OortSignIn
 import OortTransport
 
-/// One account's provider with all that its requests pass through.
+/// One account's strategy with all that its requests pass through.
 struct AccountConnection: Sendable {
-    /// The strategy for the account.
-    let provider: any Provider
-    /// The account's tokens.
-    let tokens: StoredTokens
+    private enum Strategy: Sendable {
+        case provider(any Provider, StoredTokens, revokes: Bool)
+        case place(any PlaceClient, StoredSecret)
+    }
 
-    /// The stack, from the outside in: provider, retry, limit, token, log, libcurl.
+    private let strategy: Strategy
+    private let logger: Logger
+    /// What went over the wire for the account.
+    let meter: TrafficMeter
+
+    /// What an account's connection is made of beside the account.
+    struct Surroundings: Sendable {
+        var settings: Settings
+        var folders: Folders
+        /// Where secrets lie.
+        var store: any TokenStore
+        /// The way to hosts.
+        var wire: any HTTPClient
+        /// How long is tried again.
+        var policy = RetryPolicy()
+        var logger: Logger
+    }
+
+    /// The stack, from the outside in: provider, retry, limit, token, log, meter, libcurl.
     ///
     /// `knownRequests` is what the account's service bore the last time; `remember` hears how that
     /// changes, from any thread, and must not block.
+    ///
+    /// - Throws: `.signedOut` where it is not known where the account lies.
     init(
-        account: String,
+        _ account: RegisteredAccount,
         service: CloudService,
-        settings: Settings,
-        store: any TokenStore,
-        wire: any HTTPClient,
-        policy: RetryPolicy = RetryPolicy(),
+        _ surroundings: Surroundings,
         knownRequests: Int? = nil,
-        remember: @escaping @Sendable (Int) -> Void = { _ in },
-        logger: Logger
-    ) {
-        let hosts = Hosts(settings.service(service.name).endpoints)
+        remember: @escaping @Sendable (Int) -> Void = { _ in }
+    ) throws(ProviderError) {
+        logger = surroundings.logger
+        let meter = TrafficMeter()
+        self.meter = meter
+        switch service.access {
+        case .oauth(let access):
+            strategy = Self.strategy(
+                account,
+                access,
+                Hosts(surroundings.settings.service(service.name).endpoints),
+                surroundings,
+                knownRequests,
+                remember,
+                meter
+            )
+        case .place(let access):
+            let secret = StoredSecret(of: account.name, in: surroundings.store)
+            let client = try access.connect(
+                PlaceConnection(
+                    text: account.address ?? "",
+                    secret: secret,
+                    wire: surroundings.wire,
+                    policy: surroundings.policy,
+                    meter: meter,
+                    runtimeFolder: surroundings.folders.socketFolder(),
+                    caFile: surroundings.settings.caFile,
+                    logger: surroundings.logger
+                )
+            )
+            strategy = .place(client, secret)
+        }
+    }
+
+    private static func strategy(
+        _ account: RegisteredAccount,
+        _ access: OAuthAccess,
+        _ hosts: Hosts,
+        _ surroundings: Surroundings,
+        _ knownRequests: Int?,
+        _ remember: @escaping @Sendable (Int) -> Void,
+        _ meter: TrafficMeter
+    ) -> Strategy {
         // Asking for a token passes no limit: the requests that wait for it hold their turns.
-        let plain = RetryingClient(LoggingClient(wire, logger: logger), policy: policy)
+        let plain = RetryingClient(
+            LoggingClient(surroundings.wire, logger: surroundings.logger),
+            policy: surroundings.policy
+        )
+        let authorization = access.authorization(hosts)
         let tokens = StoredTokens(
-            account: account,
-            service: service.authorization(hosts),
-            store: store,
+            account: account.name,
+            service: authorization,
+            store: surroundings.store,
             http: plain
         )
         let client = AccountClient.make(
-            wire: wire,
+            wire: surroundings.wire,
             tokens: tokens,
-            rules: service.answerRules,
-            requests: RequestLimit(service.requests, known: knownRequests),
-            policy: policy,
-            logger: logger,
+            rules: access.answerRules,
+            requests: RequestLimit(access.requests, known: knownRequests),
+            policy: surroundings.policy,
+            meter: meter,
+            logger: surroundings.logger,
             remember: remember
         )
-        self.tokens = tokens
-        provider = service.makeProvider(client, hosts) { () throws(ProviderError) in
+        let provider = access.makeProvider(client, hosts) { () throws(ProviderError) in
             do throws(SignInError) {
                 try await tokens.signOut()
             } catch {
                 throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "\(error)")
             }
         }
+        return .provider(provider, tokens, revokes: authorization.revocation != nil)
+    }
+
+    /// Whose account it is, as the service says.
+    func identity() async throws(ProviderError) -> AccountIdentity {
+        switch strategy {
+        case .provider(let provider, _, _): return try await provider.identity()
+        case .place(let client, _):
+            let owner = try await client.owner()
+            return AccountIdentity(
+                id: owner.id,
+                displayName: owner.displayName,
+                email: owner.email,
+                rootID: PlaceProvider.rootID
+            )
+        }
+    }
+
+    /// The provider; a service of places has its map at `map`, which nobody else has open.
+    ///
+    /// - Throws: `.localContent` when the map cannot be opened.
+    func provider(map: String) throws(ProviderError) -> any Provider {
+        switch strategy {
+        case .provider(let provider, _, _): return provider
+        case .place(let client, _):
+            let folder = (map as NSString).deletingLastPathComponent
+            do {
+                try FileManager.default.createDirectory(
+                    atPath: folder,
+                    withIntermediateDirectories: true,
+                    attributes: [.posixPermissions: 0o700]
+                )
+            } catch {
+                throw ProviderError(.localContent, detail: "\(folder) cannot be made: \(error)")
+            }
+            return PlaceProvider(client: client, map: try PlaceMap(path: map), logger: logger)
+        }
+    }
+
+    /// Takes the sign-in back at the service, and forgets it here even where that fails.
+    ///
+    /// - Returns: whether the service was asked; some have no way.
+    /// - Throws: what asking threw.
+    func signOut() async throws(SignInError) -> Bool {
+        switch strategy {
+        case .provider(_, let tokens, let revokes):
+            try await tokens.signOut()
+            return revokes
+        case .place(let client, let secret):
+            let failure: ProviderError?
+            do throws(ProviderError) {
+                try await client.signOut()
+                failure = nil
+            } catch { failure = error }
+            await client.close()
+            try await secret.forget()
+            guard let failure else { return true }
+            guard failure.kind == .unsupported else {
+                throw .transport(.unreachable(failure.detail))
+            }
+            // A key or a password is the person's own.
+            return true
+        }
+    }
+
+    /// Stores no secret from now on, and ends connections of the account's own.
+    func retire() async {
+        switch strategy {
+        case .provider(_, let tokens, _): await tokens.retire()
+        case .place(let client, _): await client.close()
+        }
+    }
+
+    /// Ends connections of the account's own.
+    func close() async {
+        if case .place(let client, _) = strategy { await client.close() }
     }
 }
 
@@ -58,7 +196,7 @@ struct AccountConnection: Sendable {
 actor MemoryTokenStore: TokenStore {
     private var all: [String: Credentials] = [:]
 
-    init(_ credentials: Credentials, of account: String) { all[account] = credentials }
+    init(_ credentials: Credentials?, of account: String) { all[account] = credentials }
 
     nonisolated var place: String { "memory" }
     func credentials(of account: String) async throws(SignInError) -> Credentials? { all[account] }

@@ -13,6 +13,8 @@ struct RegisteredAccount: Codable, Hashable, Sendable {
     var displayName: String?
     /// The e-mail address at the service.
     var email: String?
+    /// Where the account lies, in the service's own JSON; nil for a company's hosts.
+    var address: String?
 }
 
 /// The list of accounts, in a file of the state folder; no secrets lie in it.

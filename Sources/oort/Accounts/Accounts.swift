@@ -11,8 +11,9 @@ struct Accounts: Sendable {
     /// Where tokens lie.
     let store: any TokenStore
     private let settings: Settings
+    private let folders: Folders
     private let wire: CurlClient
-    private let logger = Logger(label: "oort") { _ in SwiftLogNoOpLogHandler() }
+    private let logger = SilentLog.logger
 
     /// The user's accounts, with tokens in `store`.
     ///
@@ -21,6 +22,7 @@ struct Accounts: Sendable {
         registry = AccountRegistry(folders: surroundings.folders)
         self.store = store
         settings = surroundings.settings
+        folders = surroundings.folders
         wire = try Wire.make(settings)
     }
 
@@ -32,13 +34,20 @@ struct Accounts: Sendable {
         )
     }
 
+    /// The way to hosts, without anybody's secret.
+    var http: any HTTPClient { wire }
+
     /// Ends all connections.
     func shutdown() async { await wire.shutdown() }
 
     /// A way to sign in at a service under a registration.
-    func signIn(_ service: CloudService, _ client: OAuthClient) -> SignIn {
+    func signIn(
+        _ service: CloudService,
+        _ access: OAuthAccess,
+        _ client: OAuthClient
+    ) -> SignIn {
         SignIn(
-            service: service.authorization(Hosts(settings.service(service.name).endpoints)),
+            service: access.authorization(Hosts(settings.service(service.name).endpoints)),
             client: client,
             http: RetryingClient(wire, policy: Self.patience)
         )
@@ -56,7 +65,9 @@ struct Accounts: Sendable {
     /// Asks the service whose credentials these are, and keeps them as an account.
     ///
     /// - Parameters:
-    ///   - credentials: tokens, and the registration that they belong to.
+    ///   - credentials: tokens and the registration that they belong to, or a password; nil where the
+    ///     account has no secret of its own.
+    ///   - address: where the account lies, in the service's own JSON; nil for a company's hosts.
     ///   - service: where they are from.
     ///   - name: the user's name for it; nil finds the account's old name, or a free one.
     ///   - kept: the accounts that the catalog has, on the list or not.
@@ -64,25 +75,25 @@ struct Accounts: Sendable {
     /// - Throws: `Failure` when the service refuses them, or the name is another account's; nothing
     ///   is changed then.
     func add(
-        _ credentials: Credentials,
+        _ credentials: Credentials?,
+        at address: String? = nil,
         service: CloudService,
         name: String?,
         kept: [KeptAccount]
     ) async throws(Failure) -> RegisteredAccount {
         let trial = MemoryTokenStore(credentials, of: service.name)
-        let connection = AccountConnection(
-            account: service.name,
-            service: service,
-            settings: settings,
-            store: trial,
-            wire: wire,
-            policy: Self.patience,
-            logger: logger
-        )
+        var newcomer = RegisteredAccount(name: service.name, service: service.name)
+        newcomer.address = address
         let identity: AccountIdentity
-        let current: Credentials
+        let current: Credentials?
         do throws(ProviderError) {
-            identity = try await connection.provider.identity()
+            let connection = try connection(of: newcomer, service, secretsIn: trial)
+            let result: Result<AccountIdentity, ProviderError>
+            do throws(ProviderError) { result = .success(try await connection.identity()) } catch {
+                result = .failure(error)
+            }
+            await connection.close()
+            identity = try result.get()
         } catch {
             throw ProviderWords.signInFailure(error, service: service)
         }
@@ -97,10 +108,15 @@ struct Accounts: Sendable {
             service: service.name,
             identity: identity.id,
             displayName: identity.displayName,
-            email: identity.email
+            email: identity.email,
+            address: address
         )
         do throws(SignInError) {
-            try await store.keep(current, of: account.name)
+            if let current {
+                try await store.keep(current, of: account.name)
+            } else {
+                try await store.forget(account.name)
+            }
         } catch {
             throw storeFailure(error)
         }
@@ -126,23 +142,13 @@ struct Accounts: Sendable {
     func remove(_ account: RegisteredAccount) async throws(Failure) -> String? {
         var warning: String?
         if let service = Services.named(account.service) {
-            let connection = AccountConnection(
-                account: account.name,
-                service: service,
-                settings: settings,
-                store: store,
-                wire: wire,
-                policy: Self.patience,
-                logger: logger
-            )
             let forgotten = """
                 It is forgotten here; to be sure, remove Oort from the connected apps in your \
                 account's settings at \(service.title).
                 """
-            do throws(SignInError) {
-                try await connection.tokens.signOut()
-                let hosts = Hosts(settings.service(service.name).endpoints)
-                if service.authorization(hosts).revocation == nil {
+            do {
+                let connection = try connection(of: account, service, secretsIn: store)
+                if try await !connection.signOut() {
                     warning = "\(service.title) has no way to revoke the token.\n\(forgotten)"
                 }
             } catch {
@@ -159,7 +165,31 @@ struct Accounts: Sendable {
             }
         }
         try registry.remove(named: account.name)
+        for ending in ["", "-wal", "-shm"] {
+            try? FileManager.default.removeItem(
+                atPath: folders.placesFile(ofAccount: account.name) + ending
+            )
+        }
         return warning
+    }
+
+    private func connection(
+        of account: RegisteredAccount,
+        _ service: CloudService,
+        secretsIn store: any TokenStore
+    ) throws(ProviderError) -> AccountConnection {
+        try AccountConnection(
+            account,
+            service: service,
+            AccountConnection.Surroundings(
+                settings: settings,
+                folders: folders,
+                store: store,
+                wire: wire,
+                policy: Self.patience,
+                logger: logger
+            )
+        )
     }
 
     private func name(
@@ -217,11 +247,16 @@ struct Accounts: Sendable {
     }
 
     /// A person waits in front of the terminal.
-    private static var patience: RetryPolicy {
+    static var patience: RetryPolicy {
         var policy = RetryPolicy()
         policy.interactivePatience = .seconds(10)
         return policy
     }
+}
+
+/// The log of commands, which say what matters on the terminal.
+enum SilentLog {
+    static var logger: Logger { Logger(label: "oort") { _ in SwiftLogNoOpLogHandler() } }
 }
 
 /// libcurl as the settings want it.

@@ -75,13 +75,12 @@ struct SignInDialog {
 enum Browser {
     /// Opens an address; when there is no browser, the address on the terminal must do.
     static func open(_ url: String) {
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["xdg-open", url]
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try? process.run()
+        // It lives on when this program ends, and a browser that it starts has nothing of it.
+        _ = try? Spawn.start(
+            "/usr/bin/env",
+            ["xdg-open", url],
+            environment: ProcessInfo.processInfo.environment
+        )
     }
 }
 

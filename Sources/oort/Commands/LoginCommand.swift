@@ -7,6 +7,32 @@ struct LoginCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "login",
         abstract: "Sign in to a cloud, or sign in again.",
+        usage: """
+            oort login dropbox|drive|onedrive [<options>]
+            oort login nextcloud URL [<options>]
+            oort login webdav URL [<options>]
+            oort login sftp [USER@]HOST[:PORT][/PATH] [<options>]
+            oort login ftp [USER@]HOST[:PORT][/PATH] [<options>]
+            oort login s3 BUCKET[/PREFIX] [<options>]
+            """,
+        discussion: """
+            The account becomes a folder under the mount point, at once if a mount runs.
+            `oort help login cloud`, `oort help login nextcloud` and so on say more.
+            """,
+        subcommands: [
+            LoginCloudCommand.self, LoginNextcloudCommand.self, LoginWebDAVCommand.self,
+            LoginSFTPCommand.self, LoginFTPCommand.self, LoginS3Command.self,
+        ],
+        defaultSubcommand: LoginCloudCommand.self
+    )
+}
+
+/// `oort login dropbox`, `drive` and `onedrive`.
+struct LoginCloudCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cloud",
+        abstract: "Dropbox, Google Drive or OneDrive, in your browser.",
+        usage: "oort login dropbox|drive|onedrive [<options>]",
         discussion: """
             Opens the service's page in your browser and waits for your answer there. The account \
             becomes a folder under the mount point, at once if a mount runs.
@@ -54,7 +80,7 @@ struct LoginCommand: AsyncParsableCommand {
         try surroundings.folders.make()
         if let name { try AccountName.check(name) }
         let accounts = try await Accounts(surroundings)
-        let service = service.service
+        let (service, access) = (service.service, service.access)
         let settings = surroundings.settings.service(service.name)
         let client = try await client(service, settings, accounts)
         let credentials: Credentials
@@ -64,34 +90,15 @@ struct LoginCommand: AsyncParsableCommand {
             guard let client else { throw Self.noRegistration(service, surroundings) }
             let dialog = SignInDialog(
                 service: service,
-                signIn: accounts.signIn(service, client)
+                signIn: accounts.signIn(service, access, client)
             )
             credentials = try await dialog.run(opensBrowser: !noBrowser)
         }
-        let control = ControlClient(folders: surroundings.folders)
-        // Asked for now: a person takes minutes to sign in.
-        let kept =
-            control.isMountRunning
-            ? try await control.keptAccounts()
-            : try RestingState(folders: surroundings.folders).keptAccounts()
-        let account = try await accounts.add(
+        try await NewAccount(surroundings, accounts).add(
             credentials,
             service: service,
-            name: name,
-            kept: kept
+            name: name
         )
-        let person = [account.displayName, account.email].compactMap(\.self)
-            .joined(separator: ", ")
-        Console.write(
-            "Signed in to \(service.title) as \(TerminalText.line(person)); the account is \"\(account.name)\"."
-        )
-        Console.write("Its tokens lie in \(accounts.store.place).")
-        if control.isMountRunning {
-            try await control.accountAdded(account.name)
-            Console.write("It is mounted now.")
-        } else {
-            Console.write("Mount it: oort mount")
-        }
     }
 
     /// The registration: from the flags, the settings, or the last sign-in under this name.
@@ -126,6 +133,55 @@ struct LoginCommand: AsyncParsableCommand {
     }
 }
 
+/// The end of every sign-in: the account is put on the list, and a running mount has it at once.
+struct NewAccount {
+    private let surroundings: Surroundings
+    private let accounts: Accounts
+
+    init(_ surroundings: Surroundings, _ accounts: Accounts) {
+        self.surroundings = surroundings
+        self.accounts = accounts
+    }
+
+    /// Asks the service whose account it is, and says so on the terminal.
+    ///
+    /// - Throws: as `Accounts.add`.
+    func add(
+        _ credentials: Credentials?,
+        at address: String? = nil,
+        service: CloudService,
+        name: String?
+    ) async throws {
+        let control = ControlClient(folders: surroundings.folders)
+        // Asked for now: a person takes minutes to sign in.
+        let kept =
+            control.isMountRunning
+            ? try await control.keptAccounts()
+            : try RestingState(folders: surroundings.folders).keptAccounts()
+        let account = try await accounts.add(
+            credentials,
+            at: address,
+            service: service,
+            name: name,
+            kept: kept
+        )
+        let person = [account.displayName, account.email].compactMap(\.self)
+            .joined(separator: ", ")
+        Console.write(
+            "Signed in to \(service.title) as \(TerminalText.line(person)); the account is \"\(account.name)\"."
+        )
+        if credentials != nil {
+            Console.write("What it signs in with lies in \(accounts.store.place).")
+        }
+        if control.isMountRunning {
+            try await control.accountAdded(account.name)
+            Console.write("It is mounted now.")
+        } else {
+            Console.write("Mount it: oort mount")
+        }
+    }
+}
+
 /// A file with the secret of a registration.
 enum ClientSecretFile {
     /// The secret in a file that holds nothing else.
@@ -143,15 +199,20 @@ enum ClientSecretFile {
     }
 }
 
-/// A service's name as an argument.
+/// The name of a service with OAuth as an argument.
 struct ServiceName: ExpressibleByArgument, Sendable {
     /// The service.
     let service: CloudService
+    /// How one signs in to it.
+    let access: OAuthAccess
 
     init?(argument: String) {
-        guard let service = Services.named(argument.lowercased()) else { return nil }
+        guard let service = Services.named(argument.lowercased()), let access = service.oauth else {
+            return nil
+        }
         self.service = service
+        self.access = access
     }
 
-    static var allValueStrings: [String] { Services.all.map(\.name) }
+    static var allValueStrings: [String] { Services.withOAuth.map(\.name) }
 }

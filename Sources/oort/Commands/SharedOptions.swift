@@ -94,6 +94,12 @@ struct MountFlags: ParsableArguments {
         if pollInterval?.duration == .zero {
             throw ValidationError("--poll-interval must be above 0.")
         }
+        if let cacheSize, cacheSize.bytes < Settings.leastCache {
+            throw ValidationError(
+                "--cache-size must be at least 1M; \(cacheSize.bytes) are bytes: is a unit missing, "
+                    + "as in 20G?"
+            )
+        }
     }
 
     /// The mount that the flags and the settings ask for together; flags win.

@@ -7,7 +7,7 @@ struct SyncCommand: AsyncParsableCommand {
         commandName: "sync",
         abstract: "Wait until the clouds have everything.",
         discussion: """
-            Sends what is pending at once. Exits with 0 when the clouds have everything, or with 1 \
+            Sends what is pending at once; in a terminal it shows how far it is. Exits with 0 when the clouds have everything, or with 1 \
             and a list of what is missing.
             """
     )
@@ -29,19 +29,29 @@ struct SyncCommand: AsyncParsableCommand {
             timeoutSeconds: timeout?.seconds
         )
         let shows = isatty(STDERR_FILENO) == 1
-        let last = try await ControlClient(folders: try Folders()).sync(request) { progress in
-            guard shows, progress.state == .waiting else { return }
-            FileHandle.standardError.write(
-                Data("\r\u{1B}[K\(progress.pendingCount) changes to go".utf8)
-            )
+        let last: SyncProgress
+        do {
+            last = try await ControlClient(folders: try Folders()).sync(request) { progress in
+                guard shows, progress.state == .waiting, progress.pendingCount > 0 else { return }
+                Console.replaceErrorLine(
+                    TerminalWidth.cut(
+                        StatusText.line(progress),
+                        to: TerminalWindow.size.columns - 1
+                    )
+                )
+            }
+        } catch {
+            if shows { Console.replaceErrorLine("") }
+            throw error
         }
-        if shows { FileHandle.standardError.write(Data("\r\u{1B}[K".utf8)) }
+        if shows { Console.replaceErrorLine("") }
+        if last.state == .done, shows { Console.error("The clouds have everything.") }
         guard last.state != .done else { return }
         for change in last.pending { Console.write(StatusText.line(change)) }
         let unseen = last.pendingCount - last.pending.count
         if unseen > 0 { Console.write("... and \(unseen) more") }
         let isOne = last.pendingCount == 1
-        let what = isOne ? "1 change" : "\(last.pendingCount) changes"
+        let what = StatusText.changes(last.pendingCount)
         switch last.state {
         case .timedOut:
             let time = timeout.map(\.description) ?? "the time"

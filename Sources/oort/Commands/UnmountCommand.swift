@@ -5,7 +5,9 @@ import Foundation
 struct UnmountCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unmount",
-        abstract: "End the mount; what is not uploaded is kept and goes on at the next mount."
+        abstract: "End the mount; what is not uploaded is kept and goes on at the next mount.",
+        discussion:
+            "Says of each account what its cloud does not have yet; `oort sync` waits for that."
     )
 
     @Argument(
@@ -46,6 +48,10 @@ struct UnmountCommand: AsyncParsableCommand {
             try await Task.sleep(for: .milliseconds(30))
         }
         Console.write("Unmounted \(unmounted).")
+        // The mount is gone, and what its catalog says now is what is left.
+        if let report = try? await RestingState(folders: folders).report() {
+            for line in StatusText.unsent(report) { Console.write(line) }
+        }
         if isService {
             Console.write(
                 "It ran as the service \(ServiceUnit.name), which mounts again at your next login, "

@@ -29,6 +29,46 @@ struct ControlClient: Sendable {
         return answer.mountPoint ?? ""
     }
 
+    /// The paths of inodes, by their numbers.
+    func paths(of inodes: [UInt64]) async throws(Failure) -> [String: String] {
+        try await ask(
+            "POST",
+            "/paths",
+            PathsRequest(inodes: inodes),
+            answer: PathsAnswer.self
+        ).paths
+    }
+
+    /// The conflicts that nobody has ended, without their differences.
+    func conflicts() async throws(Failure) -> [ConflictReport] {
+        try await ask("GET", "/conflicts", Nothing(), answer: [ConflictReport].self)
+    }
+
+    /// Ends a conflict whose files both stay.
+    func endConflict(_ id: UInt64) async throws(Failure) {
+        _ = try await ask(
+            "POST",
+            "/conflicts/end",
+            EndConflictRequest(id: id),
+            answer: EndConflictRequest.self
+        )
+    }
+
+    /// Sends nothing for a time.
+    func pause(_ wish: PauseRequest) async throws(Failure) -> PaceReport {
+        try await ask("POST", "/pause", wish, answer: PaceReport.self)
+    }
+
+    /// Goes on sending.
+    func resume(_ wish: ResumeRequest) async throws(Failure) -> PaceReport {
+        try await ask("POST", "/resume", wish, answer: PaceReport.self)
+    }
+
+    /// Sets or lifts limits; without a wish it only reports them.
+    func limit(_ wish: LimitRequest) async throws(Failure) -> PaceReport {
+        try await ask("POST", "/limit", wish, answer: PaceReport.self)
+    }
+
     /// The accounts that the mount's catalog has, on the list of accounts or not.
     func keptAccounts() async throws(Failure) -> [KeptAccount] {
         try await ask("GET", "/accounts", Nothing(), answer: [KeptAccount].self)
@@ -61,27 +101,59 @@ struct ControlClient: Sendable {
         _ request: SyncRequest,
         progress: @escaping @Sendable (SyncProgress) -> Void
     ) async throws(Failure) -> SyncProgress {
+        let cut = Failure(
+            "The mount stopped before the cloud had everything.",
+            advice: "What is missing is kept; mount again: oort mount"
+        )
+        // The mount ends it in time; this is for one that hangs.
+        let limit = request.timeoutSeconds.map { Duration.seconds($0 + 15) }
+        let last = try await lines("/sync", request, within: limit, each: progress)
+        guard let last, last.state != .waiting else { throw cut }
+        return last
+    }
+
+    /// Finds items; `each` hears of what was found as it arrives, and of the end.
+    func search(
+        _ request: SearchRequest,
+        each: @escaping @Sendable (SearchLine) -> Void
+    ) async throws(Failure) {
+        let last = try await lines("/search", request, within: nil, each: each)
+        guard last?.end != nil else {
+            throw Failure(
+                "The mount stopped before the search was over.",
+                advice: "Mount again: oort mount"
+            )
+        }
+    }
+
+    /// Asks for an answer of many lines.
+    ///
+    /// - Returns: the last line; nil where there was none.
+    private func lines<Line: Decodable & Sendable>(
+        _ path: String,
+        _ request: some Encodable,
+        within limit: Duration?,
+        each: @escaping @Sendable (Line) -> Void
+    ) async throws(Failure) -> Line? {
         let message: HTTPRequest
         do {
-            message = try self.message("POST", "/sync", request)
+            message = try self.message("POST", path, request)
         } catch {
             throw translate(error)
         }
-        // The mount ends it in time; this is for one that hangs.
-        let limit = request.timeoutSeconds.map { Duration.seconds($0 + 15) }
-        return try await within(limit) { try await sync(message, progress: progress) }
+        return try await within(limit) { try await lines(message, each: each) }
     }
 
-    private func sync(
+    private func lines<Line: Decodable>(
         _ message: HTTPRequest,
-        progress: @Sendable (SyncProgress) -> Void
-    ) async throws(Failure) -> SyncProgress {
+        each: @Sendable (Line) -> Void
+    ) async throws(Failure) -> Line? {
         do {
             var client = HTTPClient()
             let response = try await client.sendHTTPRequest(message, to: try address())
             guard case .httpBody(let body) = response.payload else { throw Self.silence }
             var line = Data()
-            var last: SyncProgress?
+            var last: Line?
             for try await part in body {
                 guard response.statusCode == .ok else {
                     line += part
@@ -92,20 +164,14 @@ struct ControlClient: Sendable {
                         line.append(byte)
                         continue
                     }
-                    let value = try ControlCoding.decode(SyncProgress.self, from: line)
+                    let value = try ControlCoding.decode(Line.self, from: line)
                     line = Data()
                     last = value
-                    progress(value)
+                    each(value)
                 }
             }
             guard response.statusCode == .ok else {
                 throw try ControlCoding.decode(ControlFailure.self, from: line).failure
-            }
-            guard let last, last.state != .waiting else {
-                throw Failure(
-                    "The mount stopped before the cloud had everything.",
-                    advice: "What is missing is kept; mount again: oort mount"
-                )
             }
             return last
         } catch {
@@ -113,11 +179,13 @@ struct ControlClient: Sendable {
         }
     }
 
-    private func ask<Answer: Decodable & Sendable>(
+    /// One request and its answer; a mount that hangs is waited for as long as `limit`.
+    func ask<Answer: Decodable & Sendable>(
         _ method: String,
         _ path: String,
         _ body: some Encodable,
-        answer: Answer.Type
+        answer: Answer.Type,
+        within limit: Duration = .seconds(60)
     ) async throws(Failure) -> Answer {
         let message: HTTPRequest
         do {
@@ -125,7 +193,7 @@ struct ControlClient: Sendable {
         } catch {
             throw translate(error)
         }
-        return try await within(.seconds(60)) { try await send(message, answer: answer) }
+        return try await within(limit) { try await send(message, answer: answer) }
     }
 
     private func send<Answer: Decodable>(
@@ -213,5 +281,5 @@ struct ControlClient: Sendable {
             + "oort unmount, then oort mount"
     )
 
-    private struct Nothing: Encodable {}
+    struct Nothing: Encodable {}
 }

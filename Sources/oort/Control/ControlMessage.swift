@@ -10,6 +10,9 @@ struct ControlMessage: Sendable {
     /// The whole body.
     let body: Data
 
+    /// Whether it is for a client that waits for bytes: where that is gone nobody wants them.
+    var endsWithClient: Bool { path == "/versions/read" || path == "/versions/restore" }
+
     /// Bytes of the request line and the header fields together.
     private static let longestHead = 16 << 10
     /// Bytes of a body.
@@ -111,8 +114,8 @@ struct ControlAnswer: Sendable {
     /// The part after the header fields.
     enum Body: Sendable {
         case whole(Data)
-        /// Lines of JSON, each sent when it is there.
-        case lines(AsyncStream<SyncProgress>)
+        /// Lines of JSON, each sent when it is there by what the closure is given.
+        case lines(@Sendable ((Data) async throws -> Void) async throws -> Void)
     }
 
     /// The HTTP status.
@@ -128,6 +131,17 @@ struct ControlAnswer: Sendable {
             status: status,
             type: "application/json",
             body: .whole(try ControlCoding.encode(value))
+        )
+    }
+
+    /// Values as lines of JSON, each when it is there.
+    static func lines(_ values: AsyncStream<some Encodable & Sendable>) -> ControlAnswer {
+        ControlAnswer(
+            status: 200,
+            type: "application/x-ndjson",
+            body: .lines { send in
+                for await value in values { try await send(try ControlCoding.encode(value)) }
+            }
         )
     }
 
@@ -148,10 +162,10 @@ struct ControlAnswer: Sendable {
         switch body {
         case .whole(let data):
             try await socket.write(Data("\(head)Content-Length: \(data.count)\r\n\r\n".utf8) + data)
-        case .lines(let values):
+        case .lines(let each):
             try await socket.write(Data("\(head)Transfer-Encoding: chunked\r\n\r\n".utf8))
-            for await value in values {
-                let line = try ControlCoding.encode(value) + [UInt8(ascii: "\n")]
+            try await each { data in
+                let line = data + [UInt8(ascii: "\n")]
                 let size = String(line.count, radix: 16)
                 try await socket.write(Data("\(size)\r\n".utf8) + line + Data("\r\n".utf8))
             }

@@ -4,13 +4,17 @@ import Logging
 import ServiceLifecycle
 
 /// What the control socket can ask of a running mount.
-protocol MountControl: Sendable {
+protocol MountControl: TakingBackControl {
     /// How everything is.
     func status() async -> StatusReport
     /// Sends what is pending at once and tells how it goes; the last value is not `.waiting`.
     ///
     /// - Throws: `Failure` when the path is not one of the mount's.
     func sync(_ request: SyncRequest) throws(Failure) -> AsyncStream<SyncProgress>
+    /// Finds items; what services find inside files comes as it arrives, the end last.
+    ///
+    /// - Throws: `Failure` for words or a folder of which nothing can be found.
+    func search(_ request: SearchRequest) throws(Failure) -> AsyncStream<SearchLine>
     /// The accounts that the catalog has, signed in or not.
     func keptAccounts() throws(Failure) -> [KeptAccount]
     /// Takes up an account that was signed in meanwhile.
@@ -20,6 +24,28 @@ protocol MountControl: Sendable {
     func addAccount(named name: String) async throws(Failure)
     /// Lets an account go that was signed out; what the cloud does not have stays kept.
     func removeAccount(named name: String) async throws(Failure)
+    /// The paths of inodes, each under its number; those that are nowhere in the tree are left out.
+    func paths(of inodes: [UInt64]) throws(Failure) -> [String: String]
+    /// The conflicts that nobody has ended.
+    func conflicts() async throws(Failure) -> [ConflictReport]
+    /// Ends a conflict whose files both stay.
+    func endConflict(_ id: UInt64) async throws(Failure)
+    /// Keeps something on this machine.
+    ///
+    /// - Throws: `Failure` when the path is not one of the mount's, or there is no room for it.
+    func pin(_ wish: PinRequest) async throws(Failure) -> PinReport
+    /// Ends that.
+    func unpin(_ wish: UnpinRequest) async throws(Failure)
+    /// Everything that is kept on this machine.
+    func pins() async throws(Failure) -> [PinReport]
+    /// Takes cached contents away.
+    func free(_ wish: FreeRequest) async throws(Failure) -> FreeReport
+    /// Sends nothing for a time.
+    func pause(_ wish: PauseRequest) async throws(Failure) -> PaceReport
+    /// Goes on sending.
+    func resume(_ wish: ResumeRequest) async throws(Failure) -> PaceReport
+    /// Sets or lifts limits.
+    func limit(_ wish: LimitRequest) async throws(Failure) -> PaceReport
     /// The path where it is mounted.
     var mountPoint: String { get }
     /// Begins an orderly stop and returns at once.
@@ -126,7 +152,11 @@ struct ControlServer: Service {
             let message = try await Self.within(Self.patience) {
                 try await ControlMessage.read(from: socket)
             }
-            try await answer(message).send(to: socket)
+            let result =
+                message.endsWithClient
+                ? try await Self.asLong(asClientOf: socket) { try await answer(message) }
+                : try await answer(message)
+            try await result.send(to: socket)
         } catch let refusal as ControlRefusal {
             try? await ControlAnswer.refusal(refusal).send(to: socket)
             // What is closed before all is read resets the connection, and the answer is lost.
@@ -156,6 +186,29 @@ struct ControlServer: Service {
         }
     }
 
+    /// Does something for a client as long as that is there.
+    private static func asLong<Result: Sendable>(
+        asClientOf socket: AsyncSocket,
+        _ work: @escaping @Sendable () async throws -> Result
+    ) async throws -> Result {
+        try await withThrowingTaskGroup { group in
+            group.addTask { try await work() }
+            group.addTask {
+                while !hasHungUp(socket.socket) { try await Task.sleep(for: .milliseconds(250)) }
+                throw CancellationError()
+            }
+            defer { group.cancelAll() }
+            guard let result = try await group.next() else { throw CancellationError() }
+            return result
+        }
+    }
+
+    /// Whether the other side is closed altogether; one that only sends no more still waits.
+    private static func hasHungUp(_ socket: Socket) -> Bool {
+        var state = pollfd(fd: socket.file.rawValue, events: 0, revents: 0)
+        return unsafe poll(&state, 1, 0) > 0 && Int32(state.revents) & Int32(POLLHUP) != 0
+    }
+
     private func answer(_ message: ControlMessage) async throws -> ControlAnswer {
         do {
             return try await carryOut(message)
@@ -183,11 +236,10 @@ struct ControlServer: Service {
         case ("POST", "/sync"):
             let wish = try ControlCoding.decodeRequest(SyncRequest.self, from: message.body)
             try wish.check()
-            return ControlAnswer(
-                status: 200,
-                type: "application/x-ndjson",
-                body: .lines(try control.sync(wish))
-            )
+            return .lines(try control.sync(wish))
+        case ("POST", "/search"):
+            let wish = try ControlCoding.decodeRequest(SearchRequest.self, from: message.body)
+            return .lines(try control.search(wish))
         case ("POST", "/unmount"):
             let wish = try ControlCoding.decodeRequest(UnmountRequest.self, from: message.body)
             if let path = wish.mountPoint, path != control.mountPoint {
@@ -198,6 +250,37 @@ struct ControlServer: Service {
             }
             control.stop()
             return try .json(UnmountRequest(mountPoint: control.mountPoint))
+        case ("POST", "/paths"):
+            let wish = try ControlCoding.decodeRequest(PathsRequest.self, from: message.body)
+            return try .json(PathsAnswer(paths: try control.paths(of: wish.inodes)))
+        case ("POST", "/pause"):
+            let wish = try ControlCoding.decodeRequest(PauseRequest.self, from: message.body)
+            try wish.check()
+            return try .json(try await control.pause(wish))
+        case ("POST", "/resume"):
+            let wish = try ControlCoding.decodeRequest(ResumeRequest.self, from: message.body)
+            return try .json(try await control.resume(wish))
+        case ("POST", "/limit"):
+            let wish = try ControlCoding.decodeRequest(LimitRequest.self, from: message.body)
+            try wish.check()
+            return try .json(try await control.limit(wish))
+        case ("POST", "/pin"):
+            let wish = try ControlCoding.decodeRequest(PinRequest.self, from: message.body)
+            return try .json(try await control.pin(wish))
+        case ("POST", "/unpin"):
+            let wish = try ControlCoding.decodeRequest(UnpinRequest.self, from: message.body)
+            try await control.unpin(wish)
+            return try .json(wish)
+        case ("GET", "/pins"): return try .json(try await control.pins())
+        case ("POST", "/free"):
+            let wish = try ControlCoding.decodeRequest(FreeRequest.self, from: message.body)
+            try wish.check()
+            return try .json(try await control.free(wish))
+        case ("GET", "/conflicts"): return try .json(try await control.conflicts())
+        case ("POST", "/conflicts/end"):
+            let wish = try ControlCoding.decodeRequest(EndConflictRequest.self, from: message.body)
+            try await control.endConflict(wish.id)
+            return try .json(wish)
         case ("GET", "/accounts"): return try .json(try control.keptAccounts())
         case ("POST", "/accounts/added"):
             let wish = try ControlCoding.decodeRequest(AccountRequest.self, from: message.body)
@@ -208,6 +291,7 @@ struct ControlServer: Service {
             try await control.removeAccount(named: wish.name)
             return try .json(wish)
         default:
+            if let answer = try await control.answer(message) { return answer }
             throw ControlRefusal(404, "The mount has no \(message.method) \(message.path).")
         }
     }

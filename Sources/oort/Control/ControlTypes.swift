@@ -34,6 +34,10 @@ struct MountStatus: Codable, Hashable, Sendable {
     var cachedBytes: Int64
     /// The most bytes of such contents.
     var cacheLimit: Int64
+    /// Bytes that may go up in a second; nil for no limit.
+    var uploadLimit: Int64?
+    /// Bytes that may come down in a second; nil for no limit.
+    var downloadLimit: Int64?
     /// What keeps programs from writing, and what to do; nil when nothing does.
     var trouble: String?
     /// Folders with what had not been uploaded when a catalog was lost.
@@ -50,8 +54,12 @@ struct AccountStatus: Codable, Hashable, Sendable {
         case reading = "reading the tree"
         /// Both sides agree.
         case upToDate = "up to date"
+        /// A person wants nothing to be sent.
+        case paused
         /// Changes are on their way.
         case syncing
+        /// What is left goes out only when somebody does something.
+        case attention = "needs attention"
         /// The service cannot be reached.
         case offline
         /// The person must sign in again, or the service refuses.
@@ -68,6 +76,10 @@ struct AccountStatus: Codable, Hashable, Sendable {
     var state: State
     /// What is wrong and what to do, in words.
     var trouble: String?
+    /// Whether nothing may be changed in it here; nil when it may.
+    var isReadOnly: Bool?
+    /// When a pause ends; nil when it is in none, or in one that somebody has to end.
+    var pausedUntil: Date?
     /// Bytes in use at the service.
     var usedBytes: Int64?
     /// Bytes that may be used; nil when unknown or without limit.
@@ -76,10 +88,24 @@ struct AccountStatus: Codable, Hashable, Sendable {
     var knownItems: Int64?
     /// How many changes the cloud does not have yet, `pending` may show fewer.
     var pendingCount: Int
+    /// Bytes of these that have still to travel.
+    var pendingBytes: Int64?
+    /// How many of these go out only when somebody does something.
+    var refusedCount: Int?
+    /// Bytes that went up a second lately; nil when none did.
+    var uploadBytesPerSecond: Int64?
+    /// Bytes that came down a second lately; nil when none did.
+    var downloadBytesPerSecond: Int64?
+    /// How long what goes by itself will take at the rates that were measured.
+    var secondsLeft: Int64?
+    /// All that is pending, in groups of what waits for one reason.
+    var waiting: [PendingGroup]?
     /// Changes that the cloud does not have yet, those with an error first.
     var pending: [PendingChange]
     /// Transfers that run now.
     var transfers: [Transfer]
+    /// How much is here of what is to be kept on this machine; nil where nothing is.
+    var keeping: PinProgress?
     /// Conflict copies that were made and are still there, as paths under the mount point.
     var conflicts: [String]
 }
@@ -110,6 +136,32 @@ struct PendingChange: Codable, Hashable, Sendable {
     var error: String?
     /// What happens next, in words.
     var next: String?
+}
+
+/// Pending changes that wait for one reason.
+struct PendingGroup: Codable, Hashable, Sendable {
+    /// How many.
+    var count: Int
+    /// Bytes that they have to send.
+    var bytes: Int64
+    /// Whether they are being sent now.
+    var isUnderWay: Bool
+    /// Whether they go out only when somebody does something.
+    var needsPerson: Bool
+    /// What went wrong, in words.
+    var reason: String?
+    /// What happens next, in words.
+    var next: String
+    /// A few of them.
+    var examples: [PendingExample]
+}
+
+/// One of a group.
+struct PendingExample: Codable, Hashable, Sendable {
+    /// The path under the mount point.
+    var path: String
+    /// What the service said of it.
+    var detail: String?
 }
 
 /// One running transfer.
@@ -166,6 +218,12 @@ struct SyncProgress: Codable, Hashable, Sendable {
     var state: State
     /// How many changes the cloud does not have yet.
     var pendingCount: Int
+    /// Bytes of these that have still to travel.
+    var pendingBytes: Int64?
+    /// Bytes that went up a second lately; nil when none did.
+    var uploadBytesPerSecond: Int64?
+    /// How long it will take at the rates that were measured.
+    var secondsLeft: Int64?
     /// Some of them, those with an error first.
     var pending: [PendingChange]
 }
@@ -184,6 +242,127 @@ struct UnmountRequest: ControlRequest, Hashable {
 
     /// The mount point as an absolute path; nil for whichever it is.
     var mountPoint: String?
+}
+
+/// What the client asks when it has inodes and a person wants paths.
+struct PathsRequest: ControlRequest, Hashable {
+    static let fields: Set = ["inodes"]
+
+    /// The inodes' numbers.
+    var inodes: [UInt64]
+}
+
+/// The answer to a `PathsRequest`.
+struct PathsAnswer: Codable, Hashable, Sendable {
+    /// Paths by the inode's number; those that are nowhere in the tree are left out.
+    var paths: [String: String]
+}
+
+/// Two versions of one file, both kept.
+struct ConflictReport: Codable, Hashable, Sendable {
+    /// One of the two.
+    struct Version: Codable, Hashable, Sendable {
+        /// The path under the mount point.
+        var path: String
+        /// Bytes in all.
+        var size: Int64
+        /// When its content was modified.
+        var modified: Date
+        /// Whose it is, in words.
+        var author: String?
+    }
+
+    /// The number by which it is ended.
+    var id: UInt64
+    /// The account's name.
+    var account: String
+    /// When the copy was made.
+    var made: Date
+    /// What was written on this machine: the conflict copy.
+    var mine: Version
+    /// What somebody else wrote: the file that has the name.
+    var theirs: Version
+    /// How mine differs from theirs, line by line; nil for what is large or no text.
+    var diff: String?
+}
+
+/// What the client asks when a conflict is over and both files stay.
+struct EndConflictRequest: ControlRequest, Hashable {
+    static let fields: Set = ["id"]
+
+    /// The conflict's number.
+    var id: UInt64
+}
+
+/// What the client asks when nothing is to be sent for a time.
+struct PauseRequest: ControlRequest, Hashable {
+    static let fields: Set = ["account", "seconds"]
+
+    /// The account's name; nil for all.
+    var account: String?
+    /// How long; nil for until somebody ends it.
+    var seconds: Double?
+
+    /// Refuses a time that is none.
+    ///
+    /// - Throws: `Failure` naming the field.
+    func check() throws(Failure) {
+        guard let seconds, !(seconds > 0 && seconds <= 1e9) else { return }
+        throw Failure("seconds must be above 0, and 1,000,000,000 at most.")
+    }
+}
+
+/// What the client asks when sending is to go on.
+struct ResumeRequest: ControlRequest, Hashable {
+    static let fields: Set = ["account"]
+
+    /// The account's name; nil for all.
+    var account: String?
+}
+
+/// What the client asks when transfers are to be slower, or no longer.
+struct LimitRequest: ControlRequest, Hashable {
+    static let fields: Set = ["up", "down", "off"]
+
+    /// The least that a limit may be, bytes a second: below that nothing gets anywhere.
+    static let least: Int64 = 8 << 10
+
+    /// Bytes a second; nil leaves it.
+    var up: Int64?
+    /// Bytes a second; nil leaves it.
+    var down: Int64?
+    /// Whether both limits go first.
+    var off: Bool?
+
+    /// Refuses a limit below which nothing gets anywhere.
+    ///
+    /// - Throws: `Failure` in words.
+    func check() throws(Failure) {
+        for limit in [up, down].compactMap(\.self) where limit < Self.least {
+            throw Failure(
+                "A limit of \(ByteSize(bytes: limit)) a second is too low.",
+                advice: "The least is \(ByteSize(bytes: Self.least)); `oort pause` sends nothing."
+            )
+        }
+    }
+}
+
+/// Limits and pauses as they are now.
+struct PaceReport: Codable, Hashable, Sendable {
+    /// Bytes that may go up in a second; nil for no limit.
+    var uploadLimit: Int64?
+    /// Bytes that may come down in a second; nil for no limit.
+    var downloadLimit: Int64?
+    /// The accounts of which nothing is sent.
+    var paused: [PausedAccount]
+}
+
+/// An account of which nothing is sent.
+struct PausedAccount: Codable, Hashable, Sendable {
+    /// The account's name.
+    var account: String
+    /// When that ends; nil for when somebody ends it.
+    var until: Date?
 }
 
 /// The answer when something could not be done.

@@ -28,21 +28,16 @@ enum BackgroundProcess {
         }
         if let data, let message = try? ControlCoding.decode(ReadyMessage.self, from: data) {
             if let failure = message.failure {
-                reap(process)
+                Spawn.reap(process)
                 throw failure.failure
             }
             return message
         }
-        reap(process)
+        Spawn.reap(process)
         throw Failure(
             "The mount ended before it was ready.",
             advice: "The reason is at the end of its log: \(output)"
         )
-    }
-
-    private static func reap(_ process: pid_t) {
-        var status: Int32 = 0
-        unsafe waitpid(process, &status, 0)
     }
 
     private static func spawn(
@@ -57,69 +52,24 @@ enum BackgroundProcess {
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         defer { close(writeEnd) }
 
-        var actions = unsafe posix_spawn_file_actions_t()
-        unsafe posix_spawn_file_actions_init(&actions)
-        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-        unsafe posix_spawn_file_actions_addopen(
-            &actions,
-            1,
-            output,
-            O_WRONLY | O_CREAT | O_APPEND,
-            0o600
-        )
-        unsafe posix_spawn_file_actions_adddup2(&actions, 1, 2)
-        unsafe posix_spawn_file_actions_adddup2(&actions, writeEnd, childDescriptor)
-
-        var attributes = posix_spawnattr_t()
-        unsafe posix_spawnattr_init(&attributes)
-        defer { unsafe posix_spawnattr_destroy(&attributes) }
-        let newSession: Int32 = 0x80  // POSIX_SPAWN_SETSID, which Glibc's module does not show
-        let resetSignals = Int32(POSIX_SPAWN_SETSIGMASK) | Int32(POSIX_SPAWN_SETSIGDEF)
-        unsafe posix_spawnattr_setflags(&attributes, Int16(newSession | resetSignals))
-        var none = sigset_t()
-        unsafe sigemptyset(&none)
-        unsafe posix_spawnattr_setsigmask(&attributes, &none)
-        var all = sigset_t()
-        unsafe sigfillset(&all)
-        unsafe posix_spawnattr_setsigdefault(&attributes, &all)
-
         var environment = ProcessInfo.processInfo.environment
         environment[readyVariable] = "\(childDescriptor)"
-        let words = ["oort"] + arguments
-        let settings = environment.map { "\($0)=\($1)" }
-        var process: pid_t = 0
-        let code = unsafe withCStrings(words) { words in
-            unsafe withCStrings(settings) { settings in
-                unsafe posix_spawn(
-                    &process,
-                    "/proc/self/exe",
-                    &actions,
-                    &attributes,
-                    words,
-                    settings
-                )
-            }
-        }
-        guard code == 0 else {
+        do throws(SpawnError) {
+            let process = try Spawn.start(
+                "/proc/self/exe",
+                as: "oort",
+                arguments,
+                environment: environment,
+                Spawn.Streams(output: output, descriptor: (writeEnd, childDescriptor))
+            )
+            return (process, FileHandle(fileDescriptor: readEnd, closeOnDealloc: true))
+        } catch {
             close(readEnd)
             throw Failure(
-                "The mount cannot be started in the background: \(POSIXText.of(code)).",
+                "The mount cannot be started in the background: \(POSIXText.of(error.code)).",
                 advice: "Try: oort mount --foreground"
             )
         }
-        return (process, FileHandle(fileDescriptor: readEnd, closeOnDealloc: true))
-    }
-
-    /// Calls `body` with the texts as C has them: an array of pointers that ends with a null one.
-    private static func withCStrings<Result>(
-        _ texts: [String],
-        _ body: ([UnsafeMutablePointer<CChar>?]) -> Result
-    ) -> Result {
-        var pointers = unsafe texts.map { unsafe strdup($0) }
-        unsafe pointers.append(nil)
-        defer { unsafe pointers.forEach { unsafe free($0) } }
-        return unsafe body(pointers)
     }
 }
 

@@ -5,7 +5,7 @@ import OortModel
 
 /// What is known of the accounts while no mount runs.
 struct RestingState {
-    private let folders: Folders
+    let folders: Folders
 
     init(folders: Folders) { self.folders = folders }
 
@@ -71,6 +71,65 @@ struct RestingState {
         }
     }
 
+    /// The conflicts that nobody has ended; paths begin with the account's name.
+    ///
+    /// - Throws: `Failure` when the catalog cannot be read.
+    func conflicts() async throws(Failure) -> [ConflictReport] {
+        guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return [] }
+        do throws(CatalogError) {
+            let catalog = try openCatalog()
+            var found: [ConflictReport] = []
+            for account in try catalog.accounts() {
+                found += try await catalog.conflicts(account.id).map {
+                    ConflictReport($0, account: account.name, below: account.name)
+                }
+            }
+            try catalog.close()
+            return found
+        } catch {
+            throw CatalogTrouble.failure(error, path: folders.catalogFile)
+        }
+    }
+
+    /// What is kept on this machine; paths begin with the account's name.
+    ///
+    /// - Throws: `Failure` when the catalog cannot be read.
+    func pins() async throws(Failure) -> [PinReport] {
+        guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return [] }
+        do throws(CatalogError) {
+            let catalog = try openCatalog()
+            var reports: [PinReport] = []
+            for pin in try await catalog.pins(at: Timestamp.now.inMilliseconds) {
+                let path = try InodePaths(catalog, below: "").path(of: pin.inode) ?? ""
+                let sums = try await catalog.keepSums(of: pin.inode)
+                reports.append(PinReport(pin, path: path, sums: sums))
+                let isComplete = reports[reports.count - 1].progress.isComplete
+                if !isComplete {
+                    reports[reports.count - 1].progress.waits = "waits for the next mount"
+                }
+            }
+            try catalog.close()
+            return reports
+        } catch {
+            throw CatalogTrouble.failure(error, path: folders.catalogFile)
+        }
+    }
+
+    /// The paths of inodes, each beginning with its account's name.
+    ///
+    /// - Throws: `Failure` when the catalog cannot be read.
+    func paths(of inodes: [UInt64]) throws(Failure) -> [String: String] {
+        guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return [:] }
+        do throws(CatalogError) {
+            let catalog = try openCatalog()
+            let paths = try InodePaths(catalog, below: "").paths(of: inodes)
+            try catalog.close()
+            return paths
+        } catch {
+            throw CatalogTrouble.failure(error, path: folders.catalogFile)
+        }
+    }
+
     /// Takes an account that is being signed out out of the catalog: whoever signs in under its name
     /// next must find neither its tree nor its cursor.
     ///
@@ -108,7 +167,7 @@ struct RestingState {
         )
     }
 
-    private func openCatalog() throws(CatalogError) -> Catalog {
+    func openCatalog() throws(CatalogError) -> Catalog {
         try Catalog(
             path: folders.catalogFile,
             cachedNodes: 16,
@@ -131,6 +190,25 @@ struct RestingState {
             change.next = "waits for the next mount"
             return change
         }
+        let survey = try await catalog.surveyPending(
+            known.id,
+            examples: 3,
+            isRefused: { _ in false },
+            kind: { _, _ in true }
+        )
+        status.waiting = survey.groups.values.map { group in
+            PendingGroup(
+                count: group.count,
+                bytes: group.bytes,
+                isUnderWay: false,
+                needsPerson: false,
+                next: "waits for the next mount",
+                examples: group.examples.map { item in
+                    PendingExample(path: ([known.name] + item.path).joined(separator: "/"))
+                }
+            )
+        }
+        status.pendingBytes = survey.groups.values.reduce(0) { $0 + $1.bytes }
         status.conflicts = try await catalog.conflicts(known.id).map { conflict in
             ([known.name] + conflict.path).joined(separator: "/")
         }

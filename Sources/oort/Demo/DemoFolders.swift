@@ -6,7 +6,6 @@ struct DemoFolders: Sendable {
     let path: String
     /// The folders in it.
     let folders: Folders
-    private let variables: [(name: String, value: String)]
 
     /// Makes the temporary folder, for this user alone.
     ///
@@ -16,12 +15,8 @@ struct DemoFolders: Sendable {
         let path = "/tmp/oort-demo-" + UUID().uuidString.prefix(8).lowercased()
         try Folders.makePrivate(path)
         self.path = path
-        variables = [
-            ("XDG_CONFIG_HOME", path + "/config"), ("XDG_STATE_HOME", path + "/state"),
-            ("XDG_CACHE_HOME", path + "/cache"), ("XDG_RUNTIME_DIR", path + "/run"),
-        ]
         var environment = ProcessInfo.processInfo.environment
-        for (name, value) in variables { environment[name] = value }
+        environment[Folders.variable] = path
         folders = try Folders(environment: environment)
         try folders.make()
         try Folders.makePrivate(folders.config)
@@ -34,7 +29,8 @@ struct DemoFolders: Sendable {
     ///
     /// - Throws: `Failure` when there is no room for them.
     func write(settings: String) throws(Failure) {
-        var lines = variables.map { "export \($0.name)=\(Shell.quoted($0.value))" }
+        // Oort's own variable: every other program of that terminal keeps its settings.
+        var lines = ["export \(Folders.variable)=\(Shell.quoted(path))"]
         if let program = try? FileManager.default.destinationOfSymbolicLink(
             atPath: "/proc/self/exe"
         ) {

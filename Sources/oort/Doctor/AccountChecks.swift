@@ -35,13 +35,18 @@ struct AccountChecks {
         }
         var findings: [Finding] = []
         for service in patient.services() {
-            findings.append(await registration(at: service, wire))
+            guard let access = service.oauth else { continue }
+            findings.append(await registration(at: service, access, wire))
         }
         await wire.shutdown()
         return findings
     }
 
-    private func registration(at service: CloudService, _ wire: CurlClient) async -> Finding {
+    private func registration(
+        at service: CloudService,
+        _ access: OAuthAccess,
+        _ wire: CurlClient
+    ) async -> Finding {
         let client: OAuthClient
         do throws(Failure) {
             guard let found = try await self.client(of: service) else {
@@ -55,7 +60,7 @@ struct AccountChecks {
             return .trouble("registration", error)
         }
         let hosts = Hosts(patient.settings.service(service.name).endpoints)
-        let authorization = service.authorization(hosts)
+        let authorization = access.authorization(hosts)
         let signIn = SignIn(service: authorization, client: client, http: wire)
         do throws(SignInError) {
             // Nobody's token: a service that knows the registration refuses the token, another one
@@ -159,7 +164,9 @@ struct AccountChecks {
             )
         }
         do throws(SignInError) {
-            guard try await store.credentials(of: account.name) != nil else {
+            // A server may be reached by a key of the person's own.
+            let hasSecret = try await store.credentials(of: account.name) != nil
+            guard hasSecret || service.oauth == nil else {
                 return .trouble("account", "\(name) has no tokens in \(store.place)", advice: again)
             }
         } catch {
@@ -172,17 +179,22 @@ struct AccountChecks {
         }
         var patience = RetryPolicy()
         patience.interactivePatience = .seconds(5)
-        let connection = AccountConnection(
-            account: account.name,
-            service: service,
+        let surroundings = AccountConnection.Surroundings(
             settings: patient.settings,
+            folders: patient.folders,
             store: store,
             wire: wire,
             policy: patience,
             logger: Logger(label: "oort") { _ in SwiftLogNoOpLogHandler() }
         )
         do throws(ProviderError) {
-            let identity = try await connection.provider.identity()
+            let connection = try AccountConnection(account, service: service, surroundings)
+            let answer: Result<AccountIdentity, ProviderError>
+            do throws(ProviderError) { answer = .success(try await connection.identity()) } catch {
+                answer = .failure(error)
+            }
+            await connection.close()
+            let identity = try answer.get()
             guard account.identity == nil || account.identity == identity.id else {
                 let words = "the tokens of \(name) are another person's"
                 return .trouble("account", words, advice: again)

@@ -180,6 +180,7 @@ struct Patient: Sendable {
             check("keyring", 15, "The desktop's keyring hangs: unlock it, or restart it.") {
                 await AccountChecks(patient).keyring()
             },
+            check("desktop", 10, disk) { [Desktop.finding(patient.settings)] },
             check("network", 30, net) { await NetworkChecks(patient).look() },
             check("registration", 30, net) { await AccountChecks(patient).registrations() },
             check("account", 45, net) { await AccountChecks(patient).accounts() },
@@ -200,6 +201,6 @@ struct Patient: Sendable {
         let used = Services.all.filter { service in
             accounts.contains { $0.service == service.name }
         }
-        return used.isEmpty ? Services.all : used
+        return used.isEmpty ? Services.withOAuth : used
     }
 }

@@ -26,7 +26,7 @@ struct NetworkChecks {
         let answers = await withTaskGroup(of: Answer.self) { group in
             for (place, service) in patient.services().enumerated() {
                 let hosts = Hosts(patient.settings.service(service.name).endpoints)
-                for address in service.addresses(hosts) {
+                for address in service.oauth?.addresses(hosts) ?? [] {
                     group.addTask { await Self.ask(address, of: service, place, by: wire) }
                 }
             }

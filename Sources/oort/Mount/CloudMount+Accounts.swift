@@ -1,9 +1,11 @@
+import Foundation
 import Logging
 import OortCatalog
 import OortContentStore
 import OortFileSystem
 import OortModel
 import OortSync
+import OortTransport
 import Synchronization
 
 extension CloudMount {
@@ -24,6 +26,7 @@ extension CloudMount {
                 try forget(account)
                 continue
             }
+            files.setReadOnly(isReadOnly(account.name), account.id)
             logger.warning(
                 "nothing of an account goes out",
                 metadata: ["account": "\(account.name)", "reason": "\(obstacle)"]
@@ -49,6 +52,22 @@ extension CloudMount {
             }
             try await connect(account)
         }
+    }
+
+    /// Whether nothing in an account may be changed.
+    func isReadOnly(_ account: String) -> Bool {
+        options.isReadOnly || options.settings.readOnlyAccounts.contains(account)
+    }
+
+    /// Refuses to have a service change what may not be changed here.
+    func refuseReadOnly(_ account: MountedAccount) throws(Failure) {
+        guard account.engine.isReadOnly else { return }
+        throw Failure(
+            "\(account.name) is read-only here: nothing was changed.",
+            advice: options.isReadOnly
+                ? "Mount without --read-only."
+                : "Take read_only out of [accounts.\(account.name)] in the settings, and mount again."
+        )
     }
 
     /// Why an account cannot work, where only another version of Oort knows its service.
@@ -104,26 +123,45 @@ extension CloudMount {
         var logger = logger
         logger[metadataKey: "account"] = "\(registered.name)"
         let known = try storedAccounts().first { $0.name == registered.name }
-        let connection = AccountConnection(
-            account: registered.name,
-            service: service,
-            settings: options.settings,
-            store: tokens,
-            wire: wire,
-            knownRequests: known?.requestLimit,
-            remember: { [catalog, logger] limit in
-                // Ends by itself; what is not kept is found out again.
-                Task {
-                    do throws(CatalogError) {
-                        try await catalog.setRequestLimit(limit, ofAccountNamed: registered.name)
-                    } catch {
-                        logger.info("a limit was not kept", metadata: ["cause": "\(error)"])
+        let connection: AccountConnection
+        let provider: any Provider
+        do throws(ProviderError) {
+            connection = try AccountConnection(
+                registered,
+                service: service,
+                AccountConnection.Surroundings(
+                    settings: options.settings,
+                    folders: options.folders,
+                    store: tokens,
+                    wire: ThrottlingClient(wire, bandwidth: bandwidth),
+                    logger: logger
+                ),
+                knownRequests: known?.requestLimit,
+                remember: { [catalog, logger] limit in
+                    // Ends by itself; what is not kept is found out again.
+                    Task {
+                        do throws(CatalogError) {
+                            try await catalog.setRequestLimit(
+                                limit,
+                                ofAccountNamed: registered.name
+                            )
+                        } catch {
+                            logger.info("a limit was not kept", metadata: ["cause": "\(error)"])
+                        }
                     }
                 }
-            },
-            logger: logger
-        )
-        let traits = connection.provider.traits
+            )
+            provider = try connection.provider(
+                map: options.folders.placesFile(ofAccount: registered.name)
+            )
+        } catch {
+            throw Failure(
+                "The account \"\(registered.name)\" cannot be mounted: \(error.detail)",
+                advice: "Sign in again: oort login \(service.name) --name "
+                    + Shell.quoted(registered.name)
+            )
+        }
+        let traits = provider.traits
         let account: Account
         do {
             account = try catalog.registerAccount(
@@ -153,10 +191,11 @@ extension CloudMount {
         var settings = SyncSettings()
         settings.settle = options.settings.settle.duration
         settings.pollInterval = options.settings.pollInterval?.duration
-        settings.isReadOnly = options.isReadOnly
+        settings.isReadOnly = isReadOnly(registered.name)
+        files.setReadOnly(settings.isReadOnly, account.id)
         let engine = SyncEngine(
             account: account.id,
-            provider: connection.provider,
+            provider: provider,
             catalog: catalog,
             store: store,
             settings: settings,
@@ -165,7 +204,7 @@ extension CloudMount {
         store.setFetcher(
             ProviderContentFetcher(
                 account: account.id,
-                provider: connection.provider,
+                provider: provider,
                 catalog: catalog
             ),
             for: account.id
@@ -175,8 +214,23 @@ extension CloudMount {
             name: registered.name,
             service: service.name,
             engine: engine,
-            tokens: connection.tokens
+            keeper: PinKeeper(
+                account: account.id,
+                catalog: catalog,
+                store: store,
+                look: { [logger] inode in
+                    // Where it is not answered, the feed brings the news.
+                    do throws(ProviderError) { try await engine.look(at: inode) } catch {
+                        logger.info("an item was not asked for", metadata: ["error": "\(error)"])
+                    }
+                },
+                settings: settings,
+                logger: logger
+            ),
+            connection: connection
         )
+        let isPaused = pace.withLock { $0.pause(of: registered.name, at: Date()) != nil }
+        await mounted.setPaused(isPaused)
         accounts.withLock { $0[registered.name] = mounted }
     }
 

@@ -4,6 +4,7 @@ import OortCatalog
 import OortContentStore
 import OortModel
 import OortSync
+import OortTransport
 import Synchronization
 
 extension CloudMount {
@@ -23,6 +24,8 @@ extension CloudMount {
                 version: OortVersion.current,
                 cachedBytes: usage.cached,
                 cacheLimit: options.settings.cacheSize.bytes,
+                uploadLimit: bandwidth.up.bytesPerSecond,
+                downloadLimit: bandwidth.down.bytesPerSecond,
                 trouble: trouble,
                 foldersAside: foldersAside
             ),
@@ -81,26 +84,6 @@ extension CloudMount {
         }
     }
 
-    func metrics() async -> String {
-        let usage = store.usage
-        var lines = [
-            "# TYPE oort_cached_bytes gauge", "oort_cached_bytes \(usage.cached)",
-            "# TYPE oort_staged_bytes gauge", "oort_staged_bytes \(usage.staged)",
-            "# TYPE oort_pending_changes gauge",
-        ]
-        for (name, account) in accounts.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
-            let label = name.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
-            do throws(CatalogError) {
-                let count = try await catalog.pendingCount(account.id)
-                lines.append("oort_pending_changes{account=\"\(label)\"} \(count)")
-            } catch {
-                // What cannot be read has no value; none is not 0.
-                logger.error("what is pending could not be read", metadata: ["error": "\(error)"])
-            }
-        }
-        return lines.joined(separator: "\n") + "\n"
-    }
-
     /// Whether an item waits for a program to close it: one that writes to it, or has it open and may
     /// read of it what is to be deleted or replaced.
     private func isHeld(_ item: PendingItem) -> Bool {
@@ -122,6 +105,32 @@ extension CloudMount {
             transfers += try downloads(of: account.id, below: folder)
         } catch { status.trouble = .unreadable(error) }
         let now = Date()
+        var groups: [PendingGroup] = []
+        var keeping: PinProgress?
+        do throws(CatalogError) {
+            groups = try await waiting(of: account.id, below: folder, now: now)
+            keeping = try await self.keeping(of: account)
+        } catch { status.trouble = .unreadable(error) }
+        let isPaused = await account.engine.isPaused
+        if isPaused {
+            for index in groups.indices
+            where !groups[index].isUnderWay && !groups[index].needsPerson {
+                groups[index].next = "waits for the end of the pause"
+            }
+        }
+        if account.engine.isReadOnly {
+            for index in groups.indices {
+                groups[index].needsPerson = true
+                groups[index].next = SyncWords.readOnly
+            }
+        }
+        let refused = groups.filter(\.needsPerson).reduce(0) { $0 + $1.count }
+        let speed = speed(
+            of: account,
+            groups: groups,
+            sent: status.transfers.reduce(0) { $0 + $1.sent },
+            isComing: transfers.contains { !$0.isUpload }
+        )
         let obstacles = SyncWords.obstacles(status.pending, now: now)
         let pending = status.pending.map { item in
             SyncWords.change(
@@ -136,19 +145,74 @@ extension CloudMount {
             name: account.name,
             service: account.service,
             person: known.flatMap { $0.email ?? $0.displayName },
-            state: SyncWords.state(status),
+            state: SyncWords.state(status, refused: refused, isPaused: isPaused),
             trouble: SyncWords.trouble(
                 status.trouble,
                 account: account.name,
                 service: account.service
             ) ?? damage,
+            isReadOnly: account.engine.isReadOnly ? true : nil,
+            pausedUntil: pace.withLock { $0.pause(of: account.name, at: now)?.until },
             usedBytes: status.quota?.used,
             totalBytes: status.quota?.total,
             knownItems: status.knownItems,
             pendingCount: status.pendingCount,
+            pendingBytes: speed.bytes,
+            refusedCount: refused,
+            uploadBytesPerSecond: speed.up,
+            downloadBytesPerSecond: speed.down,
+            secondsLeft: status.trouble == nil && !isPaused ? speed.secondsLeft : nil,
+            waiting: groups,
             pending: Self.ordered(pending),
             transfers: transfers,
+            keeping: keeping,
             conflicts: status.conflicts.map { ([folder] + $0.path).joined(separator: "/") }
+        )
+    }
+
+    /// All that an account's service does not have yet, in groups.
+    private func waiting(
+        of account: AccountID,
+        below folder: String,
+        now: Date
+    ) async throws(CatalogError) -> [PendingGroup] {
+        let survey = try await catalog.surveyPending(
+            account,
+            examples: 3,
+            isRefused: { SyncWords.isRefused($0, now: now) },
+            kind: { [self] item, obstacle in
+                PendingKind(item, obstacle: obstacle, isHeld: isHeld(item), now: now)
+            }
+        )
+        var obstacles: [Inode: String] = [:]
+        for inode in survey.groups.keys.compactMap(\.obstacle) {
+            obstacles[inode] = try path(of: inode)
+        }
+        return SyncWords.groups(survey, below: folder, obstacles: obstacles, now: now)
+    }
+
+    /// How fast an account's changes go out, and how long those will take that go by themselves.
+    private func speed(
+        of account: MountedAccount,
+        groups: [PendingGroup],
+        sent: Int64,
+        isComing: Bool
+    ) -> (bytes: Int64, up: Int64?, down: Int64?, secondsLeft: Int64?) {
+        let going = groups.filter { !$0.needsPerson }
+        let count = going.reduce(0) { $0 + $1.count }
+        let bytes = groups.reduce(0) { $0 + $1.bytes }
+        let up = account.meter.sentContent.perSecond
+        let seconds = SyncWords.secondsLeft(
+            bytes: max(going.reduce(0) { $0 + $1.bytes } - sent, 0),
+            count: count,
+            bytesPerSecond: up,
+            itemsPerSecond: account.engine.finished.perSecond
+        )
+        return (
+            bytes: max(bytes - sent, 0),
+            up: count > 0 ? up.map { Int64($0) } : nil,
+            down: isComing ? account.meter.receivedContent.perSecond.map { Int64($0) } : nil,
+            secondsLeft: seconds.flatMap { Int64(exactly: $0.rounded(.up)) }
         )
     }
 
@@ -220,6 +284,19 @@ extension CloudMount {
             )
         }
         status.pendingCount = status.pending.count
+        if !status.pending.isEmpty {
+            status.waiting = [
+                PendingGroup(
+                    count: status.pendingCount,
+                    bytes: 0,
+                    isUnderWay: false,
+                    needsPerson: true,
+                    next: "kept here",
+                    examples: status.pending.prefix(3).map { PendingExample(path: $0.path) }
+                )
+            ]
+            status.refusedCount = status.pendingCount
+        }
         return status
     }
 
@@ -286,6 +363,7 @@ extension CloudMount {
         var changes: [PendingChange] = []
         var isStuck = true
         var isKnown = true
+        var (bytes, speed, seconds) = (Int64(0), Int64?.none, Double?.some(0))
         let now = Date()
         for target in targets {
             let all: [PendingItem]
@@ -304,9 +382,28 @@ extension CloudMount {
             let items = target.inode.map { inode in all.filter { $0.isIn(inode) } } ?? all
             let trouble = await account.engine.trouble
             let folder = "\(mountPoint)/\(account.name)"
+            let isPaused = await account.engine.isPaused
             let obstacles = SyncWords.obstacles(all, now: now)
             // What waits for a refused change, though it does not lie in it, has no error of its own.
             let isIdle = await account.engine.isIdle
+            let sent = await account.engine.transfers.filter { transfer in
+                items.contains { $0.inode == transfer.inode }
+            }
+            let left = max(items.reduce(0) { $0 + $1.size } - sent.reduce(0) { $0 + $1.sent }, 0)
+            bytes += left
+            if !items.isEmpty {
+                let rate = account.meter.sentContent.perSecond
+                speed = rate.map { (speed ?? 0) + Int64($0) } ?? speed
+                let time = SyncWords.secondsLeft(
+                    bytes: left,
+                    count: items.count,
+                    bytesPerSecond: rate,
+                    itemsPerSecond: account.engine.finished.perSecond
+                )
+                // The accounts send at the same time.
+                seconds =
+                    trouble == nil ? seconds.flatMap { now in time.map { max(now, $0) } } : nil
+            }
             let isHeldUp = isIdle && all.contains { SyncWords.isRefused($0, now: now) }
             for item in items {
                 var change = SyncWords.change(
@@ -316,7 +413,11 @@ extension CloudMount {
                     obstacle: obstacles[item.inode],
                     now: now
                 )
-                if trouble?.needsPerson == true || SyncWords.isRefused(item, now: now) {
+                if account.engine.isReadOnly {
+                    change.error = change.error ?? SyncWords.readOnly
+                } else if isPaused, !item.isUnderWay, change.error == nil {
+                    change.next = "paused: oort resume \(Shell.quoted(account.name))"
+                } else if trouble?.needsPerson == true || SyncWords.isRefused(item, now: now) {
                     change.error =
                         change.error
                         ?? SyncWords.trouble(
@@ -341,18 +442,22 @@ extension CloudMount {
         return SyncProgress(
             state: state,
             pendingCount: changes.count,
+            pendingBytes: bytes,
+            uploadBytesPerSecond: speed,
+            secondsLeft: changes.isEmpty
+                ? nil : seconds.flatMap { Int64(exactly: $0.rounded(.up)) },
             pending: Array(Self.ordered(changes).prefix(100))
         )
     }
 
     /// An account, connected or not, and what of it is meant; the whole of it for nil.
-    private struct Target {
+    struct Target {
         var account: MountedAccount?
         var detached: DetachedAccount?
         var inode: Inode?
     }
 
-    private func targets(of path: String?) throws(Failure) -> [Target] {
+    func targets(of path: String?) throws(Failure) -> [Target] {
         let all = accounts.withLock { $0 }
         let detached = detached.withLock { $0 }
         guard let path, path != mountPoint else {
@@ -392,19 +497,6 @@ extension CloudMount {
     /// The changes, those with an error before the others.
     private static func ordered(_ changes: [PendingChange]) -> [PendingChange] {
         changes.filter { $0.error != nil } + changes.filter { $0.error == nil }
-    }
-
-    private func path(of inode: Inode) throws(CatalogError) -> String? {
-        var names: [String] = []
-        var next = inode
-        while next != .root, names.count < 10_000 {
-            guard let node = try catalog.knownNode(next), let parent = node.parent else {
-                return nil
-            }
-            names.append(node.name)
-            next = parent
-        }
-        return ([mountPoint] + names.reversed()).joined(separator: "/")
     }
 }
 

@@ -28,6 +28,14 @@ final class CloudMount: MountedClouds {
     private let fuse = Mutex<FileSystemMount?>(nil)
     /// Owned by the mount, which ends it when it closes.
     private let upkeep = Mutex<Task<Void, Never>?>(nil)
+    /// Has the desktop's watch look; the stream is its.
+    private let changed = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    /// The limits of all transfers.
+    let bandwidth = Bandwidth()
+    /// What a person wants of limits and pauses.
+    let pace = Mutex(Pace())
+    /// Counts how often that was applied.
+    let paceChanges = Atomic<Int>(0)
     /// The accounts that are connected, by name.
     let accounts = Mutex<[String: MountedAccount]>([:])
     /// The accounts that are shown without being connected, by name.
@@ -97,16 +105,19 @@ final class CloudMount: MountedClouds {
         let notifier = KernelNotifier()
         mount.listen(telling: notifier)
         do {
+            mount.readPace()
             // Complete before the kernel can ask: what is not there in the first moment is believed
             // to be gone by a backup that waited for the mount.
             try await mount.connectAll()
             try mount.mount(telling: notifier)
+            await mount.applyPace()
             // Later, or fusermount3, which stays, would inherit the engines' connections.
             for account in mount.accounts.withLock({ Array($0.values) }) { account.start() }
         } catch {
             await mount.close()
             throw error
         }
+        mount.removeFetchedVersions()
         mount.beginUpkeep()
         return mount
     }
@@ -114,7 +125,9 @@ final class CloudMount: MountedClouds {
     /// What goes on beside the mount as long as it stands: a look through the catalog's pages, the rest of
     /// the recovery, and the catalog's log brought home once a minute.
     private func beginUpkeep() {
-        let task = Task { [store, catalog, logger] in
+        let task = Task { [store, catalog, logger, weak self] in
+            async let _: Void = catalog.keepSearchIndex()
+            async let _: Void? = self?.keepDesktopInformed()
             do throws(CatalogError) { try await catalog.checkPages() } catch {
                 logger.error("the catalog is not sound", metadata: ["cause": "\(error)"])
             }
@@ -125,7 +138,9 @@ final class CloudMount: MountedClouds {
             } catch {
                 logger.warning("the cache was not looked through", metadata: ["cause": "\(error)"])
             }
+            var left: Set<Inode> = []
             while (try? await Task.sleep(for: .seconds(60))) != nil {
+                left = await self?.endLeftConflicts(left) ?? []
                 do throws(CatalogError) { try await catalog.checkpoint() } catch {
                     logger.warning(
                         "the catalog's log was not brought home",
@@ -159,7 +174,11 @@ final class CloudMount: MountedClouds {
     private func listen(telling notifier: KernelNotifier) {
         catalog.setListeners(
             CatalogListeners(
-                news: { notifier.hear($0) },
+                news: { [weak self] news in
+                    notifier.hear(news)
+                    self?.wakeKeepers()
+                    self?.changed.continuation.yield()
+                },
                 localChange: { [weak self] account in self?.heardOfLocalChange(account) }
             )
         )
@@ -223,9 +242,54 @@ final class CloudMount: MountedClouds {
         }
     }
 
+    /// Returns when the kernel knows all that changed until now, so that a program that is started next
+    /// sees it; after some seconds in any case, since the kernel may wait for a program.
+    func finishTelling() async {
+        guard let notifier = fuse.withLock({ $0?.notifier }) else { return }
+        let (told, end) = AsyncStream<Void>.makeStream()
+        // Owned by nobody: ends with what is queued, or with the mount.
+        Task {
+            await notifier.finishTelling()
+            end.finish()
+        }
+        let timer = Task {
+            try? await Task.sleep(for: .seconds(10))
+            end.finish()
+        }
+        for await _ in told {}
+        timer.cancel()
+    }
+
     private func heardOfLocalChange(_ id: AccountID) {
         let account = accounts.withLock { $0.values.first { $0.id == id } }
         account?.engine.localChange()
+        account?.keeper.wake()
+        changed.continuation.yield()
+    }
+
+    /// Brings to the desktop what a person has to know, until the task is cancelled.
+    private func keepDesktopInformed() async {
+        let desktop = Desktop(options.settings)
+        guard desktop.isThere else { return }
+        let watch = DesktopWatch(
+            desktop,
+            boardFile: options.folders.noticesFile,
+            canSignIn: { Services.named($0)?.oauth != nil },
+            logger: logger
+        )
+        await watch.run(changes: changed.stream) { [self] in
+            var signedOut: Set<String> = []
+            for account in accounts.withLock({ Array($0.values) })
+            where await account.engine.trouble?.needsPerson == true {
+                signedOut.insert(account.name)
+            }
+            return DesktopWatch.View(report: await status(), signedOut: signedOut)
+        }
+    }
+
+    /// What is to be kept here may be something else now.
+    private func wakeKeepers() {
+        for account in accounts.withLock({ Array($0.values) }) { account.keeper.wake() }
     }
 
     private static func openStore(
@@ -274,7 +338,7 @@ final class CloudMount: MountedClouds {
         settings.allowsOtherUsers = options.allowsOtherUsers
         do {
             let mounted = try FileSystemMount(
-                files,
+                TrashFileSystem(files, service: trashService),
                 at: options.mountPoint.path,
                 settings: settings,
                 notifier: notifier,

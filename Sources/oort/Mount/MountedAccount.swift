@@ -2,8 +2,8 @@ import Foundation
 import OortCatalog
 import OortFileSystem
 import OortModel
-import OortSignIn
 import OortSync
+import OortTransport
 import Synchronization
 
 /// One account as long as it is mounted.
@@ -14,33 +14,58 @@ final class MountedAccount: Sendable {
     let service: String
     /// What keeps it and its service in agreement.
     let engine: SyncEngine
-    private let tokens: StoredTokens
-    /// Runs the engine; owned by this object, ended by `stop`.
+    /// What brings here what is pinned.
+    let keeper: PinKeeper
+    private let connection: AccountConnection
+    /// Runs engine and keeper; owned by this object, ended by `stop`.
     private let running = Mutex<Task<Void, Never>?>(nil)
 
     /// An account whose folders can be listed; `start` has its changes come and go.
-    init(name: String, service: String, engine: SyncEngine, tokens: StoredTokens) {
+    init(
+        name: String,
+        service: String,
+        engine: SyncEngine,
+        keeper: PinKeeper,
+        connection: AccountConnection
+    ) {
         self.name = name
         self.service = service
         self.engine = engine
-        self.tokens = tokens
+        self.keeper = keeper
+        self.connection = connection
     }
 
     /// Its number in the catalog.
     var id: AccountID { engine.account }
 
-    /// Starts the engine; a second call does nothing.
+    /// What went over the wire for it.
+    var meter: TrafficMeter { connection.meter }
+
+    /// Starts engine and keeper; a second call does nothing.
     func start() {
-        running.withLock { [engine] running in
-            if running == nil { running = Task { await engine.run() } }
+        running.withLock { [engine, keeper] running in
+            guard running == nil else { return }
+            running = Task {
+                await withDiscardingTaskGroup { group in
+                    group.addTask { await engine.run() }
+                    group.addTask { await keeper.run() }
+                }
+            }
         }
     }
 
-    /// Ends the engine; what is pending stays in the catalog.
+    /// Sends nothing, and fetches nothing that nobody waits for, or goes on.
+    func setPaused(_ isPaused: Bool) async {
+        await engine.setPaused(isPaused)
+        await keeper.setPaused(isPaused)
+    }
+
+    /// Ends engine and keeper; what is pending stays in the catalog.
     func stop() async {
         let running = running.withLock { $0 }
         running?.cancel()
         await running?.value
+        await connection.close()
     }
 }
 
@@ -49,7 +74,7 @@ extension MountedAccount {
     /// somebody else's to keep from now on.
     func leave() async {
         await stop()
-        await tokens.retire()
+        await connection.retire()
     }
 }
 

@@ -5,21 +5,28 @@ import OortSync
 
 /// The engine's words for people.
 enum SyncWords {
-    /// How an account is.
-    static func state(_ status: SyncStatus) -> AccountStatus.State {
+    /// How an account is of whose pending changes so many wait for a person.
+    static func state(_ status: SyncStatus, refused: Int, isPaused: Bool) -> AccountStatus.State {
         switch status.trouble {
         case .signedOut, .clientRefused, .unreadable: .trouble
         case .offline: .offline
         case nil:
             if !status.isEnumerated {
                 .reading
-            } else if !status.pending.isEmpty {
+            } else if isPaused {
+                .paused
+            } else if status.pendingCount > refused {
                 .syncing
+            } else if refused > 0 {
+                .attention
             } else {
                 .upToDate
             }
         }
     }
+
+    /// Why nothing of an account is sent in which nothing may be changed.
+    static let readOnly = "kept here: the account is read-only on this machine"
 
     /// What is wrong and what to do.
     static func trouble(_ trouble: SyncStatus.Trouble?, account: String, service: String) -> String?
@@ -99,7 +106,7 @@ enum SyncWords {
         return item.size > 0 ? "upload \(ByteSize(bytes: item.size))" : "change"
     }
 
-    private static func next(for item: PendingItem, isHeld: Bool, now: Date) -> String {
+    static func next(for item: PendingItem, isHeld: Bool, now: Date) -> String {
         if item.isForbidden { return "kept here; it goes out when the account may write it again" }
         if item.isUnderWay { return "being sent" }
         if isHeld {
@@ -118,14 +125,18 @@ enum SyncWords {
             : "tried again in \(Int(wait)) s"
     }
 
-    private static func error(of item: PendingItem) -> String? {
+    static func error(of item: PendingItem) -> String? {
         if item.isForbidden { return "the account may no longer change this: ask its owner" }
         guard let kind = item.errorKind else { return nil }
         let detail = item.errorDetail ?? ""
-        // Some kinds carry a time.
-        let plain = String(kind.prefix { $0 != "(" })
-        guard let words = refusals[plain] ?? delays[plain] else { return "\(plain): \(detail)" }
+        guard let words = errorWords(kind) else { return "\(kind): \(detail)" }
         return detail.isEmpty ? words : "\(words) (\(detail))"
+    }
+
+    /// The words for an error's kind, whatever time it carries.
+    static func errorWords(_ kind: String) -> String? {
+        let plain = String(kind.prefix { $0 != "(" })
+        return refusals[plain] ?? delays[plain]
     }
 
     /// Refusals for good, by the error's kind: what happened and what to do.

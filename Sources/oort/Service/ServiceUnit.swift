@@ -15,7 +15,7 @@ struct ServiceUnit: Hashable, Sendable {
     static func places(
         _ environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> [String: String] {
-        let names = ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"]
+        let names = ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", Folders.variable]
         return environment.filter { names.contains($0.key) && $0.value.begins(with: "/") }
     }
 

@@ -1,6 +1,7 @@
 import Foundation
 
-/// Where Oort keeps what: the folders of the XDG Base Directory Specification.
+/// Where Oort keeps what: the folders of the XDG Base Directory Specification, or one folder that
+/// `OORT_FOLDER` names.
 struct Folders: Hashable, Sendable {
     /// `config.toml` lies here.
     let config: String
@@ -12,6 +13,9 @@ struct Folders: Hashable, Sendable {
     let runtime: String
     /// The home folder.
     let home: String
+
+    /// The environment variable that has everything in one folder, apart from the person's own.
+    static let variable = "OORT_FOLDER"
 
     /// The folders that this environment names, or the usual ones; `session` is the folder of the
     /// person's session, if there is one.
@@ -30,6 +34,13 @@ struct Folders: Hashable, Sendable {
             throw Failure("No home folder is known.", advice: "Set HOME and try again.")
         }
         self.home = home
+        if let folder = absolute(Self.variable) {
+            config = folder + "/config"
+            state = folder + "/state"
+            cache = folder + "/cache"
+            runtime = folder + "/run"
+            return
+        }
         config = (absolute("XDG_CONFIG_HOME") ?? home + "/.config") + "/oort"
         state = (absolute("XDG_STATE_HOME") ?? home + "/.local/state") + "/oort"
         cache = (absolute("XDG_CACHE_HOME") ?? home + "/.cache") + "/oort"
@@ -57,6 +68,20 @@ struct Folders: Hashable, Sendable {
     var catalogFile: String { state + "/catalog.sqlite" }
     /// Contents that the service does not have yet.
     var stagedFolder: String { state + "/staged" }
+    /// Limits and pauses.
+    var paceFile: String { state + "/pace.json" }
+    /// What the desktop was told.
+    var noticesFile: String { state + "/notices.json" }
+    /// Of the accounts whose services know no ids: what lies where, a file each.
+    var placesFolder: String { state + "/places" }
+    /// The map of places of an account.
+    func placesFile(ofAccount name: String) -> String { placesFolder + "/\(name).sqlite" }
+    /// A new folder for sockets of a connection's own; its path is short, as sockets' paths must be.
+    func socketFolder() -> String {
+        let name = String(UInt64.random(in: .min ... .max), radix: 36)
+        // ssh adds 19 bytes, and Linux takes 108.
+        return runtime.utf8.count < 70 ? "\(runtime)/\(name)" : "/tmp/oort-\(name)"
+    }
     /// The running mount's log.
     var logFile: String { state + "/oort.log" }
     /// Held by the running mount.

@@ -12,6 +12,9 @@ struct Settings: Hashable, Sendable {
         var endpoints: [String: String] = [:]
     }
 
+    /// The least room for contents, bytes: a smaller number lacks its unit.
+    static let leastCache: Int64 = 1 << 20
+
     /// Where to mount; nil is `~/clouds`.
     var mountPoint: String?
     /// The most bytes of contents that can be fetched again.
@@ -28,6 +31,12 @@ struct Settings: Hashable, Sendable {
     var links = LinkPolicy.own
     /// The extensions in which native documents are shown, the wish for each kind.
     var documentFormats = DocumentFormats()
+    /// The accounts in which nothing may be changed, by name.
+    var readOnlyAccounts: Set<String> = []
+    /// Whether the desktop shows what needs a person.
+    var showsNotices = true
+    /// Whether sleep and shutdown wait while something is on its way to a cloud.
+    var delaysSleep = true
     /// What belongs to each service, by the service's name.
     var services: [String: Service] = [:]
 

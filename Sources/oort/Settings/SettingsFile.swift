@@ -51,12 +51,16 @@ struct SettingsFile {
         try root.allow(
             [
                 "mount_point", "cache_size", "poll_interval", "settle", "room_patience",
-                "ca_file", "documents", "links",
+                "accounts", "ca_file", "desktop", "documents", "links",
             ] + serviceNames
         )
         settings.mountPoint = try root.path("mount_point")
         settings.caFile = try root.path("ca_file")
-        if let size = try root.value("cache_size", "a size such as \"20G\"", { ByteSize($0) }) {
+        if let size = try root.value(
+            "cache_size",
+            "a size of at least 1M such as \"20G\"",
+            { ByteSize($0).flatMap { Settings.leastCache <= $0.bytes ? $0 : nil } }
+        ) {
             settings.cacheSize = size
         }
         if let settle = try root.value("settle", "a time such as \"1s\"", { TimeSpan($0) }) {
@@ -81,6 +85,18 @@ struct SettingsFile {
         if let documents = try root.section("documents") {
             try documents.allow(["text", "spreadsheet", "presentation", "drawing"])
             settings.documentFormats = try Self.documentFormats(documents)
+        }
+        if let desktop = try root.section("desktop") {
+            try desktop.allow(["notices", "delays_sleep"])
+            settings.showsNotices = try desktop.flag("notices") ?? true
+            settings.delaysSleep = try desktop.flag("delays_sleep") ?? true
+        }
+        if let accounts = try root.section("accounts") {
+            for name in accounts.keys {
+                guard let account = try accounts.section(name) else { continue }
+                try account.allow(["read_only"])
+                if try account.flag("read_only") == true { settings.readOnlyAccounts.insert(name) }
+            }
         }
         for name in serviceNames {
             guard let section = try root.section(name) else { continue }
@@ -156,6 +172,18 @@ private struct Section {
         guard let text, let value = read(text) else {
             throw Failure(
                 "\(path): \"\(full(key))\" is \(Self.shown(entry)), but must be \(expected).",
+                advice: "Correct the line, or take it out to use the default."
+            )
+        }
+        return value
+    }
+
+    /// A yes or no, as TOML has it.
+    func flag(_ key: String) throws(Failure) -> Bool? {
+        guard let entry = table[key] else { return nil }
+        guard let value = entry.bool else {
+            throw Failure(
+                "\(path): \"\(full(key))\" is \(Self.shown(entry)), but must be true or false.",
                 advice: "Correct the line, or take it out to use the default."
             )
         }

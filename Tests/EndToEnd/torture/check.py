@@ -165,7 +165,8 @@ def names_once(clouds, cloud):
 
 
 def conflicts_told(shown, own, others=frozenset()):
-    """Whether a machine's conflict copies are named as documented, and each is in a status."""
+    """Whether a machine's conflict copies are named as documented, and each is in a status, or was and
+    is known to be over."""
     told = own | others
     problems = []
     for path in shown:

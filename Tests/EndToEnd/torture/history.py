@@ -258,7 +258,7 @@ class Alone(History):
         contents = self.clouds.contents(self.cloud)
         check.nothing_lost(contents, self.ledger)
         check.nothing_doubled(contents, self.ledger)
-        check.conflicts_told(wanted, self.one.conflicts)
+        check.conflicts_told(wanted, self.one.conflicts, self.one.recorded)
         return wanted
 
     def recover_quietly(self):
@@ -425,7 +425,8 @@ class Crowd(History):
             raise Discrepancy("unequal", f"contents that nobody wrote: {mixed}")
         conflicts = [station.conflicts for station, _, _ in self.crew]
         for entries, own in zip(shown, conflicts):
-            check.conflicts_told(entries, own, set().union(*conflicts))
+            check.conflicts_told(
+                entries, own, set().union(*conflicts, *(s.recorded for s, _, _ in self.crew)))
         self.figures.conflict_copies += sum(1 for p in shown[0] if CONFLICT.search(p))
         fresh = self.station("fresh")
         check.same_as_service(check.listing(fresh.root), items, "a fresh mount and the service")
@@ -451,7 +452,7 @@ class Crowd(History):
         for station, _, _ in self.crew:
             station.settle()
         try:
-            eventually(is_agreed, "both machines show the service's tree", timeout=60)
+            eventually(is_agreed, "both machines show the service's tree")
         except AssertionError as error:
             raise (last[0] if last else error)
 

@@ -89,7 +89,7 @@ class Station:
     def settle(self):
         """Waits until the service has everything, and says so."""
         for _ in range(20):
-            result = self.machine.run(str(OORT), "sync", "--timeout", "100s", status=None)
+            result = self.machine.run(str(OORT), "sync", "--timeout", "300s", status=None)
             if result.returncode == 0:
                 break
             stranded = [change for change in self.account["pending"] if is_stranded(change)]
@@ -118,6 +118,20 @@ class Station:
     def conflicts(self):
         """The conflict copies that the status tells, below the account's folder."""
         return {path.removeprefix(f"{self.root}/") for path in self.account["conflicts"]}
+
+    @property
+    def recorded(self):
+        """Every conflict copy that this machine made, ended or not, below the account's folder."""
+        address = f"file:{self.machine.state}/catalog.sqlite?mode=ro"
+        with contextlib.closing(sqlite3.connect(address, uri=True)) as catalog:
+            return {path for path, in catalog.execute("""
+                WITH RECURSIVE place(parent, path) AS (
+                    SELECT node.parent, node.name FROM conflict JOIN node USING (inode)
+                    UNION ALL
+                    SELECT node.parent, node.name || '/' || place.path
+                    FROM place JOIN node ON node.inode = place.parent WHERE node.parent != 1)
+                SELECT path FROM place JOIN node ON node.inode = place.parent
+                WHERE node.parent = 1""")}
 
     def check_log(self):
         log = self.machine.log()

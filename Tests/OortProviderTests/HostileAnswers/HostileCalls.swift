@@ -52,7 +52,7 @@ struct HostileCalls {
         )
     }
 
-    var all: [Call] { looking + reading + writing }
+    var all: [Call] { looking + reading + writing + takingBack }
 
     private var provider: any Provider { world.provider }
 
@@ -135,6 +135,42 @@ struct HostileCalls {
             Call(name: "thumbnail") {
                 _ = try await provider.thumbnail(of: place.file, edge: 128)
                     .collect(atMost: 1 << 26)
+                return []
+            },
+        ]
+    }
+
+    private var takingBack: [Call] {
+        let (provider, place, root) = (provider, place, world.root)
+        return [
+            Call(name: "trash") {
+                world.somebodyElse(.makeFolder(path: ["folder", "old"]))
+                world.somebodyElse(.trash(path: ["folder", "old"]))
+                guard let trash = provider.trash else { return [] }
+                let page = try await trash.entries(below: root, page: nil)
+                if let next = page.next { _ = try await trash.entries(below: root, page: next) }
+                guard let entry = page.entries.first else { return [] }
+                try await trash.restore(entry, to: Placement(folder: root, name: "back"))
+                return []
+            },
+            Call(name: "versions") {
+                guard let history = provider.versions else { return [] }
+                let page = try await history.versions(of: place.file, page: nil)
+                if let next = page.next {
+                    _ = try await history.versions(of: place.file, page: next)
+                }
+                guard let version = page.versions.last else { return [] }
+                _ = try await history.read(version, of: place.file).collect(atMost: 1 << 26)
+                guard history.restoresAtService else { return [] }
+                try await history.restore(version, of: place.file, current: nil)
+                return []
+            },
+            Call(name: "links") {
+                guard let links = provider.links else { return [] }
+                let made = try await links.share(LinkWish(item: place.file, isFolder: false))
+                _ = try await links.links(of: place.file, page: nil)
+                if links.abilities.listsAll { _ = try await links.links(of: nil, page: nil) }
+                try await links.withdraw(made)
                 return []
             },
         ]

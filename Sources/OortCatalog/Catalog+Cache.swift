@@ -1,0 +1,167 @@
+import GRDB
+public import OortModel
+
+/// Some contents, and their bytes on the disk.
+public struct ContentSum: Hashable, Sendable {
+    /// How many.
+    public var count = 0
+    /// Bytes that they take.
+    public var bytes: Int64 = 0
+
+    /// None.
+    public init() {}
+
+    /// Counts one more.
+    public mutating func add(_ bytes: Int64) {
+        count += 1
+        self.bytes = self.bytes.addingSaturating(bytes)
+    }
+}
+
+/// Which cached contents go, and which stay.
+extension Catalog {
+    /// For how long a content that is to be kept is not looked at again, milliseconds.
+    private static let keptUnseen: Int64 = 86_400_000
+
+    /// The cached contents that may be evicted, the least recently used first: none that is to be kept
+    /// here, and none of which something is made that is still to be sent.
+    ///
+    /// At most `limit` of them, the first `skipped` left out. What is to be kept counts as used from
+    /// then on, so that the next caller need not pass it by again.
+    public func evictableContents(
+        limit: Int,
+        after skipped: Int = 0
+    ) async throws(CatalogError) -> [ContentRow] {
+        let now = Timestamp.now.inMilliseconds
+        let (found, kept) = try await readAsync { database in
+            var found: [ContentRow] = []
+            var kept: [ContentID] = []
+            var left = skipped
+            let keptContents = try Self.keptTest(database)
+            let rows = try Row.fetchCursor(
+                database,
+                sql: """
+                    SELECT id, \(keptContents) FROM content
+                    WHERE is_staged = 0 AND NOT \(Self.isNeeded) ORDER BY used_ms, id
+                    """,
+                arguments: keptContents == "0" ? [] : [now]
+            )
+            while found.count < limit, let row = try rows.next() {
+                let id = row[0] as Int64
+                if row[1] {
+                    kept.append(ContentID(id))
+                } else if left > 0 {
+                    left -= 1
+                } else if let content = try Self.content(ContentID(id), database) {
+                    found.append(content)
+                }
+            }
+            return (found, kept)
+        }
+        if !kept.isEmpty {
+            let seen = now + Self.keptUnseen
+            try await markUsed(Dictionary(kept.map { ($0, seen) }) { first, _ in first })
+        }
+        return found
+    }
+
+    /// The cached contents of an item and all below it, or of all accounts for nil: those that may go,
+    /// those that are to be kept here, and those of which something is made that is still to be sent.
+    ///
+    /// Only those that nobody used since `moment`, milliseconds since 1970, where one is given. Without an
+    /// item also what no file has any longer.
+    public func cachedContents(
+        below inode: Inode?,
+        unusedSince moment: Int64?
+    ) async throws(CatalogError) -> (free: [ContentRow], kept: ContentSum, needed: ContentSum) {
+        let now = Timestamp.now.inMilliseconds
+        return try await readAsync { database in
+            let keptContents = try Self.keptTest(database)
+            var arguments: StatementArguments = keptContents == "0" ? [] : [now]
+            var place = ""
+            if let inode {
+                place = """
+                    AND (account, item) IN (
+                        WITH RECURSIVE below(inode) AS (
+                            SELECT ? UNION
+                            SELECT node.inode FROM below JOIN node ON node.parent = below.inode
+                        )
+                        SELECT node.account, node.remote_id FROM below JOIN node USING (inode)
+                        WHERE node.remote_id IS NOT NULL)
+                    """
+                arguments += [inode.column]
+            }
+            arguments += [moment ?? .max]
+            let rows = try Row.fetchCursor(
+                database,
+                sql: """
+                    SELECT id, \(keptContents), bytes_on_disk, \(Self.isNeeded) FROM content
+                    WHERE is_staged = 0 \(place) AND used_ms < ? ORDER BY used_ms, id
+                    """,
+                arguments: arguments
+            )
+            var free: [ContentRow] = []
+            var (kept, needed) = (ContentSum(), ContentSum())
+            while let row = try rows.next() {
+                if row[1] {
+                    kept.add(row[2])
+                } else if row[3] {
+                    needed.add(row[2])
+                } else if let content = try Self.content(ContentID(row[0]), database) {
+                    free.append(content)
+                }
+            }
+            return (free, kept, needed)
+        }
+    }
+
+    /// Notes when contents were used, milliseconds since 1970.
+    public func markUsed(_ moments: [ContentID: Int64]) async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            for (id, moment) in moments {
+                try transaction.database.run(
+                    "UPDATE content SET used_ms = max(used_ms, ?) WHERE id = ? AND is_staged = 0",
+                    [moment, id.rawValue]
+                )
+            }
+        }
+    }
+
+    /// Whether something is made of a row of `content` that is still to be sent.
+    private static let isNeeded = """
+        (account, item, revision) IN (
+            SELECT node.account, content_item, revision FROM motion JOIN node USING (inode)
+                WHERE content_item IS NOT NULL AND revision IS NOT NULL
+            UNION SELECT account, base_item, base_revision FROM content
+                WHERE is_staged = 1 AND base_item IS NOT NULL)
+        """
+
+    /// Whether a row of `content` is to be kept here.
+    ///
+    /// It is what a file has that is pinned, or that lies in a folder that is. The moment, milliseconds since 1970, is its argument, unless it is "0".
+    private static func keptTest(_ database: Database) throws -> String {
+        guard try database.has("SELECT 1 FROM pin LIMIT 1", []) else { return "0" }
+        return """
+            EXISTS (
+                WITH RECURSIVE above(inode, parent) AS (
+                    SELECT node.inode, node.parent FROM node
+                    WHERE node.account = content.account AND node.remote_id = content.item
+                        AND content.revision = CASE node.kind
+                            WHEN \(NodeKind.nativeDocument.rawValue) THEN \(Node.exportRevisionColumn)
+                            ELSE node.revision END
+                    UNION
+                    SELECT node.inode, node.parent FROM above JOIN node ON node.inode = above.parent
+                )
+                SELECT 1 FROM above JOIN pin USING (inode) WHERE \(holds)
+            )
+            """
+    }
+
+    private static func content(_ id: ContentID, _ database: Database) throws -> ContentRow? {
+        try database.first(
+            "SELECT \(ContentRow.columns) FROM content WHERE id = ?",
+            [id.rawValue],
+            ContentRow.init(columns:)
+        )
+    }
+}

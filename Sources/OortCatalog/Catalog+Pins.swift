@@ -1,0 +1,310 @@
+import GRDB
+public import OortModel
+
+extension Catalog {
+    /// The tables of what is to be kept here.
+    static func addPins(to migrator: inout DatabaseMigrator) {
+        migrator.registerMigration("what is to be kept here") { database in
+            try database.execute(
+                sql: """
+                    CREATE TABLE pin (
+                        inode INTEGER PRIMARY KEY,
+                        account INTEGER NOT NULL,
+                        made_ms INTEGER NOT NULL,
+                        -- NULL until somebody ends it.
+                        until_ms INTEGER
+                    ) STRICT;
+                    ALTER TABLE content DROP COLUMN is_pinned;
+                    """
+            )
+        }
+    }
+
+    // MARK: Pins
+
+    /// Keeps an item here from now on; a pin that it has already gets the new end.
+    ///
+    /// - Parameters:
+    ///   - inode: the file or folder; it must be in the local tree.
+    ///   - until: when that ends, milliseconds since 1970; nil for when somebody ends it.
+    /// - Throws: `.notFound`.
+    public func pin(_ inode: Inode, until: Int64?) async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            let node = try transaction.node(inode)
+            guard node.parent != nil || inode == .root else { throw CatalogError.notFound }
+            try transaction.database.run(
+                """
+                INSERT INTO pin (inode, account, made_ms, until_ms) VALUES (?, ?, ?, ?)
+                ON CONFLICT (inode) DO UPDATE SET until_ms = excluded.until_ms
+                """,
+                [inode.column, node.account.rawValue, Timestamp.now.inMilliseconds, until]
+            )
+        }
+    }
+
+    /// Takes an item's pin away.
+    ///
+    /// - Returns: whether it had one.
+    public func unpin(_ inode: Inode) async throws(CatalogError) -> Bool {
+        try await mutateAsync { transaction in
+            try transaction.database.run("DELETE FROM pin WHERE inode = ?", [inode.column])
+            return transaction.database.changesCount > 0
+        }
+    }
+
+    /// The pins of what is in the local tree, the oldest first.
+    public func pins(at now: Int64) async throws(CatalogError) -> [Pin] {
+        try await readAsync { database in
+            try database.all(
+                """
+                SELECT pin.inode, pin.account, made_ms, until_ms FROM pin JOIN node USING (inode)
+                WHERE \(Self.holds) AND (node.parent IS NOT NULL OR node.inode = 1)
+                ORDER BY made_ms, pin.inode
+                """,
+                [now]
+            ) {
+                Pin(
+                    inode: Inode(column: $0[0]),
+                    account: AccountID($0[1]),
+                    made: $0[2],
+                    until: $0[3]
+                )
+            }
+        }
+    }
+
+    /// Forgets the pins whose time is over, and those of what is gone for good.
+    ///
+    /// - Returns: whether there were any, and when the next one's time is over, milliseconds since
+    ///   1970.
+    public func forgetPastPins(
+        at now: Int64
+    ) async throws(CatalogError) -> (hasEnded: Bool, nextEnd: Int64?) {
+        let stale = "NOT \(Self.holds) OR inode NOT IN (SELECT inode FROM node)"
+        let (isDue, next) = try await readAsync { database in
+            (
+                try database.has("SELECT 1 FROM pin WHERE \(stale) LIMIT 1", [now]),
+                try database.number("SELECT min(until_ms) FROM pin WHERE until_ms > ?", [now])
+            )
+        }
+        guard isDue else { return (false, next) }
+        try await mutateAsync { transaction in
+            try transaction.database.run("DELETE FROM pin WHERE \(stale)", [now])
+        }
+        return (true, next)
+    }
+
+    /// The nearest item that is pinned: this one or a folder above it; nil where none is.
+    public func nearestPin(of inode: Inode, at now: Int64) throws(CatalogError) -> Inode? {
+        try read { try Self.nearestPin(of: inode, at: now, $0) }
+    }
+
+    private static func nearestPin(
+        of inode: Inode,
+        at now: Int64,
+        _ database: Database
+    ) throws -> Inode? {
+        guard try database.has("SELECT 1 FROM pin LIMIT 1", []) else { return nil }
+        return try database.number(
+            """
+            WITH RECURSIVE above(inode, parent, depth) AS (
+                SELECT inode, parent, 0 FROM node WHERE inode = ? UNION ALL
+                SELECT node.inode, node.parent, depth + 1
+                    FROM above JOIN node ON node.inode = above.parent WHERE depth < 10000
+            )
+            SELECT above.inode FROM above JOIN pin USING (inode) WHERE \(holds) ORDER BY depth LIMIT 1
+            """,
+            [inode.column, now]
+        ).map { Inode(column: $0) }
+    }
+
+    // MARK: What they hold
+
+    /// Looks at all that is to be kept of an account.
+    ///
+    /// Reads every item of it: to be asked for now and then. `now` is in milliseconds since 1970, and at
+    /// most `limit` missing files are returned, of those that `isWanted` names.
+    public func surveyKept(
+        of account: AccountID,
+        at now: Int64,
+        limit: Int,
+        isWanted: @escaping @Sendable (KeptFile) -> Bool
+    ) async throws(CatalogError) -> KeepSurvey {
+        try await readAsync { database in
+            var survey = KeepSurvey()
+            guard try database.has("SELECT 1 FROM pin LIMIT 1", []) else { return survey }
+            let roots = """
+                SELECT inode FROM pin WHERE (account = ? OR account = 0) AND \(Self.holds)
+                """
+            try Self.eachKept(roots, [account.rawValue, now], of: account, database) { file, row in
+                survey.sums.add(row)
+                guard let file, !row.isHere, isWanted(file) else { return }
+                if survey.missing.count < limit {
+                    survey.missing.append(file)
+                } else {
+                    survey.isCut = true
+                }
+            }
+            return survey
+        }
+    }
+
+    /// What one item has, with all below it.
+    public func keepSums(of inode: Inode) async throws(CatalogError) -> Pin.Sums {
+        try await readAsync { database in
+            var sums = Pin.Sums()
+            try Self.eachKept("VALUES (?)", [inode.column], of: nil, database) { _, row in
+                sums.add(row)
+            }
+            return sums
+        }
+    }
+
+    /// What is kept already and what an item would add: each file once.
+    public func keepSums(with inode: Inode, at now: Int64) async throws(CatalogError) -> Pin.Sums {
+        try await readAsync { database in
+            var sums = Pin.Sums()
+            let roots = "VALUES (?) UNION SELECT inode FROM pin WHERE \(Self.holds)"
+            try Self.eachKept(roots, [inode.column, now], of: nil, database) { _, row in
+                sums.add(row)
+            }
+            return sums
+        }
+    }
+
+    /// How much of a file is here, or of a folder's files: of the first ones, where there are many.
+    ///
+    /// A folder with more than `bound` items in and below it is `.partly` here unless nothing is.
+    public func availability(
+        of node: Node,
+        at now: Int64,
+        bound: Int = 2000
+    ) throws(CatalogError) -> Availability {
+        try read { database in
+            let isPinned = try Self.nearestPin(of: node.inode, at: now, database) != nil
+            var sums = Pin.Sums()
+            var seen = 0
+            try Self.eachKept(
+                "VALUES (?)",
+                [node.inode.column],
+                of: nil,
+                limit: bound + 1,
+                database
+            ) { _, row in
+                sums.add(row)
+            } counting: {
+                seen += 1
+            }
+            if sums.filesMissing > 0, sums.bytesHere == 0 { return .online }
+            guard sums.filesMissing == 0, seen <= bound else { return .partly }
+            return isPinned ? .pinned : .cached
+        }
+    }
+
+    /// Whether a pin's time is not over at a moment, which is the next argument.
+    static let holds = "ifnull(until_ms > ?, 1)"
+
+    /// What one row tells of a file that is to be kept.
+    struct KeptRow {
+        var size: Int64
+        /// Bytes that are here.
+        var present: Int64
+        var isHere: Bool
+        /// Whether programs wrote it, and the service does not have it yet.
+        var isStaged: Bool
+    }
+
+    /// Goes through the files in and below some items, each once.
+    ///
+    /// `roots` is the query of these items' numbers, `account` those of which alone the files count.
+    /// The file is nil where its bytes are not asked of the service. `limit` is how many items are
+    /// looked at, each of which is counted.
+    private static func eachKept(
+        _ roots: String,
+        _ arguments: StatementArguments,
+        of account: AccountID?,
+        limit: Int = -1,
+        _ database: Database,
+        _ body: (KeptFile?, KeptRow) -> Void,
+        counting: () -> Void = {}
+    ) throws {
+        let below = account == nil ? "" : "AND node.account = ?"
+        var arguments = arguments
+        if let account { arguments += [account.rawValue] }
+        arguments += [limit]
+        _ = try database.all(
+            """
+            WITH RECURSIVE kept(inode) AS (
+                SELECT * FROM (\(roots)) UNION
+                SELECT node.inode FROM kept JOIN node ON node.parent = kept.inode \(below)
+                LIMIT ?
+            )
+            SELECT node.inode, node.kind, node.size, node.hash, node.permissions,
+                node.staged IS NOT NULL, ifnull(node.content_item, node.remote_id),
+                CASE node.kind WHEN \(NodeKind.nativeDocument.rawValue) THEN \(Node.exportRevisionColumn)
+                    ELSE node.revision END AS version,
+                ifnull(content.is_complete, 0), ifnull(content.bytes_on_disk, 0)
+            FROM kept JOIN node USING (inode)
+                LEFT JOIN content ON content.account = node.account
+                    AND content.item = ifnull(node.content_item, node.remote_id)
+                    AND content.revision = version
+            WHERE node.parent IS NOT NULL OR node.inode = 1
+            """,
+            arguments
+        ) { (row: Columns) -> Void in
+            counting()
+            guard let kind = NodeKind(rawValue: row[1] as Int64),
+                kind == .file || kind == .nativeDocument
+            else { return }
+            // An older version took any number for a size.
+            let size = min(max(row[2] as Int64, 0), ReportedSize.largest)
+            let isStaged = row[5] as Bool
+            let isExported = kind == .nativeDocument
+            let isComplete = row[8] as Bool
+            let isHere = isStaged || isComplete || !isExported && size == 0
+            let found = KeptRow(
+                size: size,
+                present: isHere ? size : min(row[9] as Int64, size),
+                isHere: isHere,
+                isStaged: isStaged
+            )
+            guard !isStaged, let item = row[6] as String?, let revision = row[7] as String? else {
+                body(nil, found)
+                return
+            }
+            let file = KeptFile(
+                inode: Inode(column: row[0]),
+                item: ItemID(item),
+                revision: Revision(revision),
+                size: size,
+                hash: (row[3] as String?).flatMap { ContentHash(description: $0) },
+                isExported: isExported,
+                isReadable: Permissions(
+                    rawValue: UInt8(truncatingIfNeeded: row[4] as Int64)
+                ).contains(.read)
+            )
+            body(file, found)
+        }
+    }
+}
+
+extension Pin.Sums {
+    fileprivate mutating func add(_ row: Catalog.KeptRow) {
+        files += 1
+        bytes = bytes.addingSaturating(row.size)
+        bytesHere = bytesHere.addingSaturating(row.present)
+        if row.isHere { filesHere += 1 }
+        if !row.isStaged { cachedBytes = cachedBytes.addingSaturating(row.size) }
+    }
+}
+
+extension CatalogTransaction {
+    /// The file that takes over another one's place or identity is kept in its stead.
+    func handOverPin(from old: Inode, to new: Inode) throws {
+        guard try database.has("SELECT 1 FROM pin LIMIT 1", []) else { return }
+        try database.run(
+            "UPDATE OR REPLACE pin SET inode = ? WHERE inode = ?",
+            [new.column, old.column]
+        )
+    }
+}

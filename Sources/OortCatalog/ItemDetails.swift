@@ -1,0 +1,260 @@
+import GRDB
+public import OortModel
+
+/// What the service said of an item and no column of `node` keeps, for `user.oort.*`.
+public struct ItemDetails: Hashable, Sendable {
+    /// The name at upload, where the service keeps it.
+    public var originalFileName: String?
+    /// When the service took the last change.
+    public var serverModifiedTime: Timestamp?
+    /// The service's tag of the whole item.
+    public var tag: String?
+    /// The service's counter of changes.
+    public var version: String?
+    /// Whether the service can render a thumbnail; nil when only asking would tell.
+    public var thumbnail: Bool?
+    /// Whether the service knows when the content was modified.
+    public var hasModifiedTime: Bool
+}
+
+extension Catalog {
+    /// What the service said of an item and no column keeps; nil for what it never told.
+    public func details(of inode: Inode) throws(CatalogError) -> ItemDetails? {
+        try read { database in
+            try Self.toldItem(inode, database).map { item in
+                ItemDetails(
+                    originalFileName: item.originalFileName,
+                    serverModifiedTime: Timestamp(parts: item.serverModified),
+                    tag: item.tag,
+                    version: item.version,
+                    thumbnail: item.thumbnail,
+                    hasModifiedTime: item.modified != nil
+                )
+            }
+        }
+    }
+
+    /// What the service said last of an item that both sides agree on, as far as the columns of
+    /// `details`, the id, the name, the hash and the type tell; nil for what it never told.
+    static func toldItem(_ inode: Inode, _ database: Database) throws -> StoredItem? {
+        try database.first(
+            """
+            SELECT details, remote_id, mime_type,
+                CASE WHEN synced_parent IS NULL THEN ifnull(service_name, name)
+                    ELSE synced_name END,
+                CASE WHEN synced_parent IS NULL THEN hash ELSE synced_hash END
+            FROM node LEFT JOIN motion ON motion.inode = node.inode WHERE node.inode = ?
+            """,
+            [inode.column]
+        ) { row -> StoredItem? in
+            guard let details = row[0] as String? else { return nil }
+            var item = StoredItem(Item(id: ItemID(row[1]), kind: .file, fileName: row[3]))
+            (item.hash, item.mimeType) = (row[4], row[2])
+            try item.read(details: details)
+            return item
+        } ?? nil
+    }
+}
+
+/// The text of `node.details`: fields of one letter, of which strings are led by their length in
+/// bytes. What a column of the row has is not in it.
+///
+/// An account of a million items has as many of these; JSON with all that the service told was half of
+/// the catalog. Older versions of Oort wrote rows so; a row is read as it is until the service tells
+/// its item again.
+extension StoredItem {
+    /// The text for a row of this item; `hasName` and `hasHash` say whether the row, or its base, has
+    /// the item's name and hash.
+    func details(hasName: Bool, hasHash: Bool) -> String {
+        var text = DetailsText()
+        if kind != NodeKind.file.rawValue { text.add("k", kind) }
+        if let modified { text.add("m", modified) }
+        if let serverModified {
+            if serverModified == modified {
+                text.add("S")
+            } else {
+                text.add("s", serverModified)
+            }
+        }
+        if let created {
+            if created == modified { text.add("C") } else { text.add("c", created) }
+        }
+        if let originalFileName {
+            if hasName, originalFileName.isSameText(as: fileName) {
+                text.add("O")
+            } else {
+                text.add("o", originalFileName)
+            }
+        }
+        if let tag {
+            if hasHash, let hashValue, tag.isSameText(as: hashValue) {
+                text.add("H")
+            } else {
+                text.add("h", tag)
+            }
+        }
+        if let version { text.add("v", version) }
+        if let thumbnail { text.add(thumbnail ? "T" : "t") }
+        if let isOwn { text.add(isOwn ? "W" : "w") }
+        if permissions != Permissions.all.rawValue { text.add("p", Int64(permissions)) }
+        if let target { text.add("l", target) }
+        for form in exports ?? [] where form.count == 2 {
+            text.add("x", form[0])
+            text.add("y", form[1])
+        }
+        return text.text
+    }
+
+    /// The values for `details = iif(remote_id IS ?, ?, ?)`: in a row of another id than the item's the
+    /// text names that.
+    func detailsArguments(hasName: Bool, hasHash: Bool) -> StatementArguments {
+        let details = details(hasName: hasName, hasHash: hasHash)
+        var another = DetailsText()
+        another.add("i", id)
+        return [id, details, details + another.text]
+    }
+
+    /// The value of the hash, without its algorithm.
+    private var hashValue: String? {
+        hash.flatMap { ContentHash(description: $0) }?.value
+    }
+
+    /// Fills this with what `details` has; what that says of the row, this must have already.
+    ///
+    /// - Throws: `.corrupt` where the text is none.
+    mutating func read(details: String) throws {
+        if details.utf8.first == UInt8(ascii: "{") {
+            let own = (fileName, hash, mimeType)
+            self = try StoredItem(json: details)
+            (fileName, hash) = (own.0, own.1)
+            mimeType = mimeType ?? own.2
+            return
+        }
+        (kind, permissions) = (NodeKind.file.rawValue, Permissions.all.rawValue)
+        var forms: [[String]] = []
+        var reader = DetailsReader(details)
+        while let letter = reader.letter() {
+            switch letter {
+            case "k": kind = try reader.number()
+            case "m": modified = try reader.time()
+            case "s": serverModified = try reader.time()
+            case "S": serverModified = modified
+            case "c": created = try reader.time()
+            case "C": created = modified
+            case "o": originalFileName = try reader.string()
+            case "O": originalFileName = fileName
+            case "h": tag = try reader.string()
+            case "H": tag = hashValue
+            case "v": version = try reader.string()
+            case "T", "t": thumbnail = letter == "T"
+            case "W", "w": isOwn = letter == "W"
+            case "p": permissions = UInt8(truncatingIfNeeded: try reader.number())
+            case "l": target = try reader.string()
+            case "x": forms.append([try reader.string()])
+            case "y":
+                let ending = try reader.string()
+                if !forms.isEmpty { forms[forms.count - 1].append(ending) }
+            case "i": id = try reader.string()
+            default: throw reader.error
+            }
+        }
+        if !forms.isEmpty { exports = forms }
+    }
+
+    /// The item that a text of `details` is of, in a row of this id; as `read` tells it.
+    init(details: String, of id: String?) throws {
+        self.init(Item(id: ItemID(id ?? ""), kind: .file, fileName: ""))
+        try read(details: details)
+    }
+}
+
+/// A text of `node.details` that is being written.
+private struct DetailsText {
+    private(set) var text = ""
+
+    /// A field that says something by being there.
+    mutating func add(_ letter: Character) { text.append(letter) }
+
+    mutating func add(_ letter: Character, _ number: Int64) {
+        text.append(letter)
+        text += String(number)
+    }
+
+    mutating func add(_ letter: Character, _ value: String) {
+        add(letter, Int64(value.utf8.count))
+        text.append(":")
+        text += value
+    }
+
+    /// A time: seconds, and as many digits of the next one as it has.
+    mutating func add(_ letter: Character, _ parts: [Int64]) {
+        guard let time = Timestamp(parts: parts) else { return }
+        add(letter, time.seconds)
+        guard time.nanoseconds > 0 else { return }
+        var digits = String(Int64(time.nanoseconds) + 1_000_000_000).dropFirst()
+        while digits.last == "0" { digits.removeLast() }
+        text.append(".")
+        text += digits
+    }
+}
+
+/// Reads a text of `node.details` field by field.
+private struct DetailsReader {
+    private let text: String.UTF8View
+    private var place: String.Index
+
+    init(_ text: String) {
+        self.text = text.utf8
+        place = text.startIndex
+    }
+
+    var error: CatalogError { .corrupt(detail: "the details of an item cannot be read") }
+
+    /// The letter of the next field; nil at the end.
+    mutating func letter() -> Character? {
+        guard place < text.endIndex else { return nil }
+        defer { text.formIndex(after: &place) }
+        return Character(Unicode.Scalar(text[place]))
+    }
+
+    mutating func number() throws -> Int64 {
+        let start = place
+        if place < text.endIndex, text[place] == UInt8(ascii: "-") {
+            text.formIndex(after: &place)
+        }
+        skipDigits()
+        guard let number = Int64(Substring(text[start..<place])) else { throw error }
+        return number
+    }
+
+    mutating func string() throws -> String {
+        let count = try number()
+        guard place < text.endIndex, text[place] == UInt8(ascii: ":") else { throw error }
+        text.formIndex(after: &place)
+        guard count >= 0, let length = Int(exactly: count),
+            let end = text.index(place, offsetBy: length, limitedBy: text.endIndex),
+            let string = String(text[place..<end])
+        else { throw error }
+        place = end
+        return string
+    }
+
+    mutating func time() throws -> [Int64] {
+        let seconds = try number()
+        guard place < text.endIndex, text[place] == UInt8(ascii: ".") else { return [seconds, 0] }
+        text.formIndex(after: &place)
+        let start = place
+        skipDigits()
+        let digits = String(Substring(text[start..<place]))
+        guard (1...9).contains(digits.count),
+            let nanoseconds = Int64(digits + String(repeating: "0", count: 9 - digits.count))
+        else { throw error }
+        return [seconds, nanoseconds]
+    }
+
+    private mutating func skipDigits() {
+        while place < text.endIndex, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(text[place]) {
+            text.formIndex(after: &place)
+        }
+    }
+}

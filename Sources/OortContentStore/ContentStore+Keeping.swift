@@ -1,0 +1,122 @@
+import Logging
+public import OortCatalog
+public import OortModel
+import Synchronization
+
+/// What came of taking cached contents away.
+public struct FreedRoom: Hashable, Sendable {
+    /// What was taken away.
+    public var freed = ContentSum()
+    /// What stays because it is to be kept here.
+    public var kept = ContentSum()
+    /// What stays because something made of it is still to be sent.
+    public var needed = ContentSum()
+    /// What stays because somebody uses it.
+    public var inUse = ContentSum()
+}
+
+/// What stays in the cache because a person wants it there, and what goes because of that.
+extension ContentStore {
+    /// Bytes that contents which are to be kept here may have together.
+    public var keepCapacity: Int64 { max(settings.limit - room.used.staged, 0) }
+
+    /// Bytes that the cache's disk can still take.
+    public var diskRoom: Int64 { room.freeForCache }
+
+    /// Bytes that are worth being fetched for programs that may ask for them: others' give way to these.
+    public var readAheadRoom: Int64 { settings.limit / 20 }
+
+    /// Brings all bytes of a revision that are missing, and compares them with the service's hash.
+    ///
+    /// - Parameters:
+    ///   - key: the revision.
+    ///   - size: its bytes.
+    ///   - hash: their hash, where the service has one.
+    ///   - others: bytes that are being brought besides and have to find room, too.
+    ///   - priority: before whom it goes; below `.interactive`, since nobody waits for it.
+    /// - Throws: `.noSpace` when there is no room for it though all that may went; what reading throws.
+    public func bring(
+        _ key: ContentKey,
+        size: Int64,
+        hash: ContentHash?,
+        besides others: Int64 = 0,
+        _ priority: RequestPriority
+    ) async throws(ContentError) {
+        let content = try open(key, size: size, hash: hash)
+        defer { close(content) }
+        let missing = size - content.state.withLock { $0.present.byteCount } + others
+        if room.excess(with: 0, cached: missing) > 0 {
+            await makeCacheRoom(for: missing)
+            guard room.excess(with: 0, cached: missing) == 0 else { throw .noSpace }
+        }
+        try await content.bring(priority)
+    }
+
+    /// Whether all bytes of a revision are here, or some, as is known at this moment.
+    ///
+    /// - Returns: nil where nobody uses it and its state is stored.
+    public func present(_ key: ContentKey) -> (bytes: Int64, isComplete: Bool)? {
+        let content = state.withLock { $0.cached[key]?.content }
+        return content?.state.withLock { ($0.present.byteCount, $0.isVerified) }
+    }
+
+    /// Takes cached contents away: of an item and all below it, or of everything for nil.
+    ///
+    /// What somebody has open, what is to be kept, and what is still to be sent stays; where a moment is
+    /// given, milliseconds since 1970, also what somebody used since.
+    public func free(
+        below inode: Inode?,
+        unusedSince moment: Int64?
+    ) async throws(ContentError) -> FreedRoom {
+        // What is not stored counts as used.
+        await save()
+        await storeUses()
+        do throws(CatalogError) {
+            let found = try await catalog.cachedContents(below: inode, unusedSince: moment)
+            var result = FreedRoom()
+            (result.kept, result.needed) = (found.kept, found.needed)
+            var left = found.free[...]
+            while !left.isEmpty {
+                let some = Array(left.prefix(256))
+                left = left.dropFirst(256)
+                let removed = try await remove(cached: some)
+                result.freed.count += removed.count
+                result.freed.bytes += removed.bytes
+                result.inUse.count += some.count - removed.count
+                result.inUse.bytes += some.reduce(0) { $0 + $1.bytesOnDisk } - removed.bytes
+            }
+            return result
+        } catch { throw ContentError(error) }
+    }
+
+    // MARK: Uses
+
+    /// Notes that a content was read; stored a little later.
+    func noteUse(of content: CachedContent) {
+        guard let id = content.id else { return }
+        let isFirst = state.withLock { state in
+            state.used[id] = Timestamp.now.inMilliseconds
+            return state.used.count == 1
+        }
+        guard isFirst else { return }
+        // Ends by itself; `stop` stores what it would.
+        Task { [weak self, clock, settings] in
+            try? await clock.sleep(for: settings.useInterval)
+            await self?.storeUses()
+        }
+    }
+
+    /// Stores which contents were read.
+    func storeUses() async {
+        let used = state.withLock { state in
+            defer { state.used = [:] }
+            return state.used
+        }
+        guard !used.isEmpty else { return }
+        do throws(CatalogError) {
+            try await catalog.markUsed(used)
+        } catch {
+            logger.info("which contents were read is not stored", metadata: ["cause": "\(error)"])
+        }
+    }
+}

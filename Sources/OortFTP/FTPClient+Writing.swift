@@ -1,0 +1,314 @@
+public import OortModel
+import OortTransport
+
+extension FTPClient {
+    public func createFolder(at path: RemotePath) async throws(ProviderError) -> PlaceEntry {
+        let own = try await self.path(path)
+        let reply = try await tell([command("MKD", own)], "\(path)")[0]
+        guard reply.isGood else { throw try await explain(reply, making: path) }
+        guard let entry = try await find(path)?.entry, entry.kind == .folder else {
+            throw ProviderError(.malformedAnswer, detail: "\(path) is no folder after it was made")
+        }
+        return entry
+    }
+
+    /// Why something could not be made at a place.
+    private func explain(
+        _ reply: FTPReply,
+        making path: RemotePath,
+        on line: FTPLine? = nil
+    ) async throws(ProviderError) -> ProviderError {
+        guard (500..<600).contains(reply.code), reply.code != 552 else {
+            return refusal(reply, path)
+        }
+        if try await find(path, on: line) != nil {
+            return ProviderError(.nameTaken, detail: "\(path) is there already")
+        }
+        if let folder = path.parent, try await find(folder, on: line)?.facts.kind != .folder {
+            try await checkRoot()
+            return ProviderError(.parentNotFound, detail: "\(folder) is not there")
+        }
+        return refusal(reply, path)
+    }
+
+    // MARK: Uploads
+
+    public func upload(
+        _ upload: PlaceUpload,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> PlaceEntry {
+        let old = try await find(upload.path)
+        try check(old, for: upload)
+        guard let folder = upload.path.parent else {
+            throw ProviderError(.notAFile, detail: "the account's root is a folder")
+        }
+        let temporary = folder.appending(temporaryName())
+        let taken = try await heard("\(upload.path)") { _ throws(FTPFailure) in
+            try await lines.take(.sending)
+        }
+        let line = taken ?? lines.main
+        let result: Result<PlaceEntry, ProviderError>
+        do throws(ProviderError) {
+            result = .success(
+                try await send(upload, by: temporary, over: old, on: line, observer: observer)
+            )
+        } catch { result = .failure(error) }
+        if let taken { await lines.giveBack(taken, .sending) }
+        return try result.get()
+    }
+
+    /// Refuses an upload where something else lies at its place than it is to replace.
+    private func check(_ old: Found?, for upload: PlaceUpload) throws(ProviderError) {
+        switch (upload.before, old) {
+        case (.nothing, nil): return
+        case (.nothing, _):
+            throw ProviderError(.nameTaken, detail: "\(upload.path) is there already")
+        case (.file, nil):
+            throw ProviderError(.preconditionFailed, detail: "\(upload.path) is gone")
+        case (.file(let revision), let old?):
+            guard let entry = old.entry, entry.kind == .file,
+                revision == nil || entry.revision == revision
+            else {
+                throw ProviderError(
+                    .preconditionFailed,
+                    detail: "\(upload.path) has another revision"
+                )
+            }
+        }
+    }
+
+    private func send(
+        _ upload: PlaceUpload,
+        by temporary: RemotePath,
+        over old: Found?,
+        on line: FTPLine,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> PlaceEntry {
+        let own = try await path(temporary)
+        var isRenaming = false
+        do throws(ProviderError) {
+            try await store(upload, to: own, on: line, observer: observer)
+            try await finish(upload, own, temporary, old, on: line)
+            // The name is given as late as can be: the check and the renaming are one round trip apart.
+            try check(try await find(upload.path, on: line), for: upload)
+            isRenaming = true
+            try await rename(own, to: upload.path, over: old != nil, on: line)
+        } catch {
+            // Whether an unanswered renaming was done is for the caller to find out.
+            if !isRenaming || !error.isOutcomeUnknown { remove(temporary) }
+            throw error
+        }
+        guard let entry = try await find(upload.path, on: line)?.entry else {
+            throw ProviderError(.preconditionFailed, detail: "\(upload.path) is gone again")
+        }
+        guard entry.size == upload.size else {
+            throw ProviderError(
+                .preconditionFailed,
+                detail: "\(upload.path) was changed at once by somebody else"
+            )
+        }
+        return entry
+    }
+
+    /// Sends the content to a file that nobody else knows.
+    private func store(
+        _ upload: PlaceUpload,
+        to own: FTPPath,
+        on line: FTPLine,
+        observer: any UploadObserver
+    ) async throws(ProviderError) {
+        let pipe = FTPPipe()
+        let meter = meter
+        // Owned by this call, which cancels it when the transfer is over.
+        let feeder = Task {
+            do throws(ProviderError) {
+                var offset: Int64 = 0
+                while offset < upload.size {
+                    let count = Int(min(256 << 10, upload.size - offset))
+                    let bytes = try await upload.content.read(at: offset, count: count)
+                    guard await pipe.put(bytes) else { return }
+                    offset += Int64(count)
+                    meter.sent.add(Int64(count))
+                    meter.sentContent.add(Int64(count))
+                    observer.sent(offset)
+                }
+                pipe.finish(.success(()))
+            } catch { pipe.finish(.failure(error)) }
+        }
+        let failure: FTPFailure?
+        do throws(FTPFailure) {
+            let password = try await lines.password()
+            try await line.run { handle, cancellation throws(FTPFailure) in
+                try wake(handle, password, cancellation)
+                try unsafe handle.store(own, size: upload.size, password: password, cancellation) {
+                    buffer in
+                    unsafe pipe.fill(buffer, unless: { handle.mustEnd })
+                }
+            }
+            failure = nil
+        } catch { failure = error }
+        pipe.letGo()
+        feeder.cancel()
+        if let local = pipe.failure { throw local }
+        guard let failure else { return }
+        if case .refused(let reply) = failure.kind {
+            throw try await explain(reply, making: upload.path, on: line)
+        }
+        // Nothing has the upload's name yet: whatever became of the temporary file, it was not done.
+        throw failure.kind == .lost || failure.kind == .endedEarly
+            ? ProviderError(.offline, detail: "\(upload.path): \(failure.detail)")
+            : failure.provider("\(upload.path)")
+    }
+
+    /// Compares a finished temporary file's size, and gives it its time and mode.
+    private func finish(
+        _ upload: PlaceUpload,
+        _ own: FTPPath,
+        _ temporary: RemotePath,
+        _ old: Found?,
+        on line: FTPLine
+    ) async throws(ProviderError) {
+        guard let found = try await find(temporary, on: line), found.entry?.size == upload.size
+        else {
+            throw ProviderError(
+                .offline,
+                detail: "\(upload.path): not all bytes arrived, or they were taken for text"
+            )
+        }
+        var commands: [[UInt8]] = []
+        if let mode = old?.facts.mode, mode != found.facts.mode {
+            commands.append(command("SITE CHMOD \(String(mode, radix: 8))", own))
+        }
+        if traits.provider.setsModifiedTime, let time = upload.modifiedTime {
+            commands.append(command("MFMT \(FTPTime.text(time))", own))
+        }
+        guard !commands.isEmpty else { return }
+        // Where the server does not take the one or the other, its own count.
+        _ = try await tell(commands, "\(upload.path)", on: line)
+    }
+
+    /// Gives a finished temporary file its name.
+    private func rename(
+        _ temporary: FTPPath,
+        to place: RemotePath,
+        over replaces: Bool,
+        on line: FTPLine
+    ) async throws(ProviderError) {
+        let target = try await path(place)
+        let first = try await rename(temporary, target, place, on: line)
+        guard !first.isGood else { return }
+        guard replaces, try await find(place, on: line) != nil else {
+            throw try await explain(first, making: place, on: line)
+        }
+        // A server that replaces nothing: the old file goes aside, and there is never a moment without
+        // one of both.
+        guard let aside = FTPPath(absolute: temporary.bytes + Array(".old".utf8)) else {
+            throw refusal(first, place)
+        }
+        guard try await rename(target, aside, place, on: line).isGood else {
+            throw refusal(first, place)
+        }
+        let second = try await rename(temporary, target, place, on: line)
+        guard second.isGood else {
+            _ = try await rename(aside, target, place, on: line)
+            throw refusal(second, place)
+        }
+        _ = try await tell([command("DELE", aside)], "\(place)", on: line)
+    }
+
+    /// Renames, and returns the answer that counts.
+    private func rename(
+        _ old: FTPPath,
+        _ new: FTPPath,
+        _ place: RemotePath,
+        on line: FTPLine? = nil
+    ) async throws(ProviderError) -> FTPReply {
+        let replies = try await tell(
+            [command("RNFR", old), command("RNTO", new)],
+            "\(place)",
+            on: line
+        )
+        // Without the first the second has no sense, and says so only.
+        return replies[0].isGood ? replies[1] : replies[0]
+    }
+
+    // MARK: Moves and deletions
+
+    public func move(
+        _ kind: PlaceEntry.Kind,
+        from old: RemotePath,
+        to new: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        guard try await find(old) != nil else {
+            try await checkRoot()
+            throw ProviderError(.notFound, detail: "\(old) is not there")
+        }
+        // Most servers let a renaming replace the file of that name.
+        guard try await find(new) == nil else {
+            throw ProviderError(.nameTaken, detail: "\(new) is there already")
+        }
+        let reply = try await rename(try await path(old), try await path(new), new)
+        guard reply.isGood else { throw try await explain(reply, making: new) }
+        guard let entry = try await find(new)?.entry else {
+            throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "\(new) is gone again")
+        }
+        return entry
+    }
+
+    public func delete(
+        _ kind: PlaceEntry.Kind,
+        at path: RemotePath,
+        revision: Revision?
+    ) async throws(ProviderError) {
+        guard let found = try await find(path) else { return try await checkRoot() }
+        if let revision, found.entry?.revision != revision {
+            throw ProviderError(.preconditionFailed, detail: "\(path) has another revision")
+        }
+        guard found.entry?.kind == kind else {
+            throw ProviderError(.preconditionFailed, detail: "\(path) is of another kind")
+        }
+        let own = try await self.path(path)
+        let number = UInt32.random(in: .min ... .max)
+        let name = TrashFolder.name(seconds: second, number: number, of: path)
+        let trash = try await self.path(RemotePath([Self.trash]))
+        let folder = try trash.appending(name)
+        let target = try folder.appending(path.name ?? "")
+        let replies = try await tell(
+            [
+                // It may be there.
+                command("MKD", trash), command("MKD", folder), command("RNFR", own),
+                command("RNTO", target),
+            ],
+            "\(path)"
+        )
+        if replies[3].isGood { return }
+        // Another disk, or a root where the login may make nothing. A file that is known goes for good
+        // then; a folder may hold what nobody here has seen.
+        guard kind == .file else {
+            if try await find(path) == nil { return }
+            throw ProviderError(
+                .noPermission,
+                detail: "\(path) cannot be moved to \(Self.trash): \(replies[3].words)"
+            )
+        }
+        let reply = try await tell([command("DELE", own)], "\(path)")[0]
+        guard !reply.isGood, try await find(path) != nil else { return }
+        throw refusal(reply, path)
+    }
+
+    public func setModifiedTime(
+        _ time: Timestamp,
+        of path: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        guard traits.provider.setsModifiedTime else {
+            throw ProviderError(.unsupported, detail: "the server sets the modified time itself")
+        }
+        let own = try await self.path(path)
+        let reply = try await tell([command("MFMT \(FTPTime.text(time))", own)], "\(path)")[0]
+        guard let entry = try await find(path)?.entry else {
+            throw ProviderError(.notFound, detail: "\(path) is not there")
+        }
+        guard reply.isGood else { throw refusal(reply, path) }
+        return entry
+    }
+}

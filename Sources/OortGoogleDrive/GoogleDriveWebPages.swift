@@ -1,0 +1,21 @@
+import OortModel
+
+/// Drive's pages, which it tells of each file and folder.
+struct GoogleDriveWebPages: WebPages {
+    let provider: GoogleDriveProvider
+
+    private struct Shown: Decodable, Sendable {
+        var webViewLink: String?
+    }
+
+    func page(of item: ItemReference, isFolder: Bool) async throws(ProviderError) -> String {
+        let shown: Shown = try await provider.api.get(
+            provider.api.file(item.id),
+            [("supportsAllDrives", "true"), ("fields", "webViewLink")]
+        )
+        guard let address = shown.webViewLink else {
+            throw ProviderError(.unsupported, detail: "Drive names no page of it")
+        }
+        return address
+    }
+}

@@ -1,0 +1,17 @@
+/// The search of a service that looks inside files, too.
+///
+/// Isolation, cancellation and errors are those of `Provider`.
+public protocol ContentSearching: Sendable {
+    /// One page of the items in which the service finds all of the words, in names, descriptions or
+    /// contents; the best first.
+    ///
+    /// Services search an index of theirs that is late: what is found may have been moved, changed or
+    /// trashed since, may come twice, and may be somebody else's that lies nowhere in the account.
+    ///
+    /// The words, at least one and none empty, are as a person typed them; a page goes with the words of
+    /// the page before.
+    func search(
+        for words: [String],
+        page: PageToken?
+    ) async throws(ProviderError) -> ListingPage
+}

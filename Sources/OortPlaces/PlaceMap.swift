@@ -1,0 +1,233 @@
+import Foundation
+import GRDB
+public import OortModel
+import Synchronization
+
+/// The durable memory of what lies where at a service of places: it gives each entry an id that stays
+/// over renames, and numbers what changes, so that a change feed can be made of it.
+///
+/// Ids are never used twice, also not by a map that was made anew: they hold the map's generation. A
+/// commit is durable when it returns, since the catalog keeps the ids that it gave out.
+///
+/// Isolation: every method may be called from any task; one statement at a time.
+public final class PlaceMap: Sendable {
+    /// The row of the account's root, which is never in the feed.
+    static let rootRow: Int64 = 1
+    /// The id of the account's root, the same in each generation.
+    static let rootID = ItemID("root")
+
+    private let queue: DatabaseQueue
+    private let isClosed = Atomic(false)
+    let generation: String
+
+    /// Opens the map at `path`, or makes one; a file that is no sound database is put aside as
+    /// `PATH.damaged`, and all is found anew.
+    ///
+    /// - Throws: `.localContent` when the folder cannot be written.
+    public init(path: String) throws(ProviderError) {
+        do {
+            queue = try Self.open(path)
+        } catch let error as DatabaseError
+            where [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode)
+        {
+            do {
+                for ending in ["", "-wal", "-shm"] {
+                    let file = path + ending
+                    guard FileManager.default.fileExists(atPath: file) else { continue }
+                    try? FileManager.default.removeItem(atPath: file + ".damaged")
+                    try FileManager.default.moveItem(atPath: file, toPath: file + ".damaged")
+                }
+                queue = try Self.open(path)
+            } catch { throw Self.failure(error) }
+        } catch { throw Self.failure(error) }
+        do {
+            generation = try queue.read { database in
+                try String.fetchOne(database, sql: "SELECT generation FROM state") ?? ""
+            }
+        } catch { throw Self.failure(error) }
+    }
+
+    /// Ends all use: every later call fails, also one that is waiting.
+    ///
+    /// The file is closed with the map itself: GRDB does not bear calls that come after a connection was
+    /// closed, and operations that are under way may make some.
+    public func close() { isClosed.store(true, ordering: .sequentiallyConsistent) }
+
+    private func checkOpen() throws {
+        guard !isClosed.load(ordering: .sequentiallyConsistent) else {
+            throw ProviderError(.localContent, detail: "the map of places is closed")
+        }
+    }
+
+    private static func open(_ path: String) throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(10)
+        configuration.prepareDatabase { database in
+            try database.execute(sql: "PRAGMA journal_mode = WAL")
+            try database.execute(sql: "PRAGMA synchronous = FULL")
+        }
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        unsafe chmod(path, 0o600)
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("places") { database in
+            try database.execute(sql: schema)
+            try database.execute(
+                sql: "INSERT INTO state VALUES (1, ?, 0, 0)",
+                arguments: [String(UInt32.random(in: .min ... .max), radix: 36)]
+            )
+            try database.execute(
+                sql: """
+                    INSERT INTO place (id, parent, name, is_folder, changed)
+                    VALUES (?, NULL, '', 1, 0)
+                    """,
+                arguments: [rootRow]
+            )
+            try database.execute(sql: "INSERT INTO folder (id) VALUES (?)", arguments: [rootRow])
+        }
+        try migrator.migrate(queue)
+        return queue
+    }
+
+    private static let schema = """
+        CREATE TABLE state (
+            one INTEGER PRIMARY KEY CHECK (one = 1),
+            generation TEXT NOT NULL,
+            -- The number of the last change.
+            change INTEGER NOT NULL,
+            -- The number of the last round in which the account was looked through.
+            round INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE place (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            parent INTEGER REFERENCES place(id) ON DELETE CASCADE,
+            name TEXT NOT NULL,
+            is_folder INTEGER NOT NULL,
+            size INTEGER,
+            revision TEXT,
+            modified INTEGER,
+            modified_nanoseconds INTEGER,
+            stored INTEGER,
+            stored_nanoseconds INTEGER,
+            created INTEGER,
+            created_nanoseconds INTEGER,
+            mime_type TEXT,
+            hash TEXT,
+            -- What stays with the entry when somebody moves it.
+            item_key TEXT,
+            permissions INTEGER NOT NULL DEFAULT 15,
+            is_own INTEGER NOT NULL DEFAULT 0,
+            has_thumbnail INTEGER,
+            -- The number of the change that made the row what it is.
+            changed INTEGER NOT NULL,
+            -- Whether the last listing did not name it: it goes at the end of the round.
+            is_missing INTEGER NOT NULL DEFAULT 0,
+            -- The round that found it so.
+            missing_round INTEGER NOT NULL DEFAULT 0,
+            -- The round whose snapshot named it last.
+            seen_round INTEGER NOT NULL DEFAULT 0,
+            UNIQUE (parent, name)
+        ) STRICT;
+        CREATE INDEX place_by_change ON place(changed);
+        CREATE INDEX place_by_key ON place(item_key) WHERE item_key IS NOT NULL;
+        CREATE INDEX place_missing ON place(id) WHERE is_missing = 1;
+        CREATE TABLE folder (
+            id INTEGER PRIMARY KEY REFERENCES place(id) ON DELETE CASCADE,
+            -- The stamp as last seen, and the one of the last listing.
+            stamp TEXT,
+            listed_stamp TEXT,
+            -- The round and the second (since 1970) of the last listing; 0 for never.
+            listed_round INTEGER NOT NULL DEFAULT 0,
+            listed_at INTEGER NOT NULL DEFAULT 0,
+            -- Whether it is to be listed in the next round, whatever its stamp.
+            is_due INTEGER NOT NULL DEFAULT 0
+        ) STRICT;
+        CREATE INDEX folder_by_round ON folder(listed_round);
+        CREATE INDEX folder_due ON folder(id) WHERE is_due = 1;
+        -- What is gone, with all that lay below.
+        CREATE TABLE gone (change INTEGER PRIMARY KEY, id INTEGER NOT NULL) STRICT;
+        -- Moves of ours whose answer is not here.
+        CREATE TABLE motion (
+            id INTEGER PRIMARY KEY REFERENCES place(id) ON DELETE CASCADE,
+            parent INTEGER NOT NULL REFERENCES place(id) ON DELETE CASCADE,
+            name TEXT NOT NULL,
+            -- Whether a part of it was done for certain.
+            is_begun INTEGER NOT NULL DEFAULT 0
+        ) STRICT;
+        -- Uploads of ours whose answer is not here: a file of this size and time at the place is ours.
+        CREATE TABLE sending (
+            parent INTEGER NOT NULL REFERENCES place(id) ON DELETE CASCADE,
+            name TEXT NOT NULL,
+            size INTEGER NOT NULL,
+            modified INTEGER NOT NULL,
+            hash TEXT NOT NULL,
+            PRIMARY KEY (parent, name)
+        ) STRICT;
+        """
+
+    // MARK: Ids
+
+    /// The id under which the core knows a row.
+    func id(of row: Int64) -> ItemID {
+        row == Self.rootRow ? Self.rootID : ItemID("\(generation)-\(row)")
+    }
+
+    /// The row of an id.
+    ///
+    /// - Throws: `.outcomeUnknown` for an id of another generation, of which the map knows nothing.
+    func row(of id: ItemID) throws(ProviderError) -> Int64 {
+        if id == Self.rootID { return Self.rootRow }
+        if let (generation, row) = id.rawValue.cut(atFirst: "-"),
+            String(generation).isSameText(as: self.generation), let number = Int64(row)
+        {
+            return number
+        }
+        throw ProviderError(
+            .outcomeUnknown(retryAfter: nil),
+            detail: "\(id) is of an earlier map of the account, which is read anew"
+        )
+    }
+
+    // MARK: Transactions
+
+    /// Reads in one transaction.
+    ///
+    /// - Throws: `ProviderError`s as they are; `.localContent` where the disk fails.
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws(ProviderError) -> Value {
+        do {
+            return try await queue.read { database in
+                try self.checkOpen()
+                return try body(database)
+            }
+        } catch { throw Self.failure(error) }
+    }
+
+    /// Writes in one transaction, which the cancellation of the calling task does not undo: what the
+    /// service did is to be known.
+    ///
+    /// - Throws: as `read`.
+    func write<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws(ProviderError) -> Value {
+        let result = await Task { () -> Result<Value, ProviderError> in
+            do {
+                return .success(
+                    try await queue.write { database in
+                        try self.checkOpen()
+                        return try body(database)
+                    }
+                )
+            } catch { return .failure(Self.failure(error)) }
+        }.value
+        return try result.get()
+    }
+
+    private static func failure(_ error: any Error) -> ProviderError {
+        switch error {
+        case let error as ProviderError: error
+        case is CancellationError: ProviderError(.cancelled, detail: "cancelled")
+        default: ProviderError(.localContent, detail: "the map of places: \(error)")
+        }
+    }
+}

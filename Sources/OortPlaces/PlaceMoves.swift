@@ -1,0 +1,271 @@
+import Logging
+import OortModel
+
+/// Moves entries, also where a service moves files only, and ends moves whose answers never came.
+struct PlaceMoves: Sendable {
+    let client: any PlaceClient
+    let map: PlaceMap
+    let turns: PlaceTurns
+    let logger: Logger
+
+    /// Moves a row to a place; the row then.
+    ///
+    /// To be called in an operation on both places. Where it ends in the middle, `settle` goes on.
+    ///
+    /// - Throws: as `PlaceClient.move`.
+    func move(_ row: PlaceRow, to parent: Int64, name: String) async throws(ProviderError)
+        -> PlaceRow
+    {
+        let paths = try await map.write { database -> (RemotePath, RemotePath)? in
+            let transaction = PlaceTransaction(database: database)
+            guard let old = try transaction.path(of: row.id),
+                let folder = try transaction.path(of: parent)
+            else { return nil }
+            try transaction.noteMotion(of: row.id, to: parent, name: name)
+            return (old, folder.appending(name))
+        }
+        guard let (old, new) = paths else {
+            throw ProviderError(.notFound, detail: "place \(row.id) is gone")
+        }
+        let entry: PlaceEntry
+        do throws(ProviderError) { entry = try await carry(row, from: old, to: new) } catch {
+            if !error.isOutcomeUnknown { try await forget(row, to: parent) }
+            throw error
+        }
+        return try await record(row.id, at: parent, name: name, as: entry)
+    }
+
+    private func record(
+        _ id: Int64,
+        at parent: Int64,
+        name: String,
+        as entry: PlaceEntry
+    ) async throws(ProviderError) -> PlaceRow {
+        let row = try await map.write { database -> PlaceRow? in
+            let transaction = PlaceTransaction(database: database)
+            try transaction.move(id, to: parent, name: name)
+            guard let row = try transaction.row(id) else { return nil }
+            return try transaction.rewrite(row, as: entry)
+        }
+        guard let row else { throw ProviderError(.notFound, detail: "place \(id) is gone") }
+        return row
+    }
+
+    // MARK: Moves without an answer
+
+    /// Finds out what became of the moves whose answers never came; one that waits for something else is
+    /// left for the next time.
+    func settleAll() async throws(ProviderError) {
+        for row in try await map.read({ try PlaceTransaction(database: $0).motions() }) {
+            do throws(ProviderError) {
+                guard let task = try await settling(row) else { continue }
+                _ = try await operateAtOnce(on: task) { ground throws(ProviderError) in
+                    try await settle(ground)
+                }
+            } catch {
+                // One that cannot be settled holds up nothing else; it is tried with each look.
+                guard error.isLastingRefusal || error.isOutcomeUnknown, !Task.isCancelled else {
+                    throw error
+                }
+                logger.warning("a move is not settled", metadata: ["error": "\(error)"])
+            }
+        }
+    }
+
+    /// Finds out what became of a move of ours, if the answer to one is missing; one that was done in
+    /// part is done to its end.
+    func settle(_ id: Int64) async throws(ProviderError) {
+        guard let task = try await settling(id) else { return }
+        do throws(ProviderError) {
+            try await operate(on: task) { ground throws(ProviderError) in
+                try await settle(ground)
+            }
+        } catch {
+            // The row went, or the folder that it was to lie in, and the move with it.
+            guard error.kind == .notFound || error.kind == .parentNotFound else { throw error }
+        }
+    }
+
+    /// The task of settling a row's move; nil where it has none.
+    private func settling(_ id: Int64) async throws(ProviderError) -> PlaceTask? {
+        try await map.read { try PlaceTransaction(database: $0).motion(of: id) }.map { motion in
+            PlaceTask(
+                manner: .moveOrRemove,
+                rows: [id],
+                places: [PlaceTurns.Place(motion.parent, motion.name)],
+                settling: id
+            )
+        }
+    }
+
+    private func settle(_ ground: PlaceGround) async throws(ProviderError) {
+        guard let row = ground.rows.first,
+            let motion = try await map.read({
+                try PlaceTransaction(database: $0).motion(of: row.id)
+            })
+        else { return }
+        if motion.isBegun {
+            _ = try await move(row, to: motion.parent, name: motion.name)
+            return
+        }
+        do throws(ProviderError) { try await look(row, motion) } catch {
+            guard error.isLastingRefusal else { throw error }
+            // What a look may not see, listings say.
+            try await forget(row, to: motion.parent)
+        }
+    }
+
+    /// Forgets a move of ours: both folders say what became of it.
+    private func forget(_ row: PlaceRow, to parent: Int64) async throws(ProviderError) {
+        try await map.write { database in
+            let transaction = PlaceTransaction(database: database)
+            try transaction.forgetMotion(of: row.id)
+            for folder in [row.parent, parent].compactMap(\.self) {
+                try transaction.makeDue(folder)
+            }
+        }
+    }
+
+    private func look(_ row: PlaceRow, _ motion: PlaceMotion) async throws(ProviderError) {
+        let paths = try await map.read { database -> (RemotePath, RemotePath)? in
+            let transaction = PlaceTransaction(database: database)
+            guard let old = try transaction.path(of: row.id),
+                let folder = try transaction.path(of: motion.parent)
+            else { return nil }
+            return (old, folder.appending(motion.name))
+        }
+        guard let (old, new) = paths else { return }
+        if row.entry.kind == .folder, !client.traits.movesFolders,
+            try await isEmptyFolder(at: new), try await find(.folder, at: old) != nil
+        {
+            // It was made for what was to go into it.
+            try await map.write { try PlaceTransaction(database: $0).noteBegun(row.id) }
+            _ = try await move(row, to: motion.parent, name: motion.name)
+            return
+        }
+        if let there = try await find(row.entry.kind, at: new),
+            try await find(row.entry.kind, at: old) == nil
+        {
+            _ = try await record(row.id, at: motion.parent, name: motion.name, as: there)
+        } else {
+            try await map.write { try PlaceTransaction(database: $0).forgetMotion(of: row.id) }
+        }
+    }
+
+    private func isEmptyFolder(at path: RemotePath) async throws(ProviderError) -> Bool {
+        guard try await find(.folder, at: path) != nil else { return false }
+        return try await client.listing(of: path).entries.isEmpty
+    }
+
+    private func find(
+        _ kind: PlaceEntry.Kind,
+        at path: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry? {
+        do throws(ProviderError) {
+            let entry = try await client.entry(at: path)
+            return entry.kind == kind ? entry : nil
+        } catch {
+            switch error.kind {
+            case .notFound, .parentNotFound, .notAFolder: return nil
+            default: throw error
+            }
+        }
+    }
+
+    // MARK: Piece by piece
+
+    /// Moves an entry, and where the service moves no folders, what lies in it piece by piece.
+    ///
+    /// A try that ended half-way is gone on with: what the new place has already, it moved.
+    private func carry(
+        _ row: PlaceRow,
+        from old: RemotePath,
+        to new: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        guard row.entry.kind == .folder, !client.traits.movesFolders else {
+            return try await client.move(row.entry.kind, from: old, to: new)
+        }
+        let isBegun = try await map.read {
+            try PlaceTransaction(database: $0).motion(of: row.id)?.isBegun ?? false
+        }
+        if !isBegun {
+            _ = try await client.createFolder(at: new)
+            try await map.write { try PlaceTransaction(database: $0).noteBegun(row.id) }
+        }
+        do throws(ProviderError) {
+            try await carryContents(from: old, to: new)
+            return try await client.entry(at: new)
+        } catch {
+            // Some of it is at the new place: only going on ends that.
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: error.retryAfter),
+                detail: "a folder was moved in part: \(error.detail)"
+            )
+        }
+    }
+
+    /// Carries what lies in a folder until nothing does, and removes the folder: what somebody puts there
+    /// meanwhile goes along, and what goes nowhere keeps the folder.
+    private func carryContents(
+        from old: RemotePath,
+        to new: RemotePath
+    ) async throws(ProviderError) {
+        for _ in 0..<Self.mostLooks {
+            let listing: PlaceListing
+            do throws(ProviderError) { listing = try await client.listing(of: old) } catch {
+                // Emptied and removed by the try before.
+                guard error.kind == .notFound else { throw error }
+                return
+            }
+            guard listing.unknown.isEmpty else {
+                throw ProviderError(.locked, detail: "not all of \(old) can be seen")
+            }
+            if listing.entries.isEmpty { return try await client.removeEmptyFolder(at: old) }
+            for entry in listing.entries {
+                let (from, to) = (old.appending(entry.name), new.appending(entry.name))
+                switch entry.kind {
+                case .file: try await carryFile(from: from, to: to)
+                case .folder:
+                    do throws(ProviderError) { _ = try await client.createFolder(at: to) } catch {
+                        guard error.kind == .nameTaken else { throw error }
+                    }
+                    try await carryContents(from: from, to: to)
+                }
+            }
+        }
+        throw ProviderError(.locked, detail: "\(old) is being written while it is moved")
+    }
+
+    /// How often a folder is looked at until nothing comes into it any more.
+    private static let mostLooks = 20
+
+    /// Moves a file; where something has its name already, under a free one.
+    private func carryFile(from old: RemotePath, to new: RemotePath) async throws(ProviderError) {
+        for number in 1...Self.mostLooks {
+            let place =
+                number == 1
+                ? new : (new.parent ?? .root).appending("\(new.name ?? "") (\(number))")
+            do throws(ProviderError) {
+                _ = try await client.move(.file, from: old, to: place)
+                return
+            } catch {
+                switch error.kind {
+                case .nameTaken: continue
+                // It was moved, or somebody took it away.
+                case .notFound: return
+                default: throw error
+                }
+            }
+        }
+        throw ProviderError(.nameTaken, detail: "\(new) and its numbers are taken")
+    }
+}
+
+/// A move of ours whose answer is not here.
+struct PlaceMotion: Sendable {
+    /// The folder's row, and the name that the row is to have there.
+    let parent: Int64
+    let name: String
+    /// Whether a part of it was done for certain.
+    let isBegun: Bool
+}

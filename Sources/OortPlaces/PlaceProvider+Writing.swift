@@ -1,0 +1,255 @@
+public import OortModel
+import Synchronization
+
+/// Writing: the service first, then the map, while listings that are on their way are not believed.
+extension PlaceProvider {
+    public func createFolder(_ folder: NewFolder) async throws(ProviderError) -> Item {
+        let parent = try await self.folder(folder.parent)
+        return try await moves.operate(on: .name(folder.name, in: parent, .change)) {
+            ground throws(ProviderError) in
+            let entry = try await refusable(in: parent) { () async throws(ProviderError) in
+                try await client.createFolder(at: ground.namePaths[0])
+            }
+            let row = try await map.write {
+                try PlaceTransaction(database: $0).insert(entry, in: parent)
+            }
+            return item(row)
+        }
+    }
+
+    public func upload(
+        _ upload: Upload,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> Item {
+        let task: PlaceTask
+        switch upload.target {
+        case .create(let folder, let name, _):
+            task = .name(name, in: try await self.folder(folder), .change)
+        case .replace(let reference, _):
+            task = .entry(try await row(of: reference).id, .change)
+        }
+        return try await moves.operate(on: task) { ground throws(ProviderError) in
+            try await send(upload, over: ground.rows.first, on: ground, observer: observer)
+        }
+    }
+
+    /// Sends content to a place, over the file of `row` where one is given.
+    private func send(
+        _ upload: Upload,
+        over row: PlaceRow?,
+        on ground: PlaceGround,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> Item {
+        guard let place = ground.claim.places.first,
+            let path = (ground.rowPaths + ground.namePaths).first, row?.entry.kind != .folder
+        else { throw ProviderError(.notAFile, detail: "only a file has content") }
+        let (parent, name) = (place.folder, place.name.text)
+        await scan.visit(parent)
+        let before: PlaceUpload.Before =
+            if case .replace(_, let revision) = upload.target { .file(revision) } else { .nothing }
+        let sent = PlaceUpload(
+            path: path,
+            before: before,
+            size: upload.size,
+            hash: upload.hash,
+            modifiedTime: upload.modifiedTime?.truncated(to: traits.timeResolution),
+            mimeType: upload.mimeType,
+            content: upload.content,
+            session: upload.session
+        )
+        try await map.write {
+            try PlaceTransaction(database: $0).noteSending(sent, in: parent, name: name)
+        }
+        var entry = try await refusable(in: parent) { () async throws(ProviderError) in
+            do throws(ProviderError) {
+                return try await client.upload(sent, observer: observer)
+            } catch {
+                // Certainly not done: what comes there is not ours.
+                if !error.isOutcomeUnknown {
+                    try await map.write {
+                        try PlaceTransaction(database: $0).forgetSending(in: parent, name: name)
+                    }
+                }
+                throw error
+            }
+        }
+        if entry.hash == nil { entry.hash = sent.hash }
+        let new = try await map.write { [entry] database -> PlaceRow in
+            let transaction = PlaceTransaction(database: database)
+            try transaction.forgetSending(in: parent, name: name)
+            if let row, let old = try transaction.row(row.id) {
+                return try transaction.rewrite(old, as: entry)
+            }
+            return try transaction.insert(entry, in: parent)
+        }
+        return item(new)
+    }
+
+    public func move(_ move: Move) async throws(ProviderError) -> Item {
+        let id = try await row(of: move.item).id
+        guard id != PlaceMap.rootRow else {
+            throw ProviderError(.moveIntoItself, detail: "the account's root cannot be moved")
+        }
+        let parent = try await folder(move.parent)
+        let task = PlaceTask(
+            manner: .moveOrRemove,
+            rows: [id],
+            places: [PlaceTurns.Place(parent, move.name)]
+        )
+        return try await moves.operate(on: task) { ground throws(ProviderError) in
+            let row = ground.rows[0]
+            guard !ground.claim.above.contains(id) else {
+                throw ProviderError(
+                    .moveIntoItself,
+                    detail: "\(move.item.path) would lie in itself"
+                )
+            }
+            // It is where it is to be: an earlier try did it.
+            if parent == row.parent, move.name.isSameText(as: row.entry.name) { return item(row) }
+            return item(try await moves.move(row, to: parent, name: move.name))
+        }
+    }
+
+    public func delete(_ deletion: Deletion) async throws(ProviderError) {
+        do throws(ProviderError) {
+            let id = try await row(of: deletion.item).id
+            try await moves.operate(on: .entry(id, .moveOrRemove)) {
+                ground throws(ProviderError) in
+                try await delete(ground.rows[0], at: ground.rowPaths[0], deletion.revision)
+            }
+        } catch {
+            guard error.kind == .notFound, try await isGone(deletion.item) else { throw error }
+        }
+    }
+
+    private func isGone(_ reference: ItemReference) async throws(ProviderError) -> Bool {
+        let id = try map.row(of: reference.id)
+        return try await map.read { try PlaceTransaction(database: $0).row(id) == nil }
+    }
+
+    private func delete(
+        _ row: PlaceRow,
+        at path: RemotePath,
+        _ revision: Revision?
+    ) async throws(ProviderError) {
+        guard let parent = row.parent else {
+            throw ProviderError(.noPermission, detail: "the account's root cannot be deleted")
+        }
+        if row.entry.kind == .folder, !client.traits.deletesToTrash {
+            try await lookThrough(row.id)
+        }
+        try await refusable(in: parent) { () async throws(ProviderError) in
+            try await client.delete(
+                row.entry.kind,
+                at: path,
+                revision: row.entry.kind == .file ? revision : nil
+            )
+        }
+        try await map.write { try PlaceTransaction(database: $0).remove(row.id) }
+    }
+
+    public func copy(_ copy: Copy) async throws(ProviderError) -> Item {
+        let id = try await row(of: copy.item).id
+        let parent = try await folder(copy.parent)
+        let task = PlaceTask(
+            manner: .change,
+            rows: [id],
+            places: [PlaceTurns.Place(parent, copy.name)]
+        )
+        return try await moves.operate(on: task) { ground throws(ProviderError) in
+            let (row, new) = (ground.rows[0], ground.namePaths[0])
+            var entry = try await refusable(in: parent) { () async throws(ProviderError) in
+                try await client.copy(from: ground.rowPaths[0], to: new)
+            }
+            if let time = copy.modifiedTime?.truncated(to: traits.timeResolution),
+                time != entry.modifiedTime, traits.setsModifiedTime
+            {
+                entry = try await client.setModifiedTime(time, of: new)
+            }
+            if entry.hash == nil { entry.hash = row.entry.hash }
+            let copied = try await map.write { [entry] in
+                try PlaceTransaction(database: $0).insert(entry, in: parent)
+            }
+            return item(copied)
+        }
+    }
+
+    public func setAttributes(
+        of reference: ItemReference,
+        to change: AttributeChange
+    ) async throws(ProviderError) -> Item {
+        let known = try await row(of: reference)
+        guard change.description == nil, let time = change.modifiedTime,
+            known.entry.kind == .file
+        else { throw ProviderError(.unsupported, detail: "the service keeps no such attribute") }
+        return try await moves.operate(on: .entry(known.id, .change)) {
+            ground throws(ProviderError) in
+            let row = ground.rows[0]
+            guard let parent = row.parent else { throw gone(reference) }
+            var entry = try await refusable(in: parent) { () async throws(ProviderError) in
+                try await client.setModifiedTime(
+                    time.truncated(to: traits.timeResolution),
+                    of: ground.rowPaths[0]
+                )
+            }
+            // Where the time is a part of the revision, the content is still the one that was known.
+            if entry.hash == nil, entry.size == row.entry.size { entry.hash = row.entry.hash }
+            let new = try await map.write { [entry] database -> PlaceRow? in
+                let transaction = PlaceTransaction(database: database)
+                return try transaction.row(row.id).map { try transaction.rewrite($0, as: entry) }
+            }
+            guard let new else { throw gone(reference) }
+            return item(new)
+        }
+    }
+
+    /// An operation in a folder; where the service says that something is not as the map has it, the
+    /// folder is looked at with the next round.
+    private func refusable<Value: Sendable>(
+        in folder: Int64,
+        _ body: () async throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
+        do throws(ProviderError) { return try await body() } catch {
+            switch error.kind {
+            case .preconditionFailed, .nameTaken, .notFound, .parentNotFound, .notAFolder,
+                .notAFile:
+                try await map.write { try PlaceTransaction(database: $0).makeDue(folder) }
+            default: break
+            }
+            throw error
+        }
+    }
+
+    /// Lists a folder and all below it before it goes for good.
+    ///
+    /// - Throws: `.preconditionFailed` where something lies there of which the feed did not speak yet, or
+    ///   a folder is not where it was.
+    private func lookThrough(_ folder: Int64) async throws(ProviderError) {
+        var waiting = [folder]
+        while let next = waiting.popLast() {
+            do throws(ProviderError) { try await scan.readStandingListing(of: next) } catch {
+                guard error.kind == .notFound || error.kind == .notAFolder else { throw error }
+                try await map.write { database in
+                    let transaction = PlaceTransaction(database: database)
+                    if let above = try transaction.row(next)?.parent {
+                        try transaction.makeDue(above)
+                    }
+                }
+                throw ProviderError(.preconditionFailed, detail: error.detail)
+            }
+            waiting += try await map.read {
+                try PlaceTransaction(database: $0).subfolders(of: next)
+            }
+        }
+        let after = try await map.read {
+            try PlaceTransaction(database: $0).lastNews(below: folder)
+        }
+        // What the map has and who reads the feed has not stored yet counts as not known.
+        guard after <= stored.withLock(\.self) else {
+            throw ProviderError(
+                .preconditionFailed,
+                detail: "the folder holds something that was not known of"
+            )
+        }
+    }
+}

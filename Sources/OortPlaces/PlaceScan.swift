@@ -1,0 +1,389 @@
+import Logging
+import OortModel
+
+/// Looks through the account in rounds, and writes what it finds into the map.
+///
+/// Isolation: an actor; one step of a round at a time.
+actor PlaceScan {
+    /// One look through the account.
+    private struct Round {
+        /// The round's number.
+        let number: Int64
+        /// Whether every folder is listed, whatever its stamp.
+        let isFull: Bool
+        /// The folders to be listed, the next one last.
+        var folders: [Int64] = []
+        /// The folders whose stamps are to be asked for.
+        var unstamped: [Int64] = []
+        /// The folders whose own folder was listed again because they were not found.
+        var lookedAbove: Set<Int64> = []
+        /// Whether due folders were collected.
+        var isCollected = false
+        /// The snapshot's next page; nil before the first and after the last.
+        var page: PageToken?
+        /// When the snapshot began, by the turns' clock.
+        var snapshotBegan: UInt64?
+        /// The pages of the snapshot so far, and how many.
+        var walk = PageWalk()
+        var pages = 0
+    }
+
+    private let client: any PlaceClient
+    private let map: PlaceMap
+    private let turns: PlaceTurns
+    private let moves: PlaceMoves
+    private let logger: Logger
+    private let now: @Sendable () -> Timestamp
+    private var current: Round?
+    /// Whether a look is wanted that has not begun.
+    private var isWanted = true
+    /// Whether the last round found more missing than it believed.
+    private var isDoubting = false
+    /// The pages of the last snapshot, and the rounds that began since.
+    private var pages = 0
+    private var looks = 0
+    /// When a program last used something in a folder.
+    private var visits: [Int64: Timestamp] = [:]
+
+    /// How long a folder counts as visited.
+    private static let visitLength: Int64 = 300
+    /// The folders without stamps that are listed in one round although nothing says so: a small account
+    /// is looked through each time, a large one in turn.
+    private static let listingsAtOnce = 32
+    /// The folders whose stamps go into one question.
+    private static let stampsAtOnce = 256
+
+    init(
+        client: any PlaceClient,
+        map: PlaceMap,
+        turns: PlaceTurns,
+        moves: PlaceMoves,
+        logger: Logger,
+        now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.client = client
+        self.map = map
+        self.turns = turns
+        self.moves = moves
+        self.logger = logger
+        self.now = now
+    }
+
+    /// Has the next `step` begin a round.
+    func want() { isWanted = true }
+
+    /// Notes that a program uses something in a folder: it is looked at in each round for a while.
+    func visit(_ folder: Int64) {
+        if visits.count > 1000 {
+            let oldest = now().seconds - Self.visitLength
+            visits = visits.filter { $0.value.seconds > oldest }
+        }
+        visits[folder] = now()
+    }
+
+    // MARK: Rounds
+
+    /// Begins a round that lists everything; its number.
+    func beginFull() async throws(ProviderError) -> Int64 {
+        if let began = current?.snapshotBegan { turns.listingEnds(began) }
+        let number = try await map.write { try PlaceTransaction(database: $0).nextRound() }
+        current = Round(number: number, isFull: true)
+        isWanted = false
+        return number
+    }
+
+    /// Goes on with a round that lists everything, after a restart.
+    func resumeFull(_ number: Int64) {
+        // In this process it is under way, or over while its last pages are read.
+        guard current == nil, isWanted else { return }
+        current = Round(number: number, isFull: true)
+        isWanted = false
+    }
+
+    /// Whether a round is under way or wanted.
+    var isRunning: Bool { current != nil || isWanted }
+
+    /// Does a part of the round that is under way, or begins one.
+    ///
+    /// - Throws: what listing threw where it may pass by itself; the round goes on with the next step.
+    func step() async throws(ProviderError) {
+        try await moves.settleAll()
+        if current == nil {
+            let number = try await map.write { try PlaceTransaction(database: $0).nextRound() }
+            current = Round(number: number, isFull: false)
+            isWanted = false
+        }
+        guard let round = current else { return }
+        if !round.isCollected { return try await collect() }
+        if round.snapshotBegan != nil { return try await readSnapshot() }
+        if !round.unstamped.isEmpty { return try await readStamps() }
+        if !round.folders.isEmpty { return try await listSome() }
+        try await finish()
+    }
+
+    /// Finds what a round has to look at.
+    private func collect() async throws(ProviderError) {
+        guard var round = current else { return }
+        round.isCollected = true
+        looks += 1
+        let number = round.number
+        let wantsSnapshot =
+            client.traits.scan == .snapshots && (round.isFull || looks >= pages)
+        if wantsSnapshot {
+            round.snapshotBegan = turns.listingBegins()
+        } else if round.isFull {
+            round.folders = try await map.read {
+                try PlaceTransaction(database: $0).unlistedFolders(in: number)
+            }
+        } else {
+            switch client.traits.scan {
+            case .subtreeStamps: round.unstamped = [PlaceMap.rootRow]
+            case .folderStamps:
+                round.unstamped = try await map.read {
+                    try PlaceTransaction(database: $0).folders()
+                }
+            case .listings, .snapshots: round.folders = try await dueFolders()
+            }
+        }
+        current = round
+    }
+
+    /// The folders that are due, and those that programs use.
+    private func dueFolders() async throws(ProviderError) -> [Int64] {
+        let second = now().seconds
+        // Stamps of whole trees show each change, and a snapshot names all.
+        let scan = client.traits.scan
+        let ages = scan == .folderStamps
+        let oldest = ages ? second - client.traits.listingFreshness.components.seconds : .min
+        let budget = scan == .listings ? Self.listingsAtOnce : 0
+        let recent = visits.filter { $0.value.seconds > second - Self.visitLength }.keys
+        let visited = client.traits.scan == .subtreeStamps ? [] : Array(recent)
+        return try await map.read { database in
+            let transaction = PlaceTransaction(database: database)
+            var folders = try transaction.dueFolders(oldest: oldest)
+            var known = Set(folders)
+            let others = try visited.sorted() + transaction.oldestFolders(atMost: budget)
+            for folder in others where known.insert(folder).inserted {
+                if try transaction.row(folder)?.entry.kind == .folder { folders.append(folder) }
+            }
+            return folders.reversed()
+        }
+    }
+
+    /// Asks for stamps; the folders of new ones, and those that are due otherwise, are listed then.
+    private func readStamps() async throws(ProviderError) {
+        guard var round = current else { return }
+        let some = Array(round.unstamped.suffix(Self.stampsAtOnce))
+        let paths = try await map.read { database in
+            try some.map { try PlaceTransaction(database: database).path(of: $0) }
+        }
+        let known = zip(some, paths).compactMap { folder, path in path.map { (folder, $0) } }
+        let stamps = await client.stamps(of: known.map(\.1))
+        var found: [(Int64, FolderStamp)] = []
+        for ((folder, _), result) in zip(known, stamps) {
+            switch result {
+            case .success(let stamp?): found.append((folder, stamp))
+            case .success(nil): break
+            case .failure(let error):
+                // A folder that is gone or closed shows in the listing of its own folder.
+                guard error.isLastingRefusal, folder != PlaceMap.rootRow else {
+                    throw rootless(error)
+                }
+            }
+        }
+        try await map.write { [found] database in
+            for (folder, stamp) in found {
+                try PlaceTransaction(database: database).setStamp(stamp, of: folder)
+            }
+        }
+        round.unstamped.removeLast(some.count)
+        if round.unstamped.isEmpty { round.folders = try await dueFolders() }
+        current = round
+    }
+
+    /// Lists some of the folders at once.
+    private func listSome() async throws(ProviderError) {
+        guard var round = current else { return }
+        let some = Array(round.folders.suffix(client.traits.listingsInFlight * 4).reversed())
+        let number = round.number
+        var failure: ProviderError?
+        var left: [Int64] = []
+        var unlistable: [Int64] = []
+        var new: [Int64] = []
+        for (folder, result) in await list(some, round: number) {
+            switch result {
+            case .success(let folders):
+                new += round.isFull ? try await subfolders(of: folder) : folders
+            case .failure(let error) where folder == PlaceMap.rootRow:
+                // Nothing is known of the account then, and nothing is gone.
+                failure = rootless(error)
+                left.append(folder)
+            case .failure(let error) where error.kind == .notFound || error.kind == .notAFolder:
+                // Its own folder's listing says whether it is gone.
+                unlistable.append(folder)
+                if round.lookedAbove.insert(folder).inserted,
+                    let above = try await parent(of: folder)
+                {
+                    new.append(above)
+                }
+            case .failure(let error) where error.isLastingRefusal:
+                logger.notice("a folder cannot be listed", metadata: ["error": "\(error)"])
+                unlistable.append(folder)
+            case .failure(let error):
+                failure = error
+                left.append(folder)
+            }
+        }
+        round.folders.removeLast(some.count)
+        round.folders += left.reversed() + new.reversed()
+        current = round
+        let second = now().seconds
+        try await map.write { [unlistable] database in
+            for folder in unlistable {
+                try PlaceTransaction(database: database)
+                    .noteUnlistable(folder, round: number, now: second)
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    private func subfolders(of folder: Int64) async throws(ProviderError) -> [Int64] {
+        try await map.read { try PlaceTransaction(database: $0).subfolders(of: folder) }
+    }
+
+    private func parent(of folder: Int64) async throws(ProviderError) -> Int64? {
+        try await map.read { try PlaceTransaction(database: $0).row(folder)?.parent }
+    }
+
+    /// That the account's own folder is not there says nothing of what lies in it.
+    private func rootless(_ error: ProviderError) -> ProviderError {
+        guard error.isLastingRefusal, error.kind != .noPermission else { return error }
+        return ProviderError(
+            .offline,
+            detail: "the folder where the account begins cannot be found: \(error.detail)"
+        )
+    }
+
+    private func list(
+        _ folders: [Int64],
+        round: Int64
+    ) async -> [(Int64, Result<[Int64], ProviderError>)] {
+        await withTaskGroup { group in
+            var results: [(Int64, Result<[Int64], ProviderError>)] = []
+            var waiting = folders[...]
+            for _ in 0..<max(1, client.traits.listingsInFlight) {
+                guard let folder = waiting.popFirst() else { break }
+                group.addTask { (folder, await self.list(folder, round: round)) }
+            }
+            for await result in group {
+                results.append(result)
+                if let folder = waiting.popFirst() {
+                    group.addTask { (folder, await self.list(folder, round: round)) }
+                }
+            }
+            return results
+        }
+    }
+
+    private nonisolated func list(
+        _ folder: Int64,
+        round: Int64
+    ) async -> Result<[Int64], ProviderError> {
+        do throws(ProviderError) {
+            return .success(try await readListing(of: folder, round: round))
+        } catch { return .failure(error) }
+    }
+
+    /// Lists a folder, while no folder above it is moved, and writes down what lies in it; the folders in
+    /// it that are to be listed.
+    @discardableResult
+    nonisolated func readListing(
+        of folder: Int64,
+        round: Int64? = nil
+    ) async throws(ProviderError) -> [Int64] {
+        let task = PlaceTask(manner: .read, folders: [folder])
+        return try await moves.operate(on: task) { _ throws(ProviderError) in
+            try await readStandingListing(of: folder, round: round)
+        }
+    }
+
+    /// As `readListing`, for who knows that no folder above is being moved.
+    @discardableResult
+    nonisolated func readStandingListing(
+        of folder: Int64,
+        round: Int64? = nil
+    ) async throws(ProviderError) -> [Int64] {
+        let began = turns.listingBegins()
+        defer { turns.listingEnds(began) }
+        guard let path = try await map.read({ try PlaceTransaction(database: $0).path(of: folder) })
+        else { return [] }
+        let listing = try await client.listing(of: path)
+        let turns = turns
+        let heard = HeardListing(folder: folder, listing: listing) {
+            turns.isUnsettled(PlaceTurns.Place(folder, $0), since: began)
+        }
+        let second = now().seconds
+        let again = client.traits.scan == .folderStamps
+        return try await map.write { database -> [Int64] in
+            let transaction = PlaceTransaction(database: database)
+            guard try transaction.row(folder) != nil else { return [] }
+            let number = try round ?? transaction.round()
+            // Nobody knows where it lies: what is known of it stays.
+            guard try !transaction.isInMotion(folder) else {
+                try transaction.noteUnlistable(folder, round: number, now: second)
+                try transaction.makeDue(folder)
+                return []
+            }
+            // A newer one says more.
+            guard turns.writes(folder, begun: began) else { return [] }
+            return try transaction.apply(heard, round: number, now: second, again: again)
+        }
+    }
+
+    /// Reads a page of everything.
+    private func readSnapshot() async throws(ProviderError) {
+        guard var round = current, let began = round.snapshotBegan else { return }
+        if let page = round.page { try round.walk.goOn(to: page.rawValue) }
+        let page = try await client.snapshot(page: round.page)
+        let turns = turns
+        let number = round.number
+        let second = now().seconds
+        let isLast = page.next == nil
+        try await map.write { database in
+            let transaction = PlaceTransaction(database: database)
+            for (folder, entry) in page.entries {
+                try transaction.apply(entry, in: folder, round: number) {
+                    turns.isUnsettled($0, since: began)
+                }
+            }
+            if isLast {
+                try transaction.endSnapshot(round: number, now: second) {
+                    turns.isUnsettled($0, since: began)
+                }
+            }
+        }
+        round.page = page.next
+        round.pages += 1
+        if isLast {
+            turns.listingEnds(began)
+            round.snapshotBegan = nil
+            pages = round.pages
+            looks = 0
+        }
+        current = round
+    }
+
+    private func finish() async throws(ProviderError) {
+        let (isCertain, number) = (isDoubting, current?.number ?? 0)
+        let isDone = try await map.write {
+            try PlaceTransaction(database: $0).removeMissing(in: number, isCertain: isCertain)
+        }
+        if !isDone {
+            logger.warning(
+                "most of the account is missing; another look decides whether it is gone"
+            )
+        }
+        isDoubting = !isDone
+        current = nil
+    }
+}

@@ -1,0 +1,394 @@
+import GRDB
+import OortModel
+
+/// What a listing says, and which of it may be believed.
+struct HeardListing: Sendable {
+    /// The folder's row.
+    let folder: Int64
+    /// What the service said.
+    let listing: PlaceListing
+    /// Whether an operation of ours touched a place of this name in the folder while the listing was
+    /// on its way: what it says of that place may be old.
+    let isUnsettled: @Sendable (_ name: String) -> Bool
+}
+
+/// News by whole folders.
+extension PlaceTransaction {
+    /// Writes what a listing says over the rows of its folder.
+    ///
+    /// A row that it does not name is marked and goes at the end of the round, since it may turn up
+    /// elsewhere. `round` is the number of the round, or of the last one; `now` counts seconds since
+    /// 1970. With `again` a folder of a new stamp is listed in the next round, too: a change in the
+    /// same second leaves the stamp as it is.
+    ///
+    /// Returns the folders among the entries that are to be listed: their stamps are new.
+    func apply(
+        _ heard: HeardListing,
+        round: Int64,
+        now: Int64,
+        again: Bool
+    ) throws -> [Int64] {
+        var rows: [ExactText: PlaceRow] = [:]
+        for row in try children(of: heard.folder) { rows[ExactText(row.entry.name)] = row }
+        var isDue = false
+        var folders: [Int64] = []
+        var named: Set<ExactText> = []
+        let inMotion = try namesInMotion(in: heard.folder)
+        for entry in heard.listing.entries where entry.hasName {
+            let name = ExactText(entry.name)
+            guard named.insert(name).inserted else { continue }
+            guard !heard.isUnsettled(entry.name), !inMotion.contains(name) else {
+                isDue = true
+                continue
+            }
+            if entry.isYoung { isDue = true }
+            let row: PlaceRow
+            if let old = rows[name], old.entry.kind == entry.kind {
+                row = try rewrite(old, as: entry)
+            } else if let moved = try missing(like: entry),
+                try !lies(heard.folder, below: moved.id)
+            {
+                try move(moved.id, to: heard.folder, name: entry.name)
+                row = try rewrite(try self.row(moved.id) ?? moved, as: entry)
+            } else {
+                row = try insert(entry, in: heard.folder)
+            }
+            if entry.kind == .folder, try isNew(row.id) { folders.append(row.id) }
+        }
+        let unknown = Set(heard.listing.unknown.map(ExactText.init))
+        for (name, row) in rows where !named.contains(name) && !unknown.contains(name) {
+            if heard.isUnsettled(row.entry.name) || inMotion.contains(name) {
+                isDue = true
+            } else {
+                try miss(row.id, in: round)
+            }
+        }
+        let stamp = heard.listing.stamp?.rawValue
+        if again, let stamp, try !wasListed(heard.folder, with: stamp) { isDue = true }
+        try database.cachedStatement(
+            sql: """
+                UPDATE folder SET stamp = coalesce(?1, stamp), listed_stamp = coalesce(?1, stamp),
+                    listed_round = ?2, listed_at = ?3, is_due = ?4 WHERE id = ?5
+                """
+        ).execute(arguments: [stamp, round, now, isDue, heard.folder])
+        return folders
+    }
+
+    private func miss(_ id: Int64, in round: Int64) throws {
+        try database.cachedStatement(
+            sql: "UPDATE place SET is_missing = 1, missing_round = ? WHERE id = ?"
+        ).execute(arguments: [round, id])
+    }
+
+    /// A row that its own folder's listing no longer named and whose key an entry elsewhere has.
+    private func missing(like entry: PlaceEntry) throws -> PlaceRow? {
+        guard let key = entry.key else { return nil }
+        return try Row.fetchOne(
+            database.cachedStatement(
+                sql: """
+                    SELECT * FROM place
+                    WHERE item_key = ? AND is_missing = 1 AND is_folder = ? ORDER BY id LIMIT 1
+                    """
+            ),
+            arguments: [key, entry.kind == .folder]
+        ).map(PlaceRow.init)
+    }
+
+    /// Whether a folder's stamp is another than that of its last listing, or it was never listed.
+    private func isNew(_ folder: Int64) throws -> Bool {
+        try Bool.fetchOne(
+            database.cachedStatement(
+                sql: "SELECT listed_round = 0 OR stamp IS NOT listed_stamp FROM folder WHERE id = ?"
+            ),
+            arguments: [folder]
+        ) ?? false
+    }
+
+    private func wasListed(_ folder: Int64, with stamp: String) throws -> Bool {
+        try Bool.fetchOne(
+            database.cachedStatement(sql: "SELECT listed_stamp IS ? FROM folder WHERE id = ?"),
+            arguments: [stamp, folder]
+        ) ?? false
+    }
+
+    /// Notes that a folder could not be listed for good: what is known of it stays, and it is tried
+    /// again when its stamp changes.
+    func noteUnlistable(_ folder: Int64, round: Int64, now: Int64) throws {
+        try database.execute(
+            sql: """
+                UPDATE folder SET listed_stamp = stamp, listed_round = ?, listed_at = ?, is_due = 0
+                WHERE id = ?
+                """,
+            arguments: [round, now, folder]
+        )
+    }
+
+    /// Has a folder listed in the next round.
+    func makeDue(_ folder: Int64) throws {
+        try database.cachedStatement(sql: "UPDATE folder SET is_due = 1 WHERE id = ?")
+            .execute(arguments: [folder])
+    }
+
+    // MARK: Snapshots
+
+    /// Writes down an entry that a snapshot names, and that the folders above it are there.
+    func apply(
+        _ entry: PlaceEntry,
+        in path: RemotePath,
+        round: Int64,
+        isUnsettled: (PlaceTurns.Place) -> Bool
+    ) throws {
+        guard entry.hasName else { return }
+        var folder = PlaceMap.rootRow
+        for name in path.parts {
+            let above = PlaceEntry.folder(name)
+            guard above.hasName, !isUnsettled(PlaceTurns.Place(folder, name)),
+                try !namesInMotion(in: folder).contains(ExactText(name))
+            else { return }
+            let row =
+                if let old = try row(named: name, in: folder), old.entry.kind == .folder {
+                    // What the snapshot says of the folder itself may come before or after.
+                    try rewrite(old, as: old.entry)
+                } else { try put(above, in: folder) }
+            try see(row.id, round)
+            folder = row.id
+        }
+        guard !isUnsettled(PlaceTurns.Place(folder, entry.name)),
+            try !namesInMotion(in: folder).contains(ExactText(entry.name))
+        else { return }
+        try see(try put(entry, in: folder).id, round)
+    }
+
+    private func see(_ id: Int64, _ round: Int64) throws {
+        try database.cachedStatement(sql: "UPDATE place SET seen_round = ? WHERE id = ?")
+            .execute(arguments: [round, id])
+    }
+
+    /// Marks what a whole snapshot did not name; of what is below a place that was touched meanwhile it
+    /// says nothing.
+    func endSnapshot(
+        round: Int64,
+        now: Int64,
+        isUnsettled: (PlaceTurns.Place) -> Bool
+    ) throws {
+        let unseen = try Row.fetchCursor(
+            database,
+            sql: "SELECT id, parent, name FROM place WHERE seen_round < ? AND parent IS NOT NULL",
+            arguments: [round]
+        )
+        var names: [(id: Int64, place: PlaceTurns.Place)] = []
+        while let row = try unseen.next() {
+            names.append((row["id"], PlaceTurns.Place(row["parent"], row["name"])))
+        }
+        let moving = Set(try motions())
+        var unsettled = Set(
+            names.filter { isUnsettled($0.place) || moving.contains($0.id) }.map(\.id)
+        )
+        var settled: Set<Int64> = []
+        // All below a folder that was not named was not named either.
+        func isBelowUnsettled(_ id: Int64) throws -> Bool {
+            var way: [Int64] = []
+            var next: Int64? = id
+            while let current = next, !settled.contains(current) {
+                way.append(current)
+                if unsettled.contains(current) {
+                    unsettled.formUnion(way)
+                    return true
+                }
+                next = try row(current)?.parent
+            }
+            settled.formUnion(way)
+            return false
+        }
+        let missing = try names.map(\.id).filter { try !isBelowUnsettled($0) }
+        for id in missing { try miss(id, in: round) }
+        try database.execute(
+            sql: "UPDATE folder SET listed_round = ?, listed_at = ?, is_due = 0",
+            arguments: [round, now]
+        )
+    }
+
+    // MARK: Rounds
+
+    func round() throws -> Int64 {
+        try Int64.fetchOne(database, sql: "SELECT round FROM state") ?? 0
+    }
+
+    func nextRound() throws -> Int64 {
+        try database.execute(sql: "UPDATE state SET round = round + 1")
+        return try round()
+    }
+
+    /// All folders with their stamps.
+    func folders() throws -> [Int64] {
+        try Int64.fetchAll(database, sql: "SELECT id FROM folder ORDER BY id")
+    }
+
+    func setStamp(_ stamp: FolderStamp, of folder: Int64) throws {
+        try database.cachedStatement(sql: "UPDATE folder SET stamp = ? WHERE id = ?")
+            .execute(arguments: [stamp.rawValue, folder])
+    }
+
+    /// The folders that are to be listed: asked for, never listed, of a new stamp, or last listed
+    /// before `oldest` (seconds since 1970).
+    func dueFolders(oldest: Int64) throws -> [Int64] {
+        try Int64.fetchAll(
+            database,
+            sql: """
+                SELECT id FROM folder
+                WHERE is_due = 1 OR listed_round = 0 OR stamp IS NOT listed_stamp OR listed_at < ?
+                ORDER BY id
+                """,
+            arguments: [oldest]
+        )
+    }
+
+    /// The folders that were listed the longest ago.
+    func oldestFolders(atMost count: Int) throws -> [Int64] {
+        try Int64.fetchAll(
+            database,
+            sql: "SELECT id FROM folder ORDER BY listed_round, id LIMIT ?",
+            arguments: [count]
+        )
+    }
+
+    /// The folders that a round which lists everything has not listed yet, below those that it has.
+    func unlistedFolders(in round: Int64) throws -> [Int64] {
+        try Int64.fetchAll(
+            database,
+            sql: """
+                SELECT folder.id FROM folder JOIN place USING (id)
+                LEFT JOIN folder AS above ON above.id = place.parent
+                WHERE folder.listed_round < ?1
+                    AND (place.parent IS NULL OR above.listed_round >= ?1)
+                ORDER BY folder.id
+                """,
+            arguments: [round]
+        )
+    }
+
+    func subfolders(of folder: Int64) throws -> [Int64] {
+        try Int64.fetchAll(
+            database.cachedStatement(
+                sql:
+                    "SELECT id FROM place WHERE parent = ? AND is_folder = 1 AND is_missing = 0 ORDER BY id"
+            ),
+            arguments: [folder]
+        )
+    }
+
+    /// Removes what listings no longer named, unless it turned up elsewhere, or so much is missing that
+    /// it looks like a disk that is not there: then it stays until another round says the same
+    /// (`isCertain`: the one before found so much missing, too).
+    ///
+    /// Returns whether all of it is done; else another round is to look again.
+    func removeMissing(in round: Int64, isCertain: Bool) throws -> Bool {
+        let all = try Row.fetchAll(
+            database,
+            sql: "SELECT * FROM place WHERE is_missing = 1 ORDER BY id"
+        )
+        var missing = all.map(PlaceRow.init)
+        let isDoubted = try isDoubtful(missing)
+        if isDoubted {
+            for folder in Set(missing.compactMap(\.parent)) { try makeDue(folder) }
+            guard isCertain else { return false }
+            // Only what this round found missing again.
+            missing = all.filter { $0["missing_round"] == round }.map(PlaceRow.init)
+        }
+        for row in missing {
+            // It may have gone with its folder.
+            guard try self.row(row.id) != nil else { continue }
+            if let twin = try elsewhere(row), let parent = twin.parent {
+                // The elder id stays, with what both hold.
+                for child in try children(of: twin.id)
+                where try self.row(named: child.entry.name, in: row.id) == nil {
+                    try move(child.id, to: row.id, name: child.entry.name)
+                }
+                try remove(twin.id)
+                try move(row.id, to: parent, name: twin.entry.name)
+                try rewrite(try self.row(row.id) ?? row, as: twin.entry)
+                if twin.entry.kind == .folder { try makeDue(row.id) }
+                continue
+            }
+            try remove(row.id)
+        }
+        return !isDoubted || missing.count == all.count
+    }
+
+    /// A younger row of the same key, which is there.
+    private func elsewhere(_ row: PlaceRow) throws -> PlaceRow? {
+        guard let key = row.entry.key else { return nil }
+        return try Row.fetchOne(
+            database,
+            sql: """
+                SELECT * FROM place
+                WHERE item_key = ? AND is_missing = 0 AND is_folder = ? AND id > ?
+                ORDER BY id LIMIT 1
+                """,
+            arguments: [key, row.entry.kind == .folder, row.id]
+        ).map(PlaceRow.init).flatMap { twin in
+            // One that lies in the other cannot take its place.
+            guard let parent = twin.parent, try !lies(parent, below: row.id),
+                try !lies(row.id, below: twin.id)
+            else { return nil }
+            return twin
+        }
+    }
+
+    /// Whether all of the root, or more than half of at least 100 places, is missing.
+    private func isDoubtful(_ missing: [PlaceRow]) throws -> Bool {
+        guard !missing.isEmpty else { return false }
+        let top = try children(of: PlaceMap.rootRow)
+        if !top.isEmpty, top.allSatisfy(\.isMissing) { return true }
+        let all = try Int.fetchOne(database, sql: "SELECT count(*) FROM place") ?? 0
+        guard all > 100 else { return false }
+        let gone =
+            try Int.fetchOne(
+                database,
+                sql: """
+                    WITH RECURSIVE below(id) AS (
+                        SELECT id FROM place WHERE is_missing = 1
+                        UNION SELECT place.id FROM place JOIN below ON place.parent = below.id
+                    ) SELECT count(*) FROM below
+                    """
+            ) ?? 0
+        return gone > all / 2
+    }
+
+    // MARK: The feed
+
+    /// The number of the last change.
+    func lastChange() throws -> Int64 {
+        try Int64.fetchOne(database, sql: "SELECT change FROM state") ?? 0
+    }
+
+    /// The rows that changed after `position`, in order, at most `limit`, and the number of the last
+    /// change among them; where there are no more, what is gone comes after them.
+    ///
+    /// What is gone comes last, since it takes with it, at who reads, all that was seen below it: what
+    /// moved elsewhere is to be known of by then.
+    func news(after position: Int64, limit: Int) throws -> (news: [PlaceNews], last: Int64) {
+        let rows = try Row.fetchAll(
+            database,
+            sql: "SELECT * FROM place WHERE changed > ? AND id != ? ORDER BY changed LIMIT ?",
+            arguments: [position, PlaceMap.rootRow, limit]
+        ).map(PlaceRow.init)
+        let news = rows.map { PlaceNews.there($0) }
+        if rows.count == limit, let last = rows.last { return (news, last.changed) }
+        let gone = try Int64.fetchAll(database, sql: "SELECT id FROM gone ORDER BY change")
+        return (news + gone.map { PlaceNews.gone($0) }, try lastChange())
+    }
+
+    /// Forgets what is gone and was read: the reader came back with this position.
+    func forgetGone(upTo position: Int64) throws {
+        try database.execute(sql: "DELETE FROM gone WHERE change <= ?", arguments: [position])
+    }
+}
+
+/// One entry of the feed.
+enum PlaceNews: Sendable {
+    /// What lies somewhere, as it is now.
+    case there(PlaceRow)
+    /// A row that is gone, with all below it.
+    case gone(Int64)
+}

@@ -1,0 +1,305 @@
+import GRDB
+import OortModel
+
+/// One transaction on the map; lives no longer than that.
+struct PlaceTransaction {
+    let database: Database
+
+    // MARK: Rows
+
+    func row(_ id: Int64) throws -> PlaceRow? {
+        try Row.fetchOne(
+            database.cachedStatement(sql: "SELECT * FROM place WHERE id = ?"),
+            arguments: [id]
+        ).map(PlaceRow.init)
+    }
+
+    func row(named name: String, in parent: Int64) throws -> PlaceRow? {
+        try Row.fetchOne(
+            database.cachedStatement(sql: "SELECT * FROM place WHERE parent = ? AND name = ?"),
+            arguments: [parent, name]
+        ).map(PlaceRow.init)
+    }
+
+    func children(of folder: Int64) throws -> [PlaceRow] {
+        try Row.fetchAll(
+            database.cachedStatement(sql: "SELECT * FROM place WHERE parent = ? ORDER BY id"),
+            arguments: [folder]
+        ).map(PlaceRow.init)
+    }
+
+    /// Where a row lies; nil when there is no such row.
+    func path(of id: Int64) throws -> RemotePath? {
+        var names: [String] = []
+        var next = id
+        while next != PlaceMap.rootRow {
+            guard let row = try row(next), let parent = row.parent else { return nil }
+            names.append(row.entry.name)
+            next = parent
+        }
+        return RemotePath(names.reversed())
+    }
+
+    /// Whether a row lies in a folder, or is it.
+    func lies(_ id: Int64, below folder: Int64) throws -> Bool {
+        var next: Int64? = id
+        while let current = next {
+            if current == folder { return true }
+            next = try row(current)?.parent
+        }
+        return false
+    }
+
+    // MARK: Changes
+
+    private func nextChange() throws -> Int64 {
+        try database.execute(sql: "UPDATE state SET change = change + 1")
+        return try Int64.fetchOne(database, sql: "SELECT change FROM state") ?? 0
+    }
+
+    /// Writes what an entry is like over the row at its place, or makes one; the row as it is then.
+    ///
+    /// A row of the other kind makes way. Nothing changes where all is as it was.
+    @discardableResult
+    func put(_ entry: PlaceEntry, in parent: Int64) throws -> PlaceRow {
+        if let old = try row(named: entry.name, in: parent) {
+            if old.entry.kind == entry.kind { return try rewrite(old, as: entry) }
+            try remove(old.id)
+        }
+        return try insert(entry, in: parent)
+    }
+
+    /// A new row, whatever was at the place before.
+    func insert(_ entry: PlaceEntry, in parent: Int64) throws -> PlaceRow {
+        guard try row(parent)?.entry.kind == .folder else {
+            // The service took it into a folder that others moved or removed meanwhile.
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: nil),
+                detail: "the folder of \(entry.name) is not where it was"
+            )
+        }
+        if let old = try row(named: entry.name, in: parent) { try remove(old.id) }
+        var entry = entry
+        if entry.hash == nil { entry.hash = try sentHash(of: entry, in: parent) }
+        let columns = entry.columns
+        let names = columns.map(\.0).joined(separator: ", ")
+        let marks = columns.map { _ in ", ?" }.joined()
+        let change = try nextChange()
+        let values: [(any DatabaseValueConvertible)?] = [parent, entry.name, change]
+        try database.cachedStatement(
+            sql: "INSERT INTO place (parent, name, changed, \(names)) VALUES (?, ?, ?\(marks))"
+        ).execute(arguments: StatementArguments(values + columns.map(\.1)))
+        let id = database.lastInsertedRowID
+        if entry.kind == .folder {
+            try database.cachedStatement(sql: "INSERT INTO folder (id, stamp) VALUES (?, ?)")
+                .execute(arguments: [id, entry.stamp?.rawValue])
+        }
+        return try row(id) ?? { throw lost(id) }()
+    }
+
+    /// Writes what an entry is like over a row of its kind, wherever that lies; the row then.
+    @discardableResult
+    func rewrite(_ old: PlaceRow, as entry: PlaceEntry) throws -> PlaceRow {
+        var entry = entry
+        entry.name = old.entry.name
+        if entry.kind == .file, entry.revision == old.entry.revision {
+            // What a listing does not say of a content holds for as long as the revision.
+            if entry.modifiedTime == nil, entry.storedTime != nil {
+                entry.modifiedTime = old.entry.modifiedTime
+            }
+            entry.storedTime = entry.storedTime ?? old.entry.storedTime
+            entry.mimeType = entry.mimeType ?? old.entry.mimeType
+        }
+        if entry.hash == nil, let parent = old.parent {
+            // What was known of the content holds for as long as the revision.
+            entry.hash =
+                entry.revision == old.entry.revision
+                ? old.entry.hash : try sentHash(of: entry, in: parent)
+        }
+        if entry.kind == .folder, let stamp = entry.stamp {
+            try database.cachedStatement(sql: "UPDATE folder SET stamp = ? WHERE id = ?")
+                .execute(arguments: [stamp.rawValue, old.id])
+        }
+        if old.isMissing {
+            try database.execute(
+                sql: "UPDATE place SET is_missing = 0 WHERE id = ?",
+                arguments: [old.id]
+            )
+        }
+        guard entry.kept != old.entry else { return old }
+        let columns = entry.columns
+        let sets = columns.map { "\($0.0) = ?" }.joined(separator: ", ")
+        try database.cachedStatement(sql: "UPDATE place SET \(sets), changed = ? WHERE id = ?")
+            .execute(
+                arguments: StatementArguments(columns.map(\.1) + [try nextChange(), old.id])
+            )
+        return try row(old.id) ?? { throw lost(old.id) }()
+    }
+
+    /// Moves a row, and with it all that lies below; a row at the new place makes way.
+    func move(_ id: Int64, to parent: Int64, name: String) throws {
+        guard try row(parent)?.entry.kind == .folder, try !lies(parent, below: id) else {
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: nil),
+                detail: "the folder of \(name) is not where it was"
+            )
+        }
+        if let old = try row(named: name, in: parent), old.id != id { try remove(old.id) }
+        try database.execute(
+            sql: """
+                UPDATE place SET parent = ?, name = ?, changed = ?, is_missing = 0 WHERE id = ?
+                """,
+            arguments: [parent, name, try nextChange(), id]
+        )
+        try database.execute(sql: "DELETE FROM motion WHERE id = ?", arguments: [id])
+    }
+
+    /// Removes a row with all below it.
+    ///
+    /// Each is noted by itself: who reads the feed may know some of them elsewhere, where they moved from.
+    func remove(_ id: Int64) throws {
+        let change = try lastChange()
+        try database.cachedStatement(
+            sql: """
+                WITH RECURSIVE below(id, depth) AS (
+                    SELECT id, 0 FROM place WHERE id = ?1
+                    UNION ALL
+                    SELECT place.id, depth + 1 FROM place JOIN below ON place.parent = below.id
+                )
+                INSERT INTO gone (change, id)
+                SELECT ?2 + row_number() OVER (ORDER BY depth, id), id FROM below
+                """
+        ).execute(arguments: [id, change])
+        let count = database.changesCount
+        guard count > 0 else { return }
+        try database.execute(sql: "UPDATE state SET change = change + ?", arguments: [count])
+        try database.cachedStatement(sql: "DELETE FROM place WHERE id = ?")
+            .execute(arguments: [id])
+    }
+
+    private func lost(_ id: Int64) -> ProviderError {
+        ProviderError(.localContent, detail: "the map of places has no row \(id)")
+    }
+
+    /// The number of the last change below a folder.
+    func lastNews(below folder: Int64) throws -> Int64 {
+        try Int64.fetchOne(
+            database,
+            sql: """
+                WITH RECURSIVE below(id, changed) AS (
+                    SELECT id, changed FROM place WHERE parent = ?
+                    UNION ALL
+                    SELECT place.id, place.changed FROM place JOIN below ON place.parent = below.id
+                ) SELECT max(changed) FROM below
+                """,
+            arguments: [folder]
+        ) ?? 0
+    }
+
+    // MARK: What we began and heard no answer of
+
+    func noteMotion(of id: Int64, to parent: Int64, name: String) throws {
+        try database.execute(
+            sql: """
+                INSERT INTO motion (id, parent, name) VALUES (?1, ?2, ?3)
+                ON CONFLICT (id) DO UPDATE SET parent = ?2, name = ?3
+                """,
+            arguments: [id, parent, name]
+        )
+    }
+
+    /// Notes that a part of a move was done.
+    func noteBegun(_ id: Int64) throws {
+        try database.execute(sql: "UPDATE motion SET is_begun = 1 WHERE id = ?", arguments: [id])
+    }
+
+    func motion(of id: Int64) throws -> PlaceMotion? {
+        try Row.fetchOne(
+            database,
+            sql: "SELECT parent, name, is_begun FROM motion WHERE id = ?",
+            arguments: [id]
+        ).map { PlaceMotion(parent: $0["parent"], name: $0["name"], isBegun: $0["is_begun"]) }
+    }
+
+    func motions() throws -> [Int64] { try allMotions().map(\.row) }
+
+    /// All moves without an answer, with their rows; there are few at any time.
+    func allMotions() throws -> [(row: Int64, motion: PlaceMotion)] {
+        try Row.fetchAll(
+            database.cachedStatement(
+                sql: "SELECT id, parent, name, is_begun FROM motion ORDER BY id"
+            )
+        ).map { row in
+            let motion = PlaceMotion(
+                parent: row["parent"],
+                name: row["name"],
+                isBegun: row["is_begun"]
+            )
+            return (row["id"], motion)
+        }
+    }
+
+    /// The names in a folder at which a move without an answer began or is to end.
+    func namesInMotion(in folder: Int64) throws -> Set<ExactText> {
+        var names: Set<ExactText> = []
+        for (id, motion) in try allMotions() {
+            if motion.parent == folder { names.insert(ExactText(motion.name)) }
+            if let row = try row(id), row.parent == folder {
+                names.insert(ExactText(row.entry.name))
+            }
+        }
+        return names
+    }
+
+    /// Whether a row, or a folder above it, has a move without an answer: where it lies nobody knows.
+    func isInMotion(_ id: Int64) throws -> Bool {
+        let moving = Set(try motions())
+        var next: Int64? = moving.isEmpty ? nil : id
+        while let current = next {
+            if moving.contains(current) { return true }
+            next = try row(current)?.parent
+        }
+        return false
+    }
+
+    func forgetMotion(of id: Int64) throws {
+        try database.execute(sql: "DELETE FROM motion WHERE id = ?", arguments: [id])
+    }
+
+    /// Notes what is about to be sent, so that it is known again where no answer comes.
+    func noteSending(_ upload: PlaceUpload, in parent: Int64, name: String) throws {
+        try forgetSending(in: parent, name: name)
+        guard let modified = upload.modifiedTime else { return }
+        try database.cachedStatement(
+            sql: """
+                INSERT OR REPLACE INTO sending (parent, name, size, modified, hash)
+                VALUES (?, ?, ?, ?, ?)
+                """
+        ).execute(
+            arguments: [
+                parent, name, upload.size, modified.seconds, upload.hash.description,
+            ]
+        )
+    }
+
+    func forgetSending(in parent: Int64, name: String) throws {
+        try database.cachedStatement(sql: "DELETE FROM sending WHERE parent = ? AND name = ?")
+            .execute(arguments: [parent, name])
+    }
+
+    /// The hash of what we sent to this place, where the file there has its size and its time.
+    private func sentHash(of entry: PlaceEntry, in parent: Int64) throws -> ContentHash? {
+        guard entry.kind == .file, let size = entry.size, let modified = entry.modifiedTime else {
+            return nil
+        }
+        return try String.fetchOne(
+            database.cachedStatement(
+                sql: """
+                    SELECT hash FROM sending
+                    WHERE parent = ? AND name = ? AND size = ? AND modified = ?
+                    """
+            ),
+            arguments: [parent, entry.name, size, modified.seconds]
+        ).flatMap { ContentHash(description: $0) }
+    }
+}

@@ -1,0 +1,206 @@
+import Crypto
+import Foundation
+import OortModel
+import OortTransport
+
+/// A request to a bucket, before it has an address and a signature.
+struct S3Request: Sendable {
+    var method: String
+    /// Nil for the bucket itself.
+    var key: String?
+    var query: [(name: String, value: String)] = []
+    var headers: [(name: String, value: String)] = []
+    var body: HTTPRequest.Body = .none
+    var repetition: HTTPRequest.Repetition = .harmless
+    var weight: HTTPRequest.Weight = .small
+    /// Copies and the end of an upload in parts may take minutes.
+    var isLong = false
+    var onSent: (@Sendable (Int64) -> Void)?
+
+    init(_ method: String, _ key: String? = nil) {
+        self.method = method
+        self.key = key
+    }
+}
+
+/// The requests: what goes out and what an answer's status means, but not what it is for.
+struct S3API: Sendable {
+    let client: any HTTPClient
+    let place: S3Place
+    let signer: S3Signer
+
+    // MARK: Exchange
+
+    /// Sends a request; an answer of any status is no error.
+    ///
+    /// A request that was refused for its region or its time is sent once more.
+    func exchange(_ request: S3Request) async throws(ProviderError) -> HTTPResponse {
+        let answer = try await once(request)
+        guard answer.head.status >= 300, learns(from: answer) else { return answer }
+        return try await once(request)
+    }
+
+    private func once(_ request: S3Request) async throws(ProviderError) -> HTTPResponse {
+        do throws(TransportError) {
+            return try await client.send(prepared(request))
+        } catch {
+            throw ProviderError(error)
+        }
+    }
+
+    /// Sends a request whose answer's body is a content.
+    func stream(
+        _ request: S3Request
+    ) async throws(ProviderError) -> Result<HTTPStreamedResponse, HTTPResponse.Refusal> {
+        var hasLearned = false
+        while true {
+            let streamed: HTTPStreamedResponse
+            do throws(TransportError) {
+                streamed = try await client.stream(prepared(request))
+            } catch {
+                throw ProviderError(error)
+            }
+            guard streamed.head.status >= 300 else { return .success(streamed) }
+            let body = (try? await streamed.body.collect(atMost: 1 << 20)) ?? []
+            let answer = HTTPResponse(head: streamed.head, body: body)
+            guard !hasLearned, learns(from: answer) else {
+                return .failure(HTTPResponse.Refusal(answer: answer))
+            }
+            hasLearned = true
+        }
+    }
+
+    /// Sends a request and wants success.
+    func send(
+        _ request: S3Request,
+        about subject: S3Errors.Subject
+    ) async throws(ProviderError) -> HTTPResponse {
+        let answer = try await exchange(request)
+        guard (200..<300).contains(answer.head.status) else {
+            throw S3Errors.error(answer, about: subject)
+        }
+        return answer
+    }
+
+    /// Sends a request and reads its answer's XML; where stores name its root as they like, `root` is
+    /// nil.
+    ///
+    /// Stores begin some answers with 200 before they know how it ends: an error in such an answer, or
+    /// one that cannot be read, is as one with 500.
+    func element(
+        _ request: S3Request,
+        named root: String? = nil,
+        about subject: S3Errors.Subject
+    ) async throws(ProviderError) -> S3Element {
+        let answer = try await send(request, about: subject)
+        let element = try S3Element(document: answer.body)
+        if element.name == "Error" {
+            let words = S3Errors.words(in: answer.body)
+            throw S3Errors.error(status: 500, head: answer.head, words: words, about: subject)
+        }
+        guard root == nil || element.name == root else {
+            throw ProviderError(.malformedAnswer, detail: "an answer of another form")
+        }
+        return element
+    }
+
+    private func prepared(_ request: S3Request) -> HTTPRequest {
+        var result = HTTPRequest(
+            method: request.method,
+            url: place.url(of: request.key, request.query, region: signer.region),
+            // Or a store may unpack what is stored packed, and lengths and ranges are of other bytes.
+            headers: request.headers + [("Accept-Encoding", "identity")],
+            body: request.body,
+            repetition: request.repetition,
+            weight: request.weight,
+            answerTimeout: request.isLong ? .seconds(900) : .seconds(60)
+        )
+        result.onSent = request.onSent
+        return result
+    }
+
+    /// Whether an answer taught something with which the request may be taken.
+    private func learns(from answer: HTTPResponse) -> Bool {
+        let status = answer.head.status
+        guard [301, 307, 400, 403].contains(status) else { return false }
+        let region =
+            answer.head.header("x-amz-bucket-region") ?? S3Errors.words(in: answer.body)?.region
+        if let region, !region.isEmpty, region != signer.region,
+            region.utf8.allSatisfy({ $0 == 0x2D || (0x30...0x39).contains($0) || $0 > 0x60 })
+        {
+            signer.region = region
+            return true
+        }
+        guard status != 301, status != 307, let date = answer.head.date else { return false }
+        return signer.learn(serviceTime: date)
+    }
+
+    // MARK: Bodies
+
+    /// The fields that protect a content on its way; it is read once, and twice where it goes out
+    /// unencrypted.
+    ///
+    /// - Throws: `.localContent`.
+    func protection(
+        of content: any ContentSource,
+        _ range: Range<Int64>,
+        md5: [UInt8]?
+    ) async throws(ProviderError) -> (headers: [(name: String, value: String)], md5: [UInt8]) {
+        let isPlain = place.isPlain
+        var (content5, content256) = (Insecure.MD5(), SHA256())
+        if isPlain || md5 == nil {
+            var position = range.lowerBound
+            while position < range.upperBound {
+                let count = Int(min(1 << 20, range.upperBound - position))
+                let piece = try await content.read(at: position, count: count)
+                if md5 == nil { content5.update(data: piece) }
+                if isPlain { content256.update(data: piece) }
+                position += Int64(count)
+            }
+        }
+        let known = md5 ?? Array(content5.finalize())
+        let payload = isPlain ? S3Text.hex(content256.finalize()) : S3Signer.unsignedPayload
+        return (
+            [
+                ("Content-MD5", Data(known).base64EncodedString()),
+                (S3Signer.payloadField, payload),
+            ], known
+        )
+    }
+
+    /// A request whose body is XML of ours.
+    func xml(_ text: String, in request: S3Request) -> S3Request {
+        var request = request
+        let bytes = Array(text.utf8)
+        request.body = .bytes(bytes)
+        request.headers += [
+            ("Content-Type", "application/xml"),
+            ("Content-MD5", Data(Insecure.MD5.hash(data: bytes)).base64EncodedString()),
+        ]
+        return request
+    }
+
+    /// A text in XML; ends of lines are numbered, or readers would change them.
+    static func escaped(_ text: String) -> String {
+        var result = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "&": result.append(contentsOf: "&amp;".unicodeScalars)
+            case "<": result.append(contentsOf: "&lt;".unicodeScalars)
+            case ">": result.append(contentsOf: "&gt;".unicodeScalars)
+            case "\"": result.append(contentsOf: "&quot;".unicodeScalars)
+            case "\r": result.append(contentsOf: "&#13;".unicodeScalars)
+            case "\n": result.append(contentsOf: "&#10;".unicodeScalars)
+            default: result.append(scalar)
+            }
+        }
+        return String(result)
+    }
+}
+
+extension HTTPResponse {
+    /// An answer without success, where an answer with it would be a stream.
+    struct Refusal: Error {
+        var answer: HTTPResponse
+    }
+}

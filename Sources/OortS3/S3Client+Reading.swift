@@ -1,0 +1,98 @@
+public import OortModel
+import OortTransport
+import Synchronization
+
+extension S3Client {
+    public func read(
+        _ path: RemotePath,
+        revision: Revision?,
+        range: Range<Int64>
+    ) async throws(ProviderError) -> ByteStream {
+        guard !range.isEmpty else { return ByteStream { () throws(ProviderError) in nil } }
+        let key = try space.key(of: path)
+        var request = S3Request("GET", key)
+        request.weight = .bulk
+        request.headers.append(("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"))
+        if let revision { request.headers.append(("If-Match", "\"\(revision.rawValue)\"")) }
+        let streamed: HTTPStreamedResponse
+        switch try await api.stream(request) {
+        case .success(let answer): streamed = answer
+        case .failure(let refusal):
+            // Any range of an empty object is refused so.
+            guard refusal.answer.head.status == 416 else {
+                throw S3Errors.error(refusal.answer, about: .object)
+            }
+            guard let head = try await file(key) else {
+                throw ProviderError(.notFound, detail: "no object")
+            }
+            guard revision == nil || revision == Revision(head.tag),
+                range.lowerBound >= head.size
+            else {
+                throw ProviderError(.preconditionFailed, detail: "the object is shorter now")
+            }
+            return ByteStream { () throws(ProviderError) in nil }
+        }
+        // Some stores do not look at the condition.
+        let tag = streamed.head.header("ETag").map(S3Head.bare)
+        if let revision, tag.map({ Revision($0) }) != revision {
+            throw ProviderError(.preconditionFailed, detail: "another revision is current")
+        }
+        // Some stores give a part with the status of the whole.
+        if let place = streamed.head.header("Content-Range") {
+            guard let size = streamed.head.wholeSize, size > range.lowerBound,
+                place.begins(with: "bytes \(range.lowerBound)-")
+            else {
+                throw ProviderError(.malformedAnswer, detail: "a part of unknown place")
+            }
+            let end = min(range.upperBound, size)
+            return Slice(of: streamed.body, skipping: 0, count: end - range.lowerBound).stream
+        }
+        guard streamed.head.status == 200,
+            let length = streamed.head.header("Content-Length").flatMap({ Int64($0) }), length >= 0
+        else {
+            throw ProviderError(.malformedAnswer, detail: "a content of unknown size")
+        }
+        let wanted = range.clamped(to: 0..<length)
+        return Slice(
+            of: streamed.body,
+            skipping: wanted.lowerBound,
+            count: Int64(wanted.count)
+        ).stream
+    }
+}
+
+/// A part of a stream: some bytes are let go, then exactly so many are handed on.
+private final class Slice: Sendable {
+    private let source: ByteStream
+    private let rest: Mutex<(skip: Int64, take: Int64)>
+
+    init(of source: ByteStream, skipping skip: Int64, count: Int64) {
+        self.source = source
+        rest = Mutex((skip, count))
+    }
+
+    var stream: ByteStream {
+        ByteStream { () async throws(ProviderError) -> [UInt8]? in try await self.next() }
+    }
+
+    private func next() async throws(ProviderError) -> [UInt8]? {
+        while rest.withLock({ $0.take > 0 }) {
+            guard let part = try await source.next() else {
+                throw ProviderError(
+                    .outcomeUnknown(retryAfter: nil),
+                    detail: "the content ended too early"
+                )
+            }
+            let cut = rest.withLock { rest in
+                let skipped = min(rest.skip, Int64(part.count))
+                rest.skip -= skipped
+                let taken = min(rest.take, Int64(part.count) - skipped)
+                rest.take -= taken
+                return part[Int(skipped)..<Int(skipped + taken)]
+            }
+            if cut.count == part.count { return part }
+            if !cut.isEmpty { return Array(cut) }
+        }
+        return nil
+    }
+}

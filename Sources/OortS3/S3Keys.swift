@@ -1,0 +1,87 @@
+public import Foundation
+public import OortSignIn
+
+/// Why there are no keys; the words are for people and hold nothing of a secret.
+public struct S3KeysError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What is wrong and what to do.
+    public let description: String
+
+    init(_ words: String) { description = words }
+}
+
+/// What proves that a request comes from an account of S3.
+public struct S3Keys: Hashable, Sendable {
+    /// The key's name; empty for nobody, whose requests are not signed.
+    public var accessKeyID: String
+    /// What requests are signed with.
+    public var secretAccessKey: Secret
+    /// Goes with keys that end; nil for lasting ones.
+    public var sessionToken: Secret?
+    /// When the keys end; nil for lasting ones, and where nobody says.
+    public var expires: Date?
+
+    /// Keys with all of their parts.
+    public init(
+        accessKeyID: String,
+        secretAccessKey: Secret,
+        sessionToken: Secret? = nil,
+        expires: Date? = nil
+    ) {
+        self.accessKeyID = accessKeyID
+        self.secretAccessKey = secretAccessKey
+        self.sessionToken = sessionToken
+        self.expires = expires
+    }
+
+    /// Nobody: for buckets that anybody may read.
+    public static let anonymous = S3Keys(accessKeyID: "", secretAccessKey: Secret(""))
+
+    /// Whether requests go out unsigned.
+    public var isAnonymous: Bool { accessKeyID.isEmpty }
+
+    private struct File: Codable {
+        var access_key_id: String
+        var secret_access_key: String
+        var session_token: String?
+    }
+
+    /// Reads a key file: `{"access_key_id":…, "secret_access_key":…, "session_token":…}`, the last
+    /// one optional.
+    public init(keyFile bytes: [UInt8]) throws(S3KeysError) {
+        guard let file = try? JSONDecoder().decode(File.self, from: Data(bytes)) else {
+            throw S3KeysError(
+                "the key file must be JSON like {\"access_key_id\": \"…\", "
+                    + "\"secret_access_key\": \"…\", \"session_token\": \"…\"}, the last one only "
+                    + "where the keys came with it"
+            )
+        }
+        let id = file.access_key_id.trimmingCharacters(in: .whitespacesAndNewlines)
+        let secret = file.secret_access_key.trimmingCharacters(in: .whitespacesAndNewlines)
+        guard id.isEmpty == secret.isEmpty else {
+            throw S3KeysError(
+                "\(id.isEmpty ? "access_key_id" : "secret_access_key") is empty in the key file"
+            )
+        }
+        self.init(
+            accessKeyID: id,
+            secretAccessKey: Secret(secret),
+            sessionToken: file.session_token.flatMap { $0.isEmpty ? nil : Secret($0) }
+        )
+    }
+
+    /// The account's secret as the token store keeps it and `S3Signer` takes it: a key file; of
+    /// nobody, one with empty texts.
+    public var secret: Secret {
+        let file = File(
+            access_key_id: accessKeyID,
+            secret_access_key: secretAccessKey.revealed(),
+            session_token: sessionToken?.revealed()
+        )
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Texts and nothing else: there is nothing that could fail to encode.
+        return Secret(
+            (try? encoder.encode(file)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+        )
+    }
+}

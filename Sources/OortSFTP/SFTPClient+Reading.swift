@@ -1,0 +1,168 @@
+public import OortModel
+import SwiftSFTP
+import Synchronization
+
+extension SFTPClient {
+    public func read(
+        _ path: RemotePath,
+        revision: Revision?,
+        range: Range<Int64>
+    ) async throws(ProviderError) -> ByteStream {
+        let session = try await connection.contentSession()
+        do throws(ProviderError) {
+            return try await stream(path, revision, range, session)
+        } catch {
+            await connection.release(session)
+            throw error
+        }
+    }
+
+    private func stream(
+        _ path: RemotePath,
+        _ revision: Revision?,
+        _ range: Range<Int64>,
+        _ session: SFTPSession
+    ) async throws(ProviderError) -> ByteStream {
+        guard range.lowerBound >= 0 else {
+            throw ProviderError(.badRequest, detail: "a range that begins before the file")
+        }
+        let own = try await self.path(path)
+        let opened: (handle: SFTPHandle, first: SFTPAttributes)?
+        do throws(SFTPError) {
+            let attributes = session.send(.attributesOfLink(own))
+            let handle = try await session.open(own, .read)
+            let first: SFTPAttributes
+            do throws(SFTPError) {
+                // A link's content is its target, not what it leads to.
+                guard try await attributes.fileAttributes().kind != .link else {
+                    throw SFTPError(.status(.noSuchFile), detail: "a link")
+                }
+                first = try await session.attributes(of: handle)
+            } catch {
+                _ = session.send(.close(handle))
+                throw error
+            }
+            opened = (handle, first)
+        } catch {
+            if error.endsSession { await connection.broke(session) }
+            guard error.kind == .status(.noSuchFile) else { throw error.provider(path) }
+            opened = nil
+        }
+        guard let (handle, first) = opened else {
+            let stream = try await readLink(path, revision, range, session)
+            await connection.release(session)
+            return stream
+        }
+        do throws(ProviderError) { try Self.check(first, path, revision) } catch {
+            _ = session.send(.close(handle))
+            throw error
+        }
+        let file = OpenRead(
+            session: session,
+            handle: handle,
+            reader: SFTPByteReader(
+                session,
+                handle,
+                range: UInt64(range.lowerBound)..<UInt64(range.upperBound)
+            ),
+            connection: connection
+        )
+        return ByteStream { () async throws(ProviderError) in
+            let bytes: [UInt8]?
+            do throws(SFTPError) { bytes = try await file.next() } catch {
+                throw error.provider(path)
+            }
+            guard bytes == nil, let last = file.last else { return bytes }
+            // What was written in place meanwhile would be mixed with what was read before.
+            try Self.check(last, path, revision)
+            return nil
+        }
+    }
+
+    private static func check(
+        _ attributes: SFTPAttributes,
+        _ path: RemotePath,
+        _ revision: Revision?
+    ) throws(ProviderError) {
+        let current = entry(path.name ?? "", attributes, target: nil)?.revision
+        guard let revision, current != revision else { return }
+        throw ProviderError(.preconditionFailed, detail: "\(path) was changed")
+    }
+
+    /// A link's target as the content of the file that it shows as.
+    private func readLink(
+        _ path: RemotePath,
+        _ revision: Revision?,
+        _ range: Range<Int64>,
+        _ session: SFTPSession
+    ) async throws(ProviderError) -> ByteStream {
+        guard let found = try await find(path, session), let target = found.target else {
+            throw ProviderError(.notFound, detail: "\(path) is not there")
+        }
+        if let revision, entry(path, found)?.revision != revision {
+            throw ProviderError(.preconditionFailed, detail: "\(path) was changed")
+        }
+        let count = Int64(target.bytes.count)
+        let part = target.bytes[
+            Int(min(range.lowerBound, count))..<Int(min(range.upperBound, count))
+        ]
+        let rest = Remaining(part.isEmpty ? nil : Array(part))
+        return ByteStream { () async throws(ProviderError) in rest.take() }
+    }
+}
+
+/// Bytes that are given once.
+private final class Remaining: Sendable {
+    private let bytes: Mutex<[UInt8]?>
+
+    init(_ bytes: [UInt8]?) { self.bytes = Mutex(bytes) }
+
+    func take() -> [UInt8]? {
+        bytes.withLock { bytes in
+            defer { bytes = nil }
+            return bytes
+        }
+    }
+}
+
+/// A file that is being read, closed and its session released when nobody reads on.
+///
+/// Isolation: one reader, which asks for the next part when it has the last one; unchecked, because a
+/// stream has no other reader.
+private final class OpenRead: @unchecked Sendable {
+    private let session: SFTPSession
+    private let handle: SFTPHandle
+    private var reader: SFTPByteReader
+    private let connection: SSHConnection
+    /// The file's attributes once all was read.
+    private(set) var last: SFTPAttributes?
+
+    init(
+        session: SFTPSession,
+        handle: SFTPHandle,
+        reader: SFTPByteReader,
+        connection: SSHConnection
+    ) {
+        self.session = session
+        self.handle = handle
+        self.reader = reader
+        self.connection = connection
+    }
+
+    deinit {
+        _ = session.send(.close(handle))
+        let (connection, session) = (connection, session)
+        Task { await connection.release(session) }
+    }
+
+    func next() async throws(SFTPError) -> [UInt8]? {
+        do throws(SFTPError) {
+            if let bytes = try await reader.read() { return bytes }
+            if last == nil { last = try await session.attributes(of: handle) }
+            return nil
+        } catch {
+            if error.endsSession { await connection.broke(session) }
+            throw error
+        }
+    }
+}

@@ -1,0 +1,472 @@
+import Crypto
+import Foundation
+public import OortModel
+import SwiftSFTP
+import Synchronization
+
+/// An account on a server that the person's `ssh` reaches, over SFTP.
+///
+/// What the protocol lacks is made up for so: content goes to a temporary file beside its place and is
+/// renamed over it; what is deleted goes to `.oort-trash` in the account's folder, where it stays for 30
+/// days; symbolic links are `NAME.rclonelink` files of which the content is the target; a revision is
+/// size and time.
+public final class SFTPClient: PlaceClient {
+    public let traits: PlaceTraits
+    let connection: SSHConnection
+    private let root = Mutex<SFTPPath?>(nil)
+    private let keepsTrash: Bool
+    private let now: @Sendable () -> Timestamp
+    private let hasPurged = Mutex(false)
+
+    /// Where what is deleted goes, in the account's folder.
+    static let trash = ".oort-trash"
+    /// How long it stays there, in seconds.
+    static let trashLength: Int64 = 30 * 86_400
+
+    /// How long a temporary file stays that no upload goes on with, in seconds.
+    static let leftoverLength: Int64 = 7 * 86_400
+
+    /// A client over `connection`.
+    ///
+    /// - Parameters:
+    ///   - connection: the account's; ended by `close`.
+    ///   - keepsTrash: whether what is deleted goes to `.oort-trash`; else it is gone.
+    ///   - now: the time, by which the trash is named and emptied.
+    public init(
+        _ connection: SSHConnection,
+        keepsTrash: Bool = true,
+        now: @escaping @Sendable () -> Timestamp = { .now }
+    ) {
+        self.connection = connection
+        self.keepsTrash = keepsTrash
+        self.now = now
+        var provider = ProviderTraits(
+            addressing: .id,
+            names: NameRules(comparison: .exact, allowsDuplicates: false) { name, _, _ in
+                if ByteNames.bytes(name).count > 255 { return .tooLong }
+                if Self.isHidden(name) {
+                    return .refused(reason: "names like this are those of Oort's temporary files")
+                }
+                return nil
+            },
+            hashAlgorithm: .sha256,
+            largestSimpleUpload: 4 << 20,
+            largestFile: .max,
+            uploadPartMultiple: 1,
+            uploadPartSize: 8 << 20
+        )
+        provider.replaceIsAtomic = false
+        provider.setsModifiedTime = true
+        provider.copiesFiles = true
+        provider.timeResolution = .seconds
+        provider.pollInterval = .seconds(30)
+        provider.maximumWritesInFlight = 16
+        traits = PlaceTraits(
+            provider: provider,
+            scan: .folderStamps,
+            listingFreshness: .seconds(3600),
+            listingsInFlight: 16,
+            deletesToTrash: keepsTrash
+        )
+    }
+
+    public func makeHasher() -> any ContentHasher { SHA256Hasher() }
+
+    public var trash: (any Trash)? { keepsTrash ? SFTPTrash(client: self) : nil }
+
+    /// Whether a name is that of a file that only this program makes, and that is of no worth to a person:
+    /// what was renamed aside for a replacement that did not come about shows.
+    static func isHidden(_ name: String) -> Bool {
+        name.isSameText(as: trash)
+            || (name.begins(with: ".oort-") && name.ends(with: ".part"))
+    }
+
+    // MARK: Account
+
+    public func owner() async throws(ProviderError) -> PlaceOwner {
+        let root = try await rootPath()
+        let address = connection.address
+        let server =
+            (address.user.map { "\($0)@" } ?? "") + address.host
+            + (address.port.map { ":\($0)" } ?? "")
+        return PlaceOwner(id: "\(server)\(root)", displayName: "\(server)\(root)")
+    }
+
+    public func quota() async throws(ProviderError) -> Quota {
+        let path = try await rootPath()
+        let disk = try await onSession(.root) { session throws(SFTPError) in
+            try await session.fileSystem(of: path)
+        }
+        let used = disk.total - min(disk.total, disk.free)
+        let (total, overflows) = used.addingReportingOverflow(disk.available)
+        return Quota(
+            used: Int64(clamping: used),
+            total: overflows ? nil : Int64(clamping: total)
+        )
+    }
+
+    public func close() async { await connection.close() }
+
+    /// The account's folder at the server; asked for once.
+    func rootPath() async throws(ProviderError) -> SFTPPath {
+        if let known = root.withLock(\.self) { return known }
+        let folder = connection.address.folder ?? "."
+        let path = try await onSession(.root) { session throws(SFTPError) in
+            let path = try await session.realPath(of: SFTPPath(ByteNames.bytes(folder)))
+            guard try await session.attributes(of: path, followsLinks: true).kind == .folder else {
+                throw SFTPError(.status(.noSuchFile), detail: "\(folder) is no folder")
+            }
+            return path
+        }
+        root.withLock { $0 = path }
+        return path
+    }
+
+    // MARK: Sessions
+
+    /// Runs requests that belong together on the session for what is small.
+    ///
+    /// Where the connection broke before anything was sent they are tried once more on a new one.
+    func onSession<Value: Sendable>(
+        _ path: RemotePath,
+        _ body: (SFTPSession) async throws(SFTPError) -> Value
+    ) async throws(ProviderError) -> Value {
+        var isRetry = false
+        while true {
+            let session = try await connection.session()
+            do throws(SFTPError) { return try await body(session) } catch {
+                if error.endsSession { await connection.broke(session) }
+                if error.kind == .connectionLost(mayHaveBeenDone: false), !isRetry {
+                    isRetry = true
+                    continue
+                }
+                throw error.provider(path)
+            }
+        }
+    }
+
+    /// Runs requests on a session for content.
+    func onContentSession<Value: Sendable>(
+        _ path: RemotePath,
+        _ body: (SFTPSession) async throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
+        let session = try await connection.contentSession()
+        let result: Result<Value, ProviderError>
+        do throws(ProviderError) { result = .success(try await body(session)) } catch {
+            result = .failure(error)
+        }
+        await connection.release(session)
+        return try result.get()
+    }
+
+    /// An answer of a content session in canonical terms; one that ends the session ends the connection.
+    func heard<Value>(
+        _ session: SFTPSession,
+        _ path: RemotePath,
+        _ body: () async throws(SFTPError) -> Value
+    ) async throws(ProviderError) -> Value {
+        do throws(SFTPError) { return try await body() } catch {
+            if error.endsSession { await connection.broke(session) }
+            throw error.provider(path)
+        }
+    }
+
+    // MARK: Places
+
+    /// The server's path of a place.
+    func path(_ place: RemotePath) async throws(ProviderError) -> SFTPPath {
+        var path = try await rootPath()
+        do throws(SFTPError) {
+            for name in place.parts { path = path.appending(try SFTPPath(ByteNames.bytes(name))) }
+        } catch { throw error.provider(place) }
+        return path
+    }
+
+    /// What really lies at a place: the file of that name, or for `NAME.rclonelink` the link `NAME`.
+    struct Found: Sendable {
+        let path: SFTPPath
+        let attributes: SFTPAttributes
+        /// A link's target.
+        var target: SFTPPath?
+    }
+
+    /// Looks at a place; nil where the server positively has nothing there.
+    func find(
+        _ place: RemotePath,
+        _ session: SFTPSession
+    ) async throws(ProviderError) -> Found? {
+        let path = try await self.path(place)
+        if let attributes = try await attributes(of: path, place, session), attributes.kind != .link
+        {
+            return Found(path: path, attributes: attributes)
+        }
+        guard let name = place.name, let link = LinkName.link(name), let folder = place.parent
+        else {
+            return nil
+        }
+        let linkPath = try await self.path(folder.appending(link))
+        guard let attributes = try await attributes(of: linkPath, place, session),
+            attributes.kind == .link
+        else { return nil }
+        let target = try await heard(session, place) { () async throws(SFTPError) in
+            try await session.target(ofLink: linkPath)
+        }
+        return Found(path: linkPath, attributes: attributes, target: target)
+    }
+
+    private func attributes(
+        of path: SFTPPath,
+        _ place: RemotePath,
+        _ session: SFTPSession
+    ) async throws(ProviderError) -> SFTPAttributes? {
+        do throws(SFTPError) { return try await session.attributes(of: path) } catch {
+            if error.endsSession { await connection.broke(session) }
+            guard error.kind == .status(.noSuchFile) else { throw error.provider(place) }
+            return nil
+        }
+    }
+
+    /// As `find`, on the session for what is small.
+    func find(_ place: RemotePath) async throws(ProviderError) -> Found? {
+        try await find(place, try await connection.session())
+    }
+
+    func entry(_ place: RemotePath, _ found: Found) -> PlaceEntry? {
+        Self.entry(place.name ?? "", found.attributes, target: found.target)
+    }
+
+    /// The entry of what lies under a name; nil for sockets, pipes and devices.
+    static func entry(
+        _ name: String,
+        _ attributes: SFTPAttributes,
+        target: SFTPPath?
+    ) -> PlaceEntry? {
+        let seconds = attributes.times.map { Int64($0.modified) }
+        let time = seconds.map { Timestamp(seconds: $0) }
+        var entry: PlaceEntry
+        switch attributes.kind {
+        case .folder:
+            entry = .folder(name, stamp: seconds.map { FolderStamp("\($0)") })
+        case .link:
+            guard let target else { return nil }
+            let digest = SHA256.hash(data: target.bytes)
+            entry = .file(
+                name,
+                size: Int64(target.bytes.count),
+                revision: Revision("link.\(ContentHash.hex(digest).prefix(16))"),
+                modifiedTime: time
+            )
+            entry.hash = ContentHash(algorithm: .sha256, value: ContentHash.hex(digest))
+        case .file, nil:
+            // A server may report any number.
+            let size = min(Int64(clamping: attributes.size ?? 0), ReportedSize.largest)
+            entry = .file(
+                name,
+                size: size,
+                revision: Revision("\(size).\(seconds.map(String.init) ?? "-")"),
+                modifiedTime: time
+            )
+        case .special: return nil
+        }
+        entry.isOwn = true
+        return entry
+    }
+
+    // MARK: Looking
+
+    public func entry(at path: RemotePath) async throws(ProviderError) -> PlaceEntry {
+        let session = try await connection.session()
+        if let found = try await find(path, session), let entry = entry(path, found) {
+            return entry
+        }
+        try await checkRoot(session)
+        throw ProviderError(.notFound, detail: "\(path) is not there")
+    }
+
+    /// That something is not there counts only where the account's folder is there.
+    func checkRoot(_ session: SFTPSession) async throws(ProviderError) {
+        let root = try await rootPath()
+        guard let attributes = try await attributes(of: root, .root, session),
+            attributes.kind == .folder
+        else {
+            throw ProviderError(.offline, detail: "the account's folder \(root) is not there")
+        }
+    }
+
+    public func listing(of folder: RemotePath) async throws(ProviderError) -> PlaceListing {
+        await purgeTrash()
+        let path = try await path(folder)
+        let session = try await connection.session()
+        guard let before = try await attributes(of: path, folder, session) else {
+            try await checkRoot(session)
+            throw ProviderError(.notFound, detail: "\(folder) is not there")
+        }
+        guard before.kind == .folder || folder == .root else {
+            throw ProviderError(.notAFolder, detail: "\(folder) is no folder")
+        }
+        let all = try await heard(session, folder) { () async throws(SFTPError) in
+            try await session.entries(of: path)
+        }
+        let links = all.filter { $0.attributes.kind == .link }
+            .map { ($0, session.send(.readLink(path.appending($0.name)))) }
+        var entries: [PlaceEntry] = []
+        var names: Set<ExactText> = []
+        for entry in all where entry.attributes.kind != .link {
+            let name = ByteNames.text(entry.name.bytes)
+            if isLeftover(name, entry.attributes),
+                !all.contains(where: { $0.name.bytes == entry.name.bytes + Array(".old".utf8) })
+            {
+                _ = session.send(.remove(path.appending(entry.name)))
+            }
+            guard !Self.isHidden(name),
+                let entry = Self.entry(name, entry.attributes, target: nil)
+            else { continue }
+            names.insert(ExactText(name))
+            entries.append(entry)
+        }
+        for (entry, pending) in links {
+            let name = LinkName.file(ByteNames.text(entry.name.bytes))
+            let target: SFTPPath
+            do throws(SFTPError) { target = try await pending.path() } catch {
+                if error.endsSession { await connection.broke(session) }
+                // Removed meanwhile, or no longer a link: the folder's stamp is new then.
+                guard case .status = error.kind else { throw error.provider(folder) }
+                continue
+            }
+            if names.insert(ExactText(name)).inserted,
+                let entry = Self.entry(name, entry.attributes, target: target)
+            {
+                entries.append(entry)
+            }
+        }
+        let stamp = before.times.map { FolderStamp("\($0.modified)") }
+        return PlaceListing(entries: entries, stamp: stamp)
+    }
+
+    public func stamps(of folders: [RemotePath]) async -> [Result<FolderStamp?, ProviderError>] {
+        let session: SFTPSession
+        var pending: [SFTPPendingAnswer] = []
+        do throws(ProviderError) {
+            session = try await connection.session()
+            for folder in folders {
+                pending.append(session.send(.attributesOfLink(try await path(folder))))
+            }
+        } catch { return folders.map { _ in .failure(error) } }
+        var stamps: [Result<FolderStamp?, ProviderError>] = []
+        for (folder, answer) in zip(folders, pending) {
+            do throws(SFTPError) {
+                let times = try await answer.fileAttributes().times
+                stamps.append(.success(times.map { FolderStamp("\($0.modified)") }))
+            } catch {
+                if error.endsSession { await connection.broke(session) }
+                stamps.append(.failure(error.provider(folder)))
+            }
+        }
+        return stamps
+    }
+
+    /// Whether a temporary file is of an upload that nobody goes on with any more.
+    private func isLeftover(_ name: String, _ attributes: SFTPAttributes) -> Bool {
+        guard Self.isHidden(name), name.ends(with: ".part"), let times = attributes.times else {
+            return false
+        }
+        return Int64(times.modified) < now().seconds - Self.leftoverLength
+    }
+
+    // MARK: The trash
+
+    /// Empties the trash of what is older than 30 days, once in the client's life and behind the rest.
+    private func purgeTrash() async {
+        guard keepsTrash,
+            !hasPurged.withLock({ done in
+                defer { done = true }
+                return done
+            })
+        else { return }
+        Task {
+            let oldest = now().seconds - Self.trashLength
+            let trash = RemotePath([Self.trash])
+            guard let path = try? await path(trash),
+                let session = try? await connection.session(),
+                let entries = try? await session.entries(of: path)
+            else { return }
+            for entry in entries {
+                let name = ByteNames.text(entry.name.bytes)
+                guard let second = Int64(name.prefix { $0 != "-" }), second < oldest else {
+                    continue
+                }
+                try? await remove(.folder, path.appending(entry.name), trash, session)
+            }
+        }
+    }
+
+    /// A new folder in the trash, for what lies at a path.
+    func makeTrashFolder(
+        for path: RemotePath,
+        _ session: SFTPSession
+    ) async throws(SFTPError) -> SFTPPath {
+        guard let root = root.withLock(\.self) else {
+            throw SFTPError(.status(.noSuchFile), detail: "the account's folder is not known")
+        }
+        let trash = root.appending(try SFTPPath(Self.trash))
+        var attributes = SFTPAttributes()
+        attributes.mode = 0o700
+        // It may be there.
+        _ = session.send(.makeFolder(trash, attributes))
+        let number = UInt32.random(in: .min ... .max)
+        let name = TrashFolder.name(seconds: now().seconds, number: number, of: path)
+        let folder = trash.appending(try SFTPPath(ByteNames.bytes(name)))
+        try await session.send(.makeFolder(folder, attributes)).answer()
+        return folder
+    }
+}
+
+/// The names under which links show.
+enum LinkName {
+    private static let ending = ".rclonelink"
+
+    /// The file that a link shows as.
+    static func file(_ link: String) -> String { link + ending }
+
+    /// The link that a file of this name is; nil for other files.
+    static func link(_ file: String) -> String? {
+        guard let name = file.dropping(ending: ending), !name.isEmpty else { return nil }
+        return String(name)
+    }
+}
+
+extension SFTPPendingAnswer {
+    func fileAttributes() async throws(SFTPError) -> SFTPAttributes {
+        guard case .attributes(let attributes) = try await answer() else {
+            throw SFTPError(.malformedAnswer, detail: "an answer of another kind")
+        }
+        return attributes
+    }
+
+    func path() async throws(SFTPError) -> SFTPPath {
+        guard case .names(let entries) = try await answer(), entries.count == 1 else {
+            throw SFTPError(.malformedAnswer, detail: "an answer of another kind")
+        }
+        return entries[0].name
+    }
+}
+
+/// SHA-256 piece by piece: SFTP has no hash of its own.
+struct SHA256Hasher: ContentHasher {
+    private var state = SHA256()
+
+    mutating func update(_ bytes: ArraySlice<UInt8>) { state.update(data: bytes) }
+
+    func finalize() -> ContentHash {
+        ContentHash(algorithm: .sha256, value: ContentHash.hex(state.finalize()))
+    }
+}
+
+extension ContentHash {
+    static func hex(_ digest: SHA256.Digest) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        var text: [UInt8] = []
+        for byte in digest { text += [digits[Int(byte >> 4)], digits[Int(byte & 15)]] }
+        return String(decoding: text, as: UTF8.self)
+    }
+}

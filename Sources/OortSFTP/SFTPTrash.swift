@@ -1,0 +1,74 @@
+import OortModel
+import SwiftSFTP
+
+/// What was deleted on a server: Oort's own `.oort-trash` in the account's folder.
+///
+/// Each deletion has a folder of its own there, whose name is a `TrashFolder`'s. An entry's id is that
+/// folder's name and the thing's, with a slash between.
+struct SFTPTrash: Trash {
+    let client: SFTPClient
+
+    func entries(
+        below folder: ItemReference,
+        page: PageToken?
+    ) async throws(ProviderError) -> TrashPage {
+        let place = RemotePath([SFTPClient.trash])
+        let trash = try await client.path(place)
+        let entries = try await client.onSession(place) { session throws(SFTPError) in
+            let deletions: [SFTPEntry]
+            do throws(SFTPError) { deletions = try await session.entries(of: trash) } catch {
+                // Nothing was ever deleted here.
+                guard error.kind == .status(.noSuchFile) else { throw error }
+                return [TrashEntry]()
+            }
+            var found: [TrashEntry] = []
+            for deletion in deletions where deletion.attributes.kind == .folder {
+                let name = ByteNames.text(deletion.name.bytes)
+                guard let (time, origin) = TrashFolder.deletion(name) else { continue }
+                let inside: [SFTPEntry]
+                do throws(SFTPError) {
+                    inside = try await session.entries(of: trash.appending(deletion.name))
+                } catch {
+                    // Taken away meanwhile.
+                    guard error.kind == .status(.noSuchFile) else { throw error }
+                    continue
+                }
+                for entry in inside {
+                    let own = ByteNames.text(entry.name.bytes)
+                    var trashed = TrashEntry(
+                        id: "\(name)/\(own)",
+                        name: own,
+                        path: origin.map { $0.appending(own) }
+                    )
+                    trashed.deletedTime = time
+                    trashed.kind = entry.attributes.kind == .folder ? .folder : .file
+                    if trashed.kind == .file {
+                        trashed.size = entry.attributes.size.map { Int64(clamping: $0) }
+                    }
+                    found.append(trashed)
+                }
+            }
+            return found
+        }
+        return TrashPage(entries: entries, next: nil)
+    }
+
+    func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError) {
+        guard let (folder, name) = entry.id.cut(atFirst: "/"), !name.has("/"), name != "..",
+            name != ".", TrashFolder.deletion(String(folder)) != nil
+        else { throw ProviderError(.notFound, detail: "no entry of the trash: \(entry.id)") }
+        let source = RemotePath([SFTPClient.trash, String(folder), String(name)])
+        let target = place.folder.path.appending(place.name)
+        // Moved as anything else; a rename replaces nothing.
+        _ = try await client.move(
+            entry.kind == .folder ? .folder : .file,
+            from: source,
+            to: target
+        )
+        let emptied = try await client.path(RemotePath([SFTPClient.trash, String(folder)]))
+        // One that stays does no harm, and goes after 30 days.
+        _ = try? await client.onSession(target) { session throws(SFTPError) in
+            try await session.send(.removeFolder(emptied)).answer()
+        }
+    }
+}

@@ -1,0 +1,402 @@
+import Foundation
+import OortModel
+
+extension NextcloudSimulator {
+    /// A request to a person's files.
+    func files(_ request: SimulatorRequest, user: String, path: [String]) -> SimulatorAnswer {
+        guard user.lowercased() == Self.userID else { return stranger(request, user) }
+        let path = path.map(\.precomposedStringWithCanonicalMapping)
+        return switch request.method {
+        case "PROPFIND": propfind(request, path)
+        case "GET", "HEAD": get(request, path)
+        case "PUT": put(request, path)
+        case "MKCOL": makeFolder(path)
+        case "DELETE": delete(request, path)
+        case "MOVE", "COPY": relocate(request, path)
+        case "PROPPATCH": setTime(request, path)
+        case "OPTIONS":
+            SimulatorAnswer(status: 200, headers: [("DAV", "1, 3, extended-mkcol, nc-paginate")])
+        default: SimulatorAnswer(status: 501)
+        }
+    }
+
+    /// The files of somebody else: an empty folder without a tag, for who is known here.
+    private func stranger(_ request: SimulatorRequest, _ user: String) -> SimulatorAnswer {
+        guard user == "bob" else { return Self.failure(404, "NotFound", "not found") }
+        guard request.method == "PROPFIND" else { return Self.failure(403, "Forbidden", "") }
+        return NextcloudXML.multistatus([
+            NextcloudXML.response(
+                href: href(request, [], user: user) + "/",
+                ["resourcetype": "<d:collection/>"],
+                asked: NextcloudXML.names(in: request.bytes)
+            )
+        ])
+    }
+
+    // MARK: Looking
+
+    func href(
+        _ request: SimulatorRequest,
+        _ path: [String],
+        user: String = NextcloudSimulator.userID,
+        program: String = "files"
+    ) -> String {
+        let whole = request.url(
+            host: Self.host,
+            path: "/" + NextcloudXML.encoded(["remote.php", "dav", program, user] + path)
+        )
+        // A path, from the client's own view of the server.
+        guard let scheme = whole.firstRange(of: "://"),
+            let slash = whole[scheme.upperBound...].firstIndex(of: "/")
+        else { return whole }
+        return String(whole[slash...])
+    }
+
+    /// How the storage of a place is down; nil where it is up.
+    private func down(_ path: [String]) -> (Down, isRoot: Bool)? {
+        let habits = habits
+        for count in stride(from: path.count, through: 1, by: -1) {
+            let key = "/" + path.prefix(count).joined(separator: "/")
+            if let down = habits.down[key] { return (down, count == path.count) }
+        }
+        return nil
+    }
+
+    private func mountType(_ item: SimulatedItem, _ tree: SimulatedTree) -> (String, isRoot: Bool) {
+        var next: SimulatedItem? = item
+        while let current = next {
+            if let type = current.extra["mount-type"]?.text {
+                return (type, current.id == item.id)
+            }
+            next = current.parentID.flatMap { tree.item($0) }
+        }
+        return ("", false)
+    }
+
+    private func properties(
+        _ item: SimulatedItem,
+        _ path: [String],
+        _ tree: SimulatedTree
+    ) -> [String: String] {
+        let (mount, isMountRoot) = mountType(item, tree)
+        let isDown = down(path)?.isRoot == true
+        var values = [
+            "resourcetype": item.isFolder ? "<d:collection/>" : "",
+            "getetag": isDown
+                ? "" : NextcloudXML.escaped("\"\(NextcloudXML.tag(item, in: tree))\""),
+            "getlastmodified": NextcloudXML.httpDate(item.modifiedTime),
+            "displayname": NextcloudXML.escaped(item.name),
+            "id": item.id, "fileid": NextcloudXML.number(of: item.id),
+            "mount-type": mount, "is-mount-root": isMountRoot ? "true" : "false",
+            "is-encrypted": item.extra["is-encrypted"] == nil ? "0" : "1",
+        ]
+        let access = item.isFolder ? "CK" : "W"
+        values["permissions"] =
+            switch (mount, isMountRoot) {
+            case ("", _): "RGDNV" + access
+            case ("shared", _): item.extra["read-only"] == nil ? "SRGDNV" + access : "SG"
+            case (_, true): isDown ? "MG" : "MG" + access
+            default: "MGDNV" + access
+            }
+        if item.isFolder {
+            let total = tree.descendants(of: item.id).reduce(0) { $0 + $1.size }
+            values["size"] = String(total)
+            if item.parentID == nil {
+                let used = tree.usedBytes
+                values["quota-used-bytes"] = String(used)
+                values["quota-available-bytes"] =
+                    account.totalBytes.map { String(max(0, $0 - used)) } ?? "-3"
+            }
+        } else {
+            values["size"] = String(item.size)
+            values["getcontentlength"] = String(item.size)
+            values["getcontenttype"] = item.mimeType ?? "application/octet-stream"
+            values["creation_time"] = "0"
+            values["has-preview"] = NextcloudXML.hasPreview(item) ? "true" : "false"
+            if let checksum = item.extra["checksum"]?.text {
+                values["checksums"] =
+                    "<oc:checksum>\(NextcloudXML.escaped(checksum))</oc:checksum>"
+            }
+        }
+        return values
+    }
+
+    private func propfind(_ request: SimulatorRequest, _ path: [String]) -> SimulatorAnswer {
+        let depth = request.header("Depth") ?? "1"
+        if let (down, isRoot) = down(path) {
+            if down == .vanished { return Self.failure(404, "NotFound", "could not be located") }
+            if down == .unavailable || !isRoot {
+                return Self.failure(
+                    503,
+                    "ServiceUnavailable",
+                    "Storage is temporarily not available"
+                )
+            }
+        }
+        var asked = NextcloudXML.names(in: request.bytes)
+        if asked.isEmpty || asked.contains("allprop") {
+            asked = [
+                "resourcetype", "getetag", "getlastmodified", "getcontentlength", "getcontenttype",
+            ]
+        }
+        // Worked out outside of the lock of the account, which `properties` takes, too.
+        let tree = account.withTree { $0 }
+        guard let item = tree.item(at: path) else {
+            return Self.failure(404, "NotFound", "File with name \(path.last ?? "") not found")
+        }
+        var responses: [String] = []
+        func add(_ item: SimulatedItem, _ path: [String], levels: Int) {
+            let place = path.isEmpty || item.isFolder ? "/" : ""
+            responses.append(
+                NextcloudXML.response(
+                    href: href(request, path) + place,
+                    properties(item, path, tree),
+                    asked: asked
+                )
+            )
+            guard levels > 0, item.isFolder, down(path) == nil else { return }
+            for child in tree.children(of: item.id) {
+                let childPath = path + [child.name]
+                if down(childPath)?.0 == .vanished { continue }
+                add(child, childPath, levels: levels - 1)
+            }
+        }
+        add(item, path, levels: depth == "infinity" ? 64 : Int(depth) ?? 1)
+        return NextcloudXML.multistatus(responses)
+    }
+
+    private func get(_ request: SimulatorRequest, _ path: [String]) -> SimulatorAnswer {
+        if down(path) != nil { return Self.failure(503, "StorageNotAvailable", "not available") }
+        guard let item = account.withTree({ $0.item(at: path) }) else {
+            return Self.failure(404, "NotFound", "not found")
+        }
+        guard let head = item.head else {
+            return SimulatorAnswer(
+                status: 200,
+                headers: [("Content-Type", "text/html")],
+                body: .bytes(Array("This is the WebDAV interface.".utf8))
+            )
+        }
+        if let wanted = request.header("If-Match"), wanted != "\"\(head.id)\"", wanted != "*" {
+            return Self.failure(412, "PreconditionFailed", "If-Match")
+        }
+        var headers: [(name: String, value: String)] = [
+            ("ETag", "\"\(head.id)\""), ("OC-ETag", "\"\(head.id)\""),
+            ("Last-Modified", NextcloudXML.httpDate(item.modifiedTime)),
+        ]
+        if let checksum = item.extra["checksum"]?.text { headers.append(("OC-Checksum", checksum)) }
+        return .content(head.content, for: request, headers: headers)
+    }
+
+    // MARK: Writing
+
+    /// The refusal of a name; nil where it is taken.
+    func refusal(of name: String) -> SimulatorAnswer? {
+        if name.lowercased() == ".htaccess" { return Self.failure(500, "ForbiddenException", "") }
+        let windows = habits.refusesWindowsNames && name.contains { "<>:\"|?*".contains($0) }
+        let isRefused =
+            windows || name.utf8.count > 250 || name.contains("\\")
+            || [".part", ".filepart"].contains { name.lowercased().hasSuffix($0) }
+            || name.unicodeScalars.contains { $0.value < 32 }
+        return isRefused ? Self.failure(400, "InvalidPath", "File name is not allowed") : nil
+    }
+
+    /// What a content was, with all checks in one step.
+    func store(
+        _ content: SimulatedContent,
+        at path: [String],
+        ifMatch: String?,
+        ifNoneMatch: Bool,
+        time: String?,
+        checksum: String?
+    ) -> SimulatorAnswer {
+        guard let name = path.last else { return Self.failure(409, "Conflict", "") }
+        if let refusal = refusal(of: name) { return refusal }
+        guard account.hasRoom(for: content.size) else {
+            return Self.failure(507, "InsufficientStorage", "Insufficient space")
+        }
+        if down(path) != nil { return Self.failure(503, "StorageNotAvailable", "not available") }
+        let seconds = time.flatMap { Int64($0) }
+        // Written all the same, and only then refused.
+        let isBadTime = time != nil && (seconds ?? 0) <= 86400
+        let stamp = isBadTime ? nil : seconds.map { Timestamp(seconds: $0) }
+        return account.withTree { tree in
+            guard let parent = tree.item(at: Array(path.dropLast())), parent.isFolder else {
+                return Self.failure(404, "NotFound", "the folder is not there")
+            }
+            let old = tree.items(named: name, in: parent.id).first
+            if let old, old.isFolder { return Self.failure(409, "Conflict", "a folder") }
+            if ifNoneMatch, old != nil { return Self.failure(412, "PreconditionFailed", "exists") }
+            if let ifMatch, ifMatch != old?.head.map({ "\"\($0.id)\"" }) {
+                return Self.failure(412, "PreconditionFailed", "If-Match")
+            }
+            let item: SimulatedItem
+            if let old, let written = tree.write(content, to: old.id, modifiedTime: stamp) {
+                item = written
+            } else {
+                item = tree.create(name, in: parent.id, content: content, modifiedTime: stamp)
+            }
+            tree.update(item.id) { $0.extra["checksum"] = checksum.map { .string($0) } }
+            if isBadTime {
+                return Self.failure(500, "InvalidArgumentException", "X-OC-MTime")
+            }
+            let tag = "\"\(item.head?.id ?? "")\""
+            var headers: [(name: String, value: String)] = [
+                ("OC-FileId", item.id), ("OC-ETag", tag), ("ETag", tag),
+            ]
+            if time != nil { headers.append(("X-OC-MTime", "accepted")) }
+            return SimulatorAnswer(status: old == nil ? 201 : 204, headers: headers)
+        }
+    }
+
+    private func put(_ request: SimulatorRequest, _ path: [String]) -> SimulatorAnswer {
+        let content = SimulatedContent(request.bytes)
+        var answer = store(
+            content,
+            at: path,
+            ifMatch: request.header("If-Match"),
+            ifNoneMatch: request.header("If-None-Match") == "*",
+            time: request.header("X-OC-MTime"),
+            checksum: request.header("OC-Checksum")
+        )
+        if answer.status < 300, request.header("X-Hash") == "sha1" {
+            answer.headers.append(("X-Hash-SHA1", content.sha1))
+        }
+        return answer
+    }
+
+    private func makeFolder(_ path: [String]) -> SimulatorAnswer {
+        guard let name = path.last else { return Self.failure(405, "MethodNotAllowed", "") }
+        if let refusal = refusal(of: name) { return refusal }
+        return account.withTree { tree in
+            guard let parent = tree.item(at: Array(path.dropLast())), parent.isFolder else {
+                return Self.failure(409, "Conflict", "Parent node does not exist")
+            }
+            guard tree.items(named: name, in: parent.id).isEmpty else {
+                return Self.failure(405, "MethodNotAllowed", "exists already")
+            }
+            let folder = tree.create(name, in: parent.id, kind: .folder)
+            return SimulatorAnswer(status: 201, headers: [("OC-FileId", folder.id)])
+        }
+    }
+
+    private func delete(_ request: SimulatorRequest, _ path: [String]) -> SimulatorAnswer {
+        account.withTree { tree in
+            guard let item = tree.item(at: path), item.parentID != nil else {
+                return Self.failure(404, "NotFound", "not found")
+            }
+            // Folders have no tag to sabre.
+            if let wanted = request.header("If-Match"), wanted != item.head.map({ "\"\($0.id)\"" })
+            {
+                return Self.failure(412, "PreconditionFailed", "If-Match")
+            }
+            tree.trash(item.id)
+            return SimulatorAnswer(status: 204)
+        }
+    }
+
+    /// The place that a destination names; nil where it is none of the person's files.
+    func destination(_ request: SimulatorRequest) -> [String]? {
+        guard case .files(let user, let rest)? = target(request), user.lowercased() == Self.userID
+        else { return nil }
+        return rest.map(\.precomposedStringWithCanonicalMapping)
+    }
+
+    /// The program that a destination names.
+    func target(_ request: SimulatorRequest) -> Place.Program? {
+        guard let text = request.header("Destination") else { return nil }
+        var path = text
+        if let scheme = text.firstRange(of: "://") {
+            guard let slash = text[scheme.upperBound...].firstIndex(of: "/") else { return nil }
+            path = String(text[slash...])
+        }
+        var parts = path.split(separator: "/").map { $0.removingPercentEncoding ?? String($0) }
+        if parts.first == Self.host { parts.removeFirst() }
+        return Place.dav(parts)
+    }
+
+    /// The tag in `If: <place> (["tag"])`, in quotes; nil without the field.
+    func guarded(_ request: SimulatorRequest) -> String? {
+        guard let field = request.header("If"), let begin = field.firstRange(of: "(["),
+            let end = field.firstRange(of: "])")
+        else { return nil }
+        return String(field[begin.upperBound..<end.lowerBound])
+    }
+
+    private func relocate(_ request: SimulatorRequest, _ path: [String]) -> SimulatorAnswer {
+        guard let new = destination(request), let name = new.last else {
+            return Self.failure(400, "BadRequest", "Destination")
+        }
+        if let refusal = refusal(of: name) { return refusal }
+        let replaces = request.header("Overwrite") != "F"
+        let wanted = guarded(request)
+        return account.withTree { tree in
+            guard let item = tree.item(at: path), item.parentID != nil else {
+                return Self.failure(404, "NotFound", "not found")
+            }
+            guard let parent = tree.item(at: Array(new.dropLast())), parent.isFolder else {
+                return Self.failure(409, "Conflict", "The destination node is not found")
+            }
+            if parent.id == item.id || tree.lies(parent.id, in: item.id) {
+                return Self.failure(409, "Conflict", "into itself")
+            }
+            let old = tree.items(named: name, in: parent.id).first
+            if old?.id == item.id, new.last?.isSameText(as: item.name) == true {
+                return Self.failure(403, "Forbidden", "source and destination are the same")
+            }
+            if let wanted, wanted != old?.head.map({ "\"\($0.id)\"" }) {
+                return old == nil
+                    ? Self.failure(404, "NotFound", "")
+                    : Self.failure(412, "PreconditionFailed", "If")
+            }
+            if let old, old.id != item.id {
+                guard replaces else { return Self.failure(412, "PreconditionFailed", "exists") }
+                tree.trash(old.id)
+            }
+            if request.method == "MOVE" {
+                tree.move(item.id, to: parent.id, name: name)
+                // A rename changes nothing of the content, nor of its time.
+                tree.update(item.id) { $0.modifiedTime = item.modifiedTime }
+            } else {
+                copy(item, to: parent.id, name: name, &tree)
+            }
+            return SimulatorAnswer(status: old == nil ? 201 : 204)
+        }
+    }
+
+    private func copy(
+        _ item: SimulatedItem,
+        to parent: String,
+        name: String,
+        _ tree: inout SimulatedTree
+    ) {
+        let made = tree.create(
+            name,
+            in: parent,
+            kind: item.kind,
+            content: item.head?.content,
+            modifiedTime: item.modifiedTime
+        )
+        for child in tree.children(of: item.id) where child.id != made.id {
+            copy(child, to: made.id, name: child.name, &tree)
+        }
+    }
+
+    private func setTime(_ request: SimulatorRequest, _ path: [String]) -> SimulatorAnswer {
+        guard let text = NextcloudXML.text(of: "lastmodified", in: request.bytes),
+            let seconds = Int64(text)
+        else { return Self.failure(403, "Forbidden", "") }
+        let isThere = account.withTree { tree in
+            guard let item = tree.item(at: path) else { return false }
+            tree.update(item.id) { $0.modifiedTime = Timestamp(seconds: seconds) }
+            tree.renewRevision(of: item.id)
+            return true
+        }
+        guard isThere else { return Self.failure(404, "NotFound", "not found") }
+        return NextcloudXML.multistatus([
+            "<d:response><d:href>\(href(request, path))</d:href><d:propstat><d:prop>"
+                + "<d:lastmodified/></d:prop><d:status>HTTP/1.1 200 OK</d:status></d:propstat>"
+                + "</d:response>"
+        ])
+    }
+}

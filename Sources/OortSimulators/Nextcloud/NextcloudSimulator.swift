@@ -1,0 +1,436 @@
+import Foundation
+import OortModel
+import Synchronization
+
+/// A Nextcloud of one person: its WebDAV, the OCS calls around it, and Login Flow v2.
+///
+/// Facts of a running Nextcloud 34: folder tags change with anything below, ids stay over moves,
+/// checksums are kept unseen, old times are an error although the file is written.
+public final class NextcloudSimulator: SimulatedService {
+    /// How a storage that is not there shows.
+    public enum Down: Sendable, Hashable {
+        /// Listed without a tag; asking for it gives 503.
+        case unavailable
+        /// Asking for it gives itself alone, without a tag.
+        case empty
+        /// It is not even listed.
+        case vanished
+    }
+
+    /// How the server behaves; may be changed at any time.
+    public struct Habits: Sendable, Hashable {
+        /// Everything but `status.php` gives 503.
+        public var isUnderMaintenance = false
+        /// Folders, by their path from the root, whose storage is down.
+        public var down: [String: Down] = [:]
+        /// Names that Windows could not store are refused.
+        public var refusesWindowsNames = false
+        /// So many uploads in parts are put together, but answered with 504.
+        public var slowMoves = 0
+        /// So many requests are answered with 423.
+        public var locks = 0
+
+        /// A server on a good day.
+        public init() {}
+    }
+
+    struct Flow {
+        var pollToken: String
+        var loginToken: String
+        var isGranted = false
+    }
+
+    struct Session {
+        var destination: [String]
+        var parts: [String: SimulatedContent] = [:]
+
+        /// In the order in which they are put together: by number, or as text where names are older
+        /// clients' (`000000000000000-000000005242879`).
+        var inOrder: [(name: String, content: SimulatedContent)] {
+            parts.sorted { one, other in
+                guard let first = Int64(one.key), let second = Int64(other.key) else {
+                    return one.key < other.key
+                }
+                return first < second
+            }.map { ($0.key, $0.value) }
+        }
+    }
+
+    struct State: Sendable {
+        var habits = Habits()
+        var sessions: [String: Session] = [:]
+        var flow: Flow?
+        var failures = 0
+        var shares: [NextcloudShare] = []
+        var lastShare: Int64 = 0
+    }
+
+    public let name = "nextcloud"
+    public let hosts = [host]
+    public let account: SimulatedAccount
+    let state = Mutex(State())
+
+    /// The server's name.
+    public static let host = "cloud.example.org"
+    /// The server's own key of the person.
+    public static let userID = "ada"
+    /// The name that the person logs in with.
+    public static let loginName = "ada@example.com"
+
+    /// An empty account.
+    public init(totalBytes: Int64? = nil, seed: UInt64 = 1) {
+        let rules = SimulatedTreeRules(
+            comparison: .composed,
+            keepsPathLog: false,
+            makeID: { _, random in
+                // A number of eight digits, and the server's own name.
+                let number = String(UInt32(random.hex(6), radix: 16) ?? 1)
+                return String(repeating: "0", count: max(0, 8 - number.count)) + number
+                    + "oclytkmxf811"
+            },
+            makeRevisionID: { $0.hex(32) }
+        )
+        let tree = SimulatedTree(
+            rules: rules,
+            rootID: "00000002oclytkmxf811",
+            rootName: "",
+            seed: seed
+        )
+        account = SimulatedAccount(tree: tree, totalBytes: totalBytes)
+        account.tokens.lifetime = 10 * 365 * 86400
+    }
+
+    /// The account that the demo and the tests begin with.
+    public static func sample() -> NextcloudSimulator {
+        let simulator = NextcloudSimulator()
+        simulator.account.withTree { tree in
+            SampleAccount(
+                allowsDuplicates: false,
+                allowsSlashes: false,
+                allowsShortcuts: false,
+                nativeName: { _, _ in nil }
+            ).fill(&tree)
+        }
+        return simulator
+    }
+
+    /// How the server behaves.
+    public var habits: Habits {
+        get { state.withLock { $0.habits } }
+        set { state.withLock { $0.habits = newValue } }
+    }
+
+    /// The person grants the sign-in that is under way.
+    public func grantLogin() { state.withLock { $0.flow?.isGranted = true } }
+
+    /// Makes a folder a mount of a kind (`external`, `shared`, `group`).
+    public func mount(_ path: [String], as type: String) {
+        account.withTree { tree in
+            guard let item = tree.item(at: path) else { return }
+            tree.update(item.id) { $0.extra["mount-type"] = .string(type) }
+        }
+    }
+
+    public func loseUploadSessions() { state.withLock { $0.sessions = [:] } }
+
+    // MARK: Requests
+
+    public func route(of request: SimulatorRequest) -> String {
+        "\(request.method) \(Place(request).route)"
+    }
+
+    public func answer(
+        to request: SimulatorRequest,
+        for trouble: SimulatedTrouble
+    ) -> SimulatorAnswer {
+        switch trouble {
+        case .rateLimited(let status, let after):
+            SimulatorAnswer(
+                status: status,
+                headers: after.map { [("Retry-After", String($0))] } ?? []
+            )
+        case .serverError(let status, let after):
+            SimulatorAnswer(
+                status: status,
+                headers: after.map { [("Retry-After", String($0))] } ?? []
+            )
+        case .expiredToken: Self.failure(401, "NotAuthenticated", "No public access")
+        }
+    }
+
+    public func answer(_ request: SimulatorRequest) async -> SimulatorAnswer {
+        let place = Place(request)
+        if case .status = place.program { return status() }
+        if habits.isUnderMaintenance {
+            // WebDAV says so without Retry-After, all other programs with it.
+            return place.isDAV
+                ? Self.failure(503, "ServerMaintenanceMode", "System in maintenance mode.")
+                : SimulatorAnswer(
+                    status: 503,
+                    headers: [("X-Nextcloud-Maintenance-Mode", "1"), ("Retry-After", "120")]
+                )
+        }
+        switch place.program {
+        case .login: return beginLogin(request)
+        case .poll: return pollLogin(request)
+        default: break
+        }
+        guard state.withLock({ $0.failures <= 10 }) else {
+            return SimulatorAnswer.text("Reached maximum delay", status: 429)
+        }
+        if case .ocs = place.program, request.header("OCS-APIRequest") == nil {
+            return SimulatorAnswer.text("CSRF check failed", status: 412)
+        }
+        guard let password = password(request) else {
+            if request.header("Authorization") != nil { state.withLock { $0.failures += 1 } }
+            var answer = Self.failure(401, "NotAuthenticated", "Cannot authenticate")
+            answer.headers.append(("WWW-Authenticate", "Basic realm=\"Nextcloud\""))
+            return answer
+        }
+        state.withLock { $0.failures = 0 }
+        switch place.program {
+        case .ocs(let parts): return ocs(request, parts, password: password)
+        case .preview: return preview(request)
+        case .files(let user, let parts):
+            let isLocked = state.withLock { state in
+                guard state.habits.locks > 0, request.method != "PROPFIND" else { return false }
+                state.habits.locks -= 1
+                return true
+            }
+            if isLocked { return Self.failure(423, "FileLocked", "\"x\" is locked") }
+            return files(request, user: user, path: parts)
+        case .uploads(let user, let parts):
+            guard user == Self.userID else { return Self.failure(403, "Forbidden", "") }
+            return uploads(request, parts)
+        case .trash(let user, let parts):
+            guard user == Self.userID else { return Self.failure(403, "Forbidden", "") }
+            return trash(request, parts)
+        case .versions(let user, let parts):
+            guard user == Self.userID else { return Self.failure(403, "Forbidden", "") }
+            return versions(request, parts)
+        case .status, .login, .poll, .unknown:
+            return SimulatorAnswer(
+                status: 404,
+                headers: [("Content-Type", "text/html")],
+                body: .bytes(Array("<html>Not found</html>".utf8))
+            )
+        }
+    }
+
+    /// The app password of a request; nil where it is not good.
+    private func password(_ request: SimulatorRequest) -> String? {
+        guard let value = request.header("Authorization") else { return nil }
+        if let token = request.bearerToken { return isGood(token) ? token : nil }
+        guard value.lowercased().hasPrefix("basic "),
+            let data = Data(base64Encoded: String(value.dropFirst(6))),
+            let (user, password) = String(decoding: data, as: UTF8.self).cut(atFirst: ":"),
+            [Self.userID, Self.loginName].contains(user.lowercased())
+        else { return nil }
+        return isGood(String(password)) ? String(password) : nil
+    }
+
+    private func isGood(_ password: String) -> Bool {
+        account.tokens.standing(of: password) == .valid
+    }
+
+    /// An error in the words of the sabre family.
+    static func failure(_ status: Int, _ exception: String, _ message: String) -> SimulatorAnswer {
+        let body = """
+            <?xml version="1.0" encoding="utf-8"?>
+            <d:error xmlns:d="DAV:" xmlns:s="http://sabredav.org/ns">
+              <s:exception>Sabre\\DAV\\Exception\\\(exception)</s:exception>
+              <s:message>\(NextcloudXML.escaped(message))</s:message>
+            </d:error>
+            """
+        return SimulatorAnswer(
+            status: status,
+            headers: [("Content-Type", "application/xml; charset=utf-8")],
+            body: .bytes(Array(body.utf8))
+        )
+    }
+
+    // MARK: Beside the files
+
+    private func status() -> SimulatorAnswer {
+        .json([
+            "installed": .bool(true), "maintenance": .bool(habits.isUnderMaintenance),
+            "needsDbUpgrade": .bool(false), "version": .string("34.0.1.2"),
+            "versionstring": .string("34.0.1"), "edition": .string(""),
+            "productname": .string("Nextcloud"), "extendedSupport": .bool(false),
+        ])
+    }
+
+    private func ocs(
+        _ request: SimulatorRequest,
+        _ parts: [String],
+        password: String
+    ) -> SimulatorAnswer {
+        func good(_ data: JSON) -> SimulatorAnswer {
+            let meta: JSON = ["status": .string("ok"), "statuscode": .integer(200)]
+            return .json(["ocs": ["meta": meta, "data": data]])
+        }
+        switch (request.method, parts) {
+        case ("GET", ["cloud", "user"]):
+            return good([
+                "id": .string(Self.userID), "displayname": .string(account.displayName),
+                "email": .string(account.email),
+            ])
+        case ("GET", ["cloud", "capabilities"]): return good(capabilities())
+        case (_, let parts)
+        where parts.starts(with: ["apps", "files_sharing", "api", "v1", "shares"]):
+            return shares(request, Array(parts.dropFirst(5)))
+        case ("DELETE", ["core", "apppassword"]):
+            _ = account.tokens.revoke(password)
+            return good([:])
+        default: return SimulatorAnswer(status: 404)
+        }
+    }
+
+    private func capabilities() -> JSON {
+        let isWindows = habits.refusesWindowsNames
+        let characters = isWindows ? ["<", ">", ":", "\"", "|", "?", "*", "\\", "/"] : ["\\", "/"]
+        return [
+            "version": ["major": .integer(34), "string": .string("34.0.1")],
+            "capabilities": [
+                "core": ["pollinterval": .integer(60)],
+                "dav": ["chunking": .string("1.0")],
+                "files": [
+                    "bigfilechunking": .bool(true),
+                    "chunked_upload": [
+                        "max_size": .integer(104_857_600), "max_parallel_count": .integer(5),
+                    ],
+                    "forbidden_filenames": .array([.string(".htaccess")]),
+                    "forbidden_filename_basenames": .array(
+                        isWindows ? ["con", "aux", "nul"].map { .string($0) } : []
+                    ),
+                    "forbidden_filename_characters": .array(characters.map { .string($0) }),
+                    "forbidden_filename_extensions": .array(
+                        ([".part", ".filepart"] + (isWindows ? [" ", "."] : [])).map {
+                            .string($0)
+                        }
+                    ),
+                ],
+            ],
+        ]
+    }
+
+    private func beginLogin(_ request: SimulatorRequest) -> SimulatorAnswer {
+        guard request.method == "POST" else { return SimulatorAnswer(status: 405) }
+        let flow = Flow(
+            pollToken: account.tokens.makeSecret("poll"),
+            loginToken: account.tokens.makeSecret("flow")
+        )
+        state.withLock { $0.flow = flow }
+        return .json([
+            "poll": [
+                "token": .string(flow.pollToken),
+                "endpoint": .string(request.url(host: Self.host, path: "/login/v2/poll")),
+            ],
+            "login": .string(
+                request.url(host: Self.host, path: "/login/v2/flow/\(flow.loginToken)")
+            ),
+        ])
+    }
+
+    private func pollLogin(_ request: SimulatorRequest) -> SimulatorAnswer {
+        let isGranted = state.withLock { state in
+            guard let flow = state.flow, flow.isGranted,
+                request.form["token"] == flow.pollToken
+            else { return false }
+            state.flow = nil
+            return true
+        }
+        // The grant is given once only.
+        guard isGranted else { return .json(.array([]), status: 404) }
+        return .json([
+            "server": .string(request.url(host: Self.host, path: "")),
+            "loginName": .string(Self.loginName),
+            "appPassword": .string(account.tokens.issue().access),
+        ])
+    }
+
+    /// A picture of one pixel, of what is a picture by its name.
+    private func preview(_ request: SimulatorRequest) -> SimulatorAnswer {
+        let number = request.query("fileId") ?? ""
+        let item = account.withTree { tree in
+            tree.allItems.first { NextcloudXML.number(of: $0.id) == number }
+        }
+        guard let item, NextcloudXML.hasPreview(item),
+            let picture = Data(base64Encoded: Self.pixel)
+        else { return .json(.array([]), status: 404) }
+        return SimulatorAnswer(
+            status: 200,
+            headers: [("Content-Type", "image/png")],
+            body: .bytes(Array(picture))
+        )
+    }
+
+    private static let pixel =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
+}
+
+/// Where a request goes.
+struct Place {
+    enum Program {
+        case status, login, poll, preview, unknown
+        case ocs([String])
+        case files(user: String, [String])
+        case trash(user: String, [String])
+        case versions(user: String, [String])
+        case uploads(user: String, [String])
+    }
+
+    var program: Program
+
+    init(_ request: SimulatorRequest) {
+        let parts = request.parts.filter { !$0.isEmpty }
+        program = .unknown
+        let plain = parts.first == "index.php" ? Array(parts.dropFirst()) : parts
+        switch plain {
+        case ["status.php"]: program = .status
+        case ["login", "v2"]: program = .login
+        case ["login", "v2", "poll"]: program = .poll
+        case ["core", "preview"]: program = .preview
+        default: break
+        }
+        if parts.starts(with: ["ocs", "v2.php"]) { program = .ocs(Array(parts.dropFirst(2))) }
+        if let place = Self.dav(parts) { program = place }
+    }
+
+    static func dav(_ parts: [String]) -> Program? {
+        if parts.starts(with: ["remote.php", "webdav"]) {
+            return .files(user: NextcloudSimulator.userID, Array(parts.dropFirst(2)))
+        }
+        guard parts.count >= 4, parts.starts(with: ["remote.php", "dav"]) else { return nil }
+        let rest = Array(parts.dropFirst(4))
+        return switch parts[2] {
+        case "files": .files(user: parts[3], rest)
+        case "uploads": .uploads(user: parts[3], rest)
+        case "trashbin": .trash(user: parts[3], rest)
+        case "versions": .versions(user: parts[3], rest)
+        default: nil
+        }
+    }
+
+    var isDAV: Bool {
+        switch program {
+        case .files, .uploads, .trash, .versions: true
+        default: false
+        }
+    }
+
+    var route: String {
+        switch program {
+        case .status: "status.php"
+        case .login: "login"
+        case .poll: "poll"
+        case .preview: "preview"
+        case .ocs(let parts): "ocs/" + parts.joined(separator: "/")
+        case .files: "files"
+        case .trash: "trashbin"
+        case .versions: "versions"
+        case .uploads(_, let parts): parts.last == ".file" ? "uploads/.file" : "uploads"
+        case .unknown: "unknown"
+        }
+    }
+}

@@ -1,0 +1,35 @@
+extension SyncEngine {
+    /// Sends nothing from now on, or goes on sending.
+    ///
+    /// Small calls that are under way end by themselves; large contents stop, and go on later where
+    /// the service has confirmed them. News of the service's are read all the same.
+    public func setPaused(_ isPaused: Bool) {
+        guard self.isPaused != isPaused else { return }
+        self.isPaused = isPaused
+        if isPaused {
+            // The service is asked what it has when sending goes on, as after a restart.
+            if !largeTasks.isEmpty { hasOpenIntents = true }
+            for task in largeTasks.values { task.cancel() }
+        }
+        planSoon()
+    }
+
+    /// Runs the work of a large content so that a pause can end it.
+    func interruptibly(_ work: @escaping @Sendable () async -> Void) async {
+        lastLargeTask += 1
+        let number = lastLargeTask
+        // Owned by this call, which waits for it, and ended with it.
+        let task = Task { await work() }
+        largeTasks[number] = task
+        if isPaused { task.cancel() }
+        await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
+        largeTasks[number] = nil
+        // What it asked of the service was perhaps not answered.
+        if task.isCancelled { hasOpenIntents = true }
+        waker.yield()
+    }
+}

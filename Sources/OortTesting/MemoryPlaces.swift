@@ -1,0 +1,543 @@
+public import OortModel
+import Synchronization
+
+/// A service of places in memory, as each kind of them is: what an item is called is all that it is.
+///
+/// Others change it past the client; answers can get lost, before or after the service did its work.
+/// A listing is as of the moment when it was asked for and comes a little later.
+public final class MemoryPlaces: PlaceClient {
+    /// The kinds of services: how others' changes are found, whether moves are seen, and whether the
+    /// service moves folders, or has any.
+    public enum Kind: String, CaseIterable, Sendable {
+        /// Stamps of single folders.
+        case sftp
+        /// Nothing but listings.
+        case webDAV
+        /// Stamps that propagate, and ids that stay over moves.
+        case nextcloud
+        /// Flat keys, in one list of everything.
+        case s3
+
+        /// An empty account of this kind.
+        public var client: MemoryPlaces {
+            switch self {
+            case .sftp: MemoryPlaces(.folderStamps)
+            case .webDAV: MemoryPlaces(.listings)
+            case .nextcloud: MemoryPlaces(.subtreeStamps, hasKeys: true)
+            case .s3: MemoryPlaces(.snapshots, movesFolders: false, makesFoldersAbove: true)
+            }
+        }
+    }
+
+    /// What lies at one place.
+    struct Node {
+        var bytes: [UInt8]?
+        var modified: Timestamp
+        var revision: Int
+        var key: String?
+        /// Changes with the entries of a folder; of subtree stamps, with anything below.
+        var stamp: Int
+    }
+
+    /// A path whose names are compared byte for byte.
+    typealias Place = [ExactText]
+
+    struct State {
+        var nodes: [Place: Node] = [[]: Node(bytes: nil, modified: .epoch, revision: 0, stamp: 0)]
+        var counter = 0
+        var calls: [String: Int] = [:]
+        var numbers: SeededNumbers?
+        /// One call in so many fails; half of them after the service did its work.
+        var faults = 0
+        var isDown = false
+        /// The calls that are held up, and those that wait.
+        var heldUp: Set<String> = []
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    public let traits: PlaceTraits
+    private let hasKeys: Bool
+    private let makesFoldersAbove: Bool
+    private let state = Mutex(State())
+
+    /// An empty account of a kind.
+    ///
+    /// - Parameters:
+    ///   - scan: how changes of others are found.
+    ///   - hasKeys: whether entries have something that stays over a move.
+    ///   - movesFolders: whether folders are moved in one step.
+    ///   - makesFoldersAbove: whether what is put below a folder that is not there makes it.
+    public init(
+        _ scan: PlaceTraits.Scan,
+        hasKeys: Bool = false,
+        movesFolders: Bool = true,
+        makesFoldersAbove: Bool = false
+    ) {
+        self.hasKeys = hasKeys
+        self.makesFoldersAbove = makesFoldersAbove
+        var provider = ProviderTraits(
+            addressing: .id,
+            names: NameRules(comparison: .exact, allowsDuplicates: false) { _, _, _ in nil },
+            hashAlgorithm: .sha256,
+            largestSimpleUpload: .max,
+            largestFile: .max,
+            uploadPartMultiple: 1,
+            uploadPartSize: 1 << 20
+        )
+        provider.setsModifiedTime = true
+        provider.copiesFiles = true
+        provider.timeResolution = .seconds
+        provider.pollInterval = .milliseconds(20)
+        traits = PlaceTraits(
+            provider: provider,
+            scan: scan,
+            listingFreshness: .zero,
+            movesFolders: movesFolders
+        )
+    }
+
+    // MARK: What tests do
+
+    /// Has one call in `number` fail from now on, in an order that the seed repeats; 0 for none.
+    public func fail(oneIn number: Int, seed: UInt64) {
+        state.withLock { state in
+            state.faults = number
+            state.numbers = SeededNumbers(seed: seed)
+        }
+    }
+
+    /// Has every folder empty from now on, as a server whose disk is not there.
+    public func setDown(_ isDown: Bool) { state.withLock { $0.isDown = isDown } }
+
+    /// Has calls of a name wait, with all that they were given, before the service hears of them.
+    public func holdUp(_ call: String) { state.withLock { _ = $0.heldUp.insert(call) } }
+
+    /// How many calls wait.
+    public var waitingCalls: Int { state.withLock { $0.waiting.count } }
+
+    /// Lets all calls go on that wait.
+    public func letGo() {
+        let waiting = state.withLock { state in
+            defer { (state.heldUp, state.waiting) = ([], []) }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// How often each call was made.
+    public var calls: [String: Int] { state.withLock { $0.calls } }
+
+    /// Forgets which calls were made.
+    public func forgetCalls() { state.withLock { $0.calls = [:] } }
+
+    /// Somebody else writes a file, and makes the folders above it; nothing happens below a file.
+    public func write(_ path: String, _ text: String) {
+        state.withLock { state in
+            let place = Self.place(path)
+            let above = (0..<place.count).map { state.nodes[Array(place.prefix($0))] }
+            guard above.allSatisfy({ $0?.isFolder ?? true }) else { return }
+            for length in 1..<place.count where state.nodes[Array(place.prefix(length))] == nil {
+                set(Array(place.prefix(length)), to: nil, in: &state)
+            }
+            guard state.nodes[place]?.bytes != nil || state.nodes[place] == nil else { return }
+            set(place, to: Array(text.utf8), in: &state)
+        }
+    }
+
+    /// Somebody else makes a folder.
+    public func makeFolder(_ path: String) {
+        state.withLock { state in
+            let place = Self.place(path)
+            guard state.nodes[place] == nil, state.nodes[Array(place.dropLast())]?.isFolder == true
+            else { return }
+            set(place, to: nil, in: &state)
+        }
+    }
+
+    /// Somebody else removes what lies at a place.
+    public func remove(_ path: String) {
+        state.withLock { remove(Self.place(path), in: &$0) }
+    }
+
+    /// Somebody else moves what lies at a place; nothing happens where that cannot be.
+    public func move(_ old: String, to new: String) {
+        state.withLock { state in
+            let (old, new) = (Self.place(old), Self.place(new))
+            guard state.nodes[old] != nil, state.nodes[new] == nil, !new.starts(with: old),
+                state.nodes[Array(new.dropLast())]?.isFolder == true
+            else { return }
+            rename(old, to: new, in: &state)
+        }
+    }
+
+    /// All there is: paths, a slash at the end of folders, with the contents of files.
+    public var contents: [String: String] {
+        state.withLock { state in
+            var all: [String: String] = [:]
+            for (place, node) in state.nodes where !place.isEmpty {
+                let path = place.map { "/" + $0.text }.joined()
+                if let bytes = node.bytes {
+                    all[path] = String(decoding: bytes, as: UTF8.self)
+                } else {
+                    all[path + "/"] = ""
+                }
+            }
+            return all
+        }
+    }
+
+    private static func place(_ path: String) -> Place {
+        path.parts(between: "/").filter { !$0.isEmpty }.map { ExactText(String($0)) }
+    }
+
+    private static func place(_ path: RemotePath) -> Place { path.parts.map(ExactText.init) }
+
+    // MARK: The tree
+
+    private func set(_ place: Place, to bytes: [UInt8]?, in state: inout State) {
+        state.counter += 1
+        let old = state.nodes[place]
+        state.nodes[place] = Node(
+            bytes: bytes,
+            modified: Timestamp(seconds: 1_700_000_000 + Int64(state.counter)),
+            revision: state.counter,
+            key: hasKeys ? old?.key ?? "key\(state.counter)" : nil,
+            stamp: state.counter
+        )
+        stamp(place, entriesChanged: old == nil, in: &state)
+    }
+
+    private func stamp(_ place: Place, entriesChanged: Bool, in state: inout State) {
+        guard !place.isEmpty else { return }
+        switch traits.scan {
+        case .folderStamps:
+            if entriesChanged { state.nodes[Array(place.dropLast())]?.stamp = state.counter }
+        case .subtreeStamps:
+            for length in 0..<place.count {
+                state.nodes[Array(place.prefix(length))]?.stamp = state.counter
+            }
+        case .listings, .snapshots: break
+        }
+    }
+
+    private func remove(_ place: Place, in state: inout State) {
+        guard state.nodes[place] != nil, !place.isEmpty else { return }
+        state.counter += 1
+        state.nodes = state.nodes.filter { !$0.key.starts(with: place) }
+        stamp(place, entriesChanged: true, in: &state)
+    }
+
+    private func rename(_ old: Place, to new: Place, in state: inout State) {
+        state.counter += 1
+        for (place, node) in state.nodes where place.starts(with: old) {
+            state.nodes[place] = nil
+            state.nodes[new + place.dropFirst(old.count)] = node
+        }
+        stamp(old, entriesChanged: true, in: &state)
+        stamp(new, entriesChanged: true, in: &state)
+    }
+
+    private func entry(_ place: Place, _ node: Node) -> PlaceEntry {
+        let name = place.last?.text ?? ""
+        let hasStamps = traits.scan == .folderStamps || traits.scan == .subtreeStamps
+        var entry: PlaceEntry
+        if let bytes = node.bytes {
+            entry = .file(
+                name,
+                size: Int64(bytes.count),
+                revision: Revision("\(node.revision)"),
+                modifiedTime: node.modified
+            )
+        } else {
+            entry = .folder(name, stamp: hasStamps ? FolderStamp("\(node.stamp)") : nil)
+        }
+        entry.key = node.key
+        return entry
+    }
+
+    // MARK: Calls
+
+    private func call<Value: Sendable>(
+        _ name: String,
+        _ body: (inout State) throws(ProviderError) -> Value
+    ) async throws(ProviderError) -> Value {
+        await withCheckedContinuation { continuation in
+            let goesOn = state.withLock { state in
+                guard state.heldUp.contains(name) else { return true }
+                state.waiting.append(continuation)
+                return false
+            }
+            if goesOn { continuation.resume() }
+        }
+        let result = state.withLock { state -> Result<Value, ProviderError> in
+            state.calls[name, default: 0] += 1
+            var fault: Int?
+            if state.faults > 0, var numbers = state.numbers {
+                let draw = Int.random(in: 0..<2 * state.faults, using: &numbers)
+                state.numbers = numbers
+                if draw < 2 { fault = draw }
+            }
+            if fault == 0 { return .failure(ProviderError(.offline, detail: "not sent")) }
+            let result: Result<Value, ProviderError>
+            do throws(ProviderError) { result = .success(try body(&state)) } catch {
+                result = .failure(error)
+            }
+            if fault == 1 {
+                let unknown = ProviderError(.outcomeUnknown(retryAfter: nil), detail: "no answer")
+                return .failure(unknown)
+            }
+            return result
+        }
+        // The answer is on its way while others go on.
+        for _ in 0..<3 { await Task.yield() }
+        return try result.get()
+    }
+
+    private static func missing(_ path: RemotePath) -> ProviderError {
+        ProviderError(.notFound, detail: "\(path) is not there")
+    }
+
+    public func owner() async throws(ProviderError) -> PlaceOwner {
+        PlaceOwner(id: "memory", displayName: "Memory")
+    }
+
+    public func makeHasher() -> any ContentHasher { LengthAndSum() }
+
+    public func entry(at path: RemotePath) async throws(ProviderError) -> PlaceEntry {
+        try await call("entry") { state throws(ProviderError) in
+            let place = Self.place(path)
+            guard let node = state.nodes[place], !state.isDown || place.isEmpty else {
+                throw Self.missing(path)
+            }
+            return entry(place, node)
+        }
+    }
+
+    public func listing(of folder: RemotePath) async throws(ProviderError) -> PlaceListing {
+        try await call("listing") { state throws(ProviderError) in
+            let place = Self.place(folder)
+            guard let node = state.nodes[place] else { throw Self.missing(folder) }
+            guard node.isFolder else {
+                throw ProviderError(.notAFolder, detail: "\(folder) is a file")
+            }
+            let children = state.nodes.filter {
+                $0.key.count == place.count + 1 && $0.key.starts(with: place)
+            }
+            let all = children.map { entry($0.key, $0.value) }
+            return PlaceListing(entries: state.isDown ? [] : all, stamp: entry(place, node).stamp)
+        }
+    }
+
+    public func stamps(of folders: [RemotePath]) async -> [Result<FolderStamp?, ProviderError>] {
+        do throws(ProviderError) {
+            return try await call("stamps") { state in
+                folders.map { folder in
+                    let place = Self.place(folder)
+                    guard let node = state.nodes[place] else {
+                        return .failure(Self.missing(folder))
+                    }
+                    return .success(entry(place, node).stamp)
+                }
+            }
+        } catch { return folders.map { _ in .failure(error) } }
+    }
+
+    /// Pages of three, as of the moment when each is asked for.
+    public func snapshot(page: PageToken?) async throws(ProviderError) -> SnapshotPage {
+        try await call("snapshot") { state in
+            let path = { (place: Place) in place.map { "/" + $0.text }.joined() }
+            let files = state.nodes.filter { $0.value.bytes != nil || !$0.key.isEmpty }
+                .sorted { path($0.key) < path($1.key) }
+                .drop { node in page.map { path(node.key) <= $0.rawValue } ?? false }
+            let some = state.isDown ? [] : Array(files.prefix(3))
+            return SnapshotPage(
+                entries: some.map { place, node in
+                    (RemotePath(place.dropLast().map(\.text)), entry(place, node))
+                },
+                next: some.count < files.count
+                    ? some.last.map { PageToken(path($0.key)) } : nil
+            )
+        }
+    }
+
+    public func read(
+        _ path: RemotePath,
+        revision: Revision?,
+        range: Range<Int64>
+    ) async throws(ProviderError) -> ByteStream {
+        let bytes = try await call("read") { state throws(ProviderError) -> [UInt8] in
+            guard let node = state.nodes[Self.place(path)], let bytes = node.bytes else {
+                throw Self.missing(path)
+            }
+            if let revision, revision != Revision("\(node.revision)") {
+                throw ProviderError(.preconditionFailed, detail: "another revision is current")
+            }
+            return bytes
+        }
+        let some = Array(bytes.dropFirst(Int(range.lowerBound)).prefix(range.count))
+        let isGiven = Mutex(some.isEmpty)
+        return ByteStream { () async throws(ProviderError) in
+            let given = isGiven.withLock { given in
+                defer { given = true }
+                return given
+            }
+            return given ? nil : some
+        }
+    }
+
+    public func createFolder(at path: RemotePath) async throws(ProviderError) -> PlaceEntry {
+        try await call("createFolder") { state throws(ProviderError) in
+            let place = Self.place(path)
+            try checkFree(path, in: &state)
+            set(place, to: nil, in: &state)
+            guard let node = state.nodes[place] else { throw Self.missing(path) }
+            return entry(place, node)
+        }
+    }
+
+    private func checkFree(_ path: RemotePath, in state: inout State) throws(ProviderError) {
+        let place = Self.place(path)
+        if makesFoldersAbove {
+            for length in 1..<max(1, place.count) {
+                let above = Array(place.prefix(length))
+                guard let node = state.nodes[above] else {
+                    set(above, to: nil, in: &state)
+                    continue
+                }
+                // Nothing lies in a file.
+                guard node.isFolder else { break }
+            }
+        }
+        guard state.nodes[Array(place.dropLast())]?.isFolder == true else {
+            throw ProviderError(.parentNotFound, detail: "\(path) has no folder")
+        }
+        guard state.nodes[place] == nil else {
+            throw ProviderError(.nameTaken, detail: "\(path) is taken")
+        }
+    }
+
+    public func upload(
+        _ upload: PlaceUpload,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> PlaceEntry {
+        let bytes = try await upload.content.read(at: 0, count: Int(upload.size))
+        return try await call("upload") { state throws(ProviderError) in
+            let place = Self.place(upload.path)
+            switch upload.before {
+            case .nothing: try checkFree(upload.path, in: &state)
+            case .file(let revision):
+                guard let node = state.nodes[place], node.bytes != nil else {
+                    throw Self.missing(upload.path)
+                }
+                if let revision, revision != Revision("\(node.revision)") {
+                    throw ProviderError(.preconditionFailed, detail: "another revision is current")
+                }
+            }
+            set(place, to: bytes, in: &state)
+            if let time = upload.modifiedTime { state.nodes[place]?.modified = time }
+            guard let node = state.nodes[place] else { throw Self.missing(upload.path) }
+            return entry(place, node)
+        }
+    }
+
+    public func move(
+        _ kind: PlaceEntry.Kind,
+        from old: RemotePath,
+        to new: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        try await call("move") { state throws(ProviderError) in
+            let (from, to) = (Self.place(old), Self.place(new))
+            guard let node = state.nodes[from] else { throw Self.missing(old) }
+            guard !node.isFolder || traits.movesFolders else {
+                throw ProviderError(.unsupported, detail: "folders are not moved")
+            }
+            try checkFree(new, in: &state)
+            guard !to.starts(with: from) else {
+                throw ProviderError(.moveIntoItself, detail: "\(new) lies in \(old)")
+            }
+            rename(from, to: to, in: &state)
+            return entry(to, node)
+        }
+    }
+
+    public func delete(
+        _ kind: PlaceEntry.Kind,
+        at path: RemotePath,
+        revision: Revision?
+    ) async throws(ProviderError) {
+        try await call("delete") { state throws(ProviderError) in
+            let place = Self.place(path)
+            if let revision, let node = state.nodes[place],
+                revision != Revision("\(node.revision)")
+            {
+                throw ProviderError(.preconditionFailed, detail: "another revision is current")
+            }
+            remove(place, in: &state)
+        }
+    }
+
+    public func removeEmptyFolder(at path: RemotePath) async throws(ProviderError) {
+        try await call("removeEmptyFolder") { state in
+            let place = Self.place(path)
+            guard
+                !state.nodes.keys.contains(where: {
+                    $0.count > place.count && $0.starts(with: place)
+                })
+            else { return }
+            remove(place, in: &state)
+        }
+    }
+
+    public func copy(
+        from path: RemotePath,
+        to new: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        try await call("copy") { state throws(ProviderError) in
+            guard let node = state.nodes[Self.place(path)], let bytes = node.bytes else {
+                throw Self.missing(path)
+            }
+            try checkFree(new, in: &state)
+            let place = Self.place(new)
+            set(place, to: bytes, in: &state)
+            state.nodes[place]?.modified = node.modified
+            guard let copy = state.nodes[place] else { throw Self.missing(new) }
+            return entry(place, copy)
+        }
+    }
+
+    public func setModifiedTime(
+        _ time: Timestamp,
+        of path: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        try await call("setModifiedTime") { state throws(ProviderError) in
+            let place = Self.place(path)
+            guard state.nodes[place]?.bytes != nil else { throw Self.missing(path) }
+            state.nodes[place]?.modified = time
+            guard let node = state.nodes[place] else { throw Self.missing(path) }
+            return entry(place, node)
+        }
+    }
+}
+
+extension MemoryPlaces.Node {
+    var isFolder: Bool { bytes == nil }
+}
+
+extension Timestamp {
+    fileprivate static let epoch = Timestamp(seconds: 0)
+}
+
+/// A hash that tells apart what tests write; the service itself has none.
+private struct LengthAndSum: ContentHasher {
+    private var count = 0
+    private var sum: UInt64 = 14_695_981_039_346_656_037
+
+    mutating func update(_ bytes: ArraySlice<UInt8>) {
+        count += bytes.count
+        for byte in bytes { sum = (sum ^ UInt64(byte)) &* 1_099_511_628_211 }
+    }
+
+    func finalize() -> ContentHash {
+        ContentHash(algorithm: .sha256, value: "\(count)-\(String(sum, radix: 16))")
+    }
+}

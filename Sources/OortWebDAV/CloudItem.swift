@@ -1,0 +1,85 @@
+import OortModel
+
+/// What Nextcloud and ownCloud say of an item beyond RFC 4918.
+struct CloudItem {
+    private let response: DAVResponse
+
+    init(_ response: DAVResponse) { self.response = response }
+
+    /// The id that stays with the item over renames and moves.
+    var id: String? { response.text(.owncloud("id")) }
+
+    /// The number by which previews are asked for.
+    var number: String? { response.text(.owncloud("fileid")) }
+
+    /// The item's letters; empty where there are none.
+    private var letters: String { response.text(.owncloud("permissions")) ?? "" }
+
+    private var mountType: String { response.text(.nextcloud("mount-type")) ?? "" }
+
+    private var isMounted: Bool { !mountType.isEmpty || letters.has("S") || letters.has("M") }
+
+    /// What stays with an item when somebody moves it.
+    ///
+    /// One id may be at several places of an account: a folder and something in it, both shared with
+    /// the same person. So only what lies in the person's own storage goes by its id alone, the root of
+    /// a mount by a form of its own, and what lies below one by its place.
+    var key: String? {
+        guard let id else { return nil }
+        guard isMounted else { return id }
+        return response.text(.nextcloud("is-mount-root")) == "true" ? "\(id)@mount" : nil
+    }
+
+    /// Whether a folder's tag changes with everything below it: not where somebody changes the files
+    /// behind the server's back (external storages, shares of another server).
+    var stampHolds: Bool {
+        response.text(.nextcloud("is-federated")) != "1"
+            && response.text(.nextcloud("is-federated")) != "true"
+            && ["", "shared", "group"].contains(mountType)
+    }
+
+    /// Whether the folder holds what only the official programs can read.
+    var isEncrypted: Bool {
+        response.text(.nextcloud("is-encrypted")).map { $0 == "1" || $0 == "true" } ?? false
+    }
+
+    var isOwn: Bool { !isMounted }
+
+    var hasPreview: Bool? { response.text(.nextcloud("has-preview")).map { $0 == "true" } }
+
+    var createdTime: Timestamp? {
+        guard let seconds = response.text(.nextcloud("creation_time")).flatMap({ Int64($0) }),
+            seconds > 0
+        else { return nil }
+        return Timestamp(seconds: seconds)
+    }
+
+    /// The SHA-1 among the checksums; only where the server computes or verifies them.
+    var hash: ContentHash? {
+        for checksum in response.properties[.owncloud("checksums")]?.children ?? [] {
+            for part in checksum.trimmed.split(separator: " ") {
+                guard let value = part.dropping(beginning: "SHA1:"), value.utf8.count == 40 else {
+                    continue
+                }
+                return ContentHash(algorithm: .sha1, value: value.lowercased())
+            }
+        }
+        return nil
+    }
+
+    /// What the account may do with it, by the server's letters.
+    func permissions(_ kind: PlaceEntry.Kind, dialect: WebDAVDialect) -> Permissions {
+        if isEncrypted { return [] }
+        let letters = letters
+        guard !letters.isEmpty else { return .all }
+        var permissions: Permissions = []
+        // Only Nextcloud has a letter for what can be read.
+        if dialect != .nextcloud || letters.has("G") { permissions.insert(.read) }
+        if letters.has("X") { permissions.remove(.read) }
+        let writes = kind == .file ? letters.has("W") : letters.has("C") || letters.has("K")
+        if writes { permissions.insert(.write) }
+        if letters.has("D") { permissions.insert(.delete) }
+        if letters.has("R") { permissions.insert(.share) }
+        return permissions
+    }
+}

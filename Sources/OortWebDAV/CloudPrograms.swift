@@ -1,0 +1,163 @@
+import Foundation
+import OortModel
+import OortTransport
+
+/// The parts of Nextcloud and ownCloud that are no WebDAV: who is signed in, what the server can do.
+struct CloudPrograms: Sendable {
+    let api: WebDAVAPI
+
+    /// Who is signed in; the id is often another than the name to log in with.
+    struct Person: Decodable, Sendable {
+        var id: String
+        var displayname: String?
+        var email: String?
+
+        enum CodingKeys: String, CodingKey {
+            case id, displayname, email
+            case otherName = "display-name"
+        }
+
+        init(from decoder: any Decoder) throws {
+            let fields = try decoder.container(keyedBy: CodingKeys.self)
+            id = try fields.decode(String.self, forKey: .id)
+            displayname =
+                try fields.decodeIfPresent(String.self, forKey: .displayname)
+                ?? fields.decodeIfPresent(String.self, forKey: .otherName)
+            email = try fields.decodeIfPresent(String.self, forKey: .email)
+        }
+    }
+
+    private struct Envelope<Value: Decodable>: Decodable {
+        struct Inner: Decodable { var data: Value }
+        var ocs: Inner
+    }
+
+    private struct CapabilitiesWire: Decodable {
+        struct Version: Decodable { var string: String? }
+        struct Core: Decodable { var pollinterval: Int64? }
+        struct Chunks: Decodable {
+            var maxSize: Int64?
+            enum CodingKeys: String, CodingKey { case maxSize = "max_size" }
+        }
+        struct Files: Decodable {
+            var chunks: Chunks?
+            var names: [String]?
+            var baseNames: [String]?
+            var characters: [String]?
+            var extensions: [String]?
+            var blacklist: [String]?
+
+            enum CodingKeys: String, CodingKey {
+                case chunks = "chunked_upload"
+                case names = "forbidden_filenames"
+                case baseNames = "forbidden_filename_basenames"
+                case characters = "forbidden_filename_characters"
+                case extensions = "forbidden_filename_extensions"
+                case blacklist = "blacklisted_files"
+            }
+        }
+        struct Parts: Decodable {
+            var core: Core?
+            var files: Files?
+        }
+        var version: Version?
+        var capabilities: Parts
+    }
+
+    private func request(_ method: String, _ parts: [String]) -> HTTPRequest {
+        HTTPRequest(
+            method: method,
+            url: api.address.program(["ocs", "v2.php"] + parts) + "?format=json",
+            headers: [("OCS-APIRequest", "true"), ("Accept", "application/json")],
+            repetition: method == "GET" ? .harmless : .onlyIfNotDone
+        )
+    }
+
+    private func get<Value: Decodable>(
+        _ type: Value.Type,
+        _ parts: [String],
+        isSignIn: Bool = false
+    ) async throws(ProviderError) -> Value {
+        let response = try await api.exchange(request("GET", parts), isSignIn: isSignIn)
+        guard response.head.status == 200 else {
+            throw WebDAVErrors.error(response, about: .item)
+        }
+        do {
+            return try JSONDecoder().decode(Envelope<Value>.self, from: Data(response.body)).ocs
+                .data
+        } catch {
+            throw ProviderError(
+                .malformedAnswer,
+                detail: "\(parts.joined(separator: "/")) is not what a cloud answers"
+            )
+        }
+    }
+
+    func person(isSignIn: Bool = false) async throws(ProviderError) -> Person {
+        try await get(Person.self, ["cloud", "user"], isSignIn: isSignIn)
+    }
+
+    func capabilities() async throws(ProviderError) -> CloudCapabilities {
+        let wire = try await get(CapabilitiesWire.self, ["cloud", "capabilities"])
+        guard let files = wire.capabilities.files else {
+            throw ProviderError(.signedOut, detail: "the server answers as to a stranger")
+        }
+        var result = CloudCapabilities()
+        result.version = wire.version?.string
+        // ownCloud counts milliseconds.
+        result.pollSeconds = wire.capabilities.core?.pollinterval.map {
+            $0 >= 1000 ? $0 / 1000 : $0
+        }
+        result.largestPart = files.chunks?.maxSize.flatMap { $0 > 0 ? $0 : nil }
+        func lower(_ names: [String]?) -> [String] { (names ?? []).map { $0.lowercased() } }
+        result.refusedNames = lower(files.names ?? files.blacklist)
+        result.refusedBaseNames = lower(files.baseNames)
+        result.refusedCharacters = files.characters ?? []
+        result.refusedEndings = lower(files.extensions)
+        return result
+    }
+
+    /// Takes back the app password with which the request itself is signed.
+    func removeAppPassword() async throws(ProviderError) {
+        let response = try await api.exchange(
+            request("DELETE", ["core", "apppassword"]),
+            isSignIn: true
+        )
+        guard (200..<300).contains(response.head.status) else {
+            guard response.head.status != 403 else {
+                throw ProviderError(
+                    .unsupported,
+                    detail: "the account was signed in by the person's own password"
+                )
+            }
+            throw WebDAVErrors.error(response, about: .item)
+        }
+    }
+}
+
+extension WebDAVClient {
+    static func owner(_ person: CloudPrograms.Person, address: WebDAVAddress) -> PlaceOwner {
+        let base = address.origin + "/" + PercentEncoding.path(address.base)
+        let folder = address.folder.isEmpty ? "" : "|/" + PercentEncoding.path(address.folder)
+        return PlaceOwner(
+            id: "\(base)|\(person.id)\(folder)",
+            displayName: person.displayname ?? person.id,
+            email: person.email
+        )
+    }
+
+    func cloudOwner() async throws(ProviderError) -> PlaceOwner {
+        Self.owner(
+            try await CloudPrograms(api: api).person(isSignIn: true),
+            address: address
+        )
+    }
+
+    func removeAppPassword() async throws(ProviderError) {
+        do throws(ProviderError) {
+            try await CloudPrograms(api: api).removeAppPassword()
+        } catch  where error.kind == .signedOut {
+            // Taken back already.
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import OortModel
+import OortTransport
+
+/// The trash of a person's Nextcloud; of a deleted folder only the folder itself is an entry.
+///
+/// An entry's id is its name there, `NAME.dSECONDS`. What came from outside of the account's folder is
+/// left out.
+struct NextcloudTrash: Trash {
+    let client: WebDAVClient
+
+    private static let properties: [XMLName] = [
+        .dav("resourcetype"), .dav("getcontentlength"), .owncloud("size"),
+        .nextcloud("trashbin-filename"), .nextcloud("trashbin-original-location"),
+        .nextcloud("trashbin-deletion-time"),
+    ]
+
+    private func url(_ names: [String]) -> String {
+        let person = client.address.userID ?? client.address.user ?? ""
+        return client.address.program(["remote.php", "dav", "trashbin", person, "trash"] + names)
+    }
+
+    func entries(
+        below folder: ItemReference,
+        page: PageToken?
+    ) async throws(ProviderError) -> TrashPage {
+        let responses: [DAVResponse]
+        do throws(ProviderError) {
+            (responses, _) = try await client.api.look(
+                at: url([]) + "/",
+                depth: 1,
+                properties: Self.properties
+            )
+        } catch {
+            guard error.kind == .notFound else { throw error }
+            throw ProviderError(.unsupported, detail: "the server's trash is switched off")
+        }
+        return TrashPage(entries: responses.compactMap { entry($0) }, next: nil)
+    }
+
+    private func entry(_ response: DAVResponse) -> TrashEntry? {
+        guard let id = PercentEncoding.names(ofReference: response.href)?.last,
+            let name = response.text(.nextcloud("trashbin-filename")),
+            let location = response.text(.nextcloud("trashbin-original-location"))
+        else { return nil }
+        let parts = location.parts(between: "/").map(String.init).filter { !$0.isEmpty }
+        let own = client.address.folder
+        guard parts.count > own.count,
+            zip(parts, own).allSatisfy({ $0.isSameText(as: $1) })
+        else { return nil }
+        var entry = TrashEntry(id: id, name: name, path: RemotePath(Array(parts[own.count...])))
+        let isFolder =
+            response.properties[.dav("resourcetype")]?.child(.dav("collection")) != nil
+        entry.kind = isFolder ? .folder : .file
+        entry.deletedTime = response.text(.nextcloud("trashbin-deletion-time"))
+            .flatMap { Int64($0) }.map { Timestamp(seconds: $0) }
+        if !isFolder {
+            let size = response.text(.dav("getcontentlength")) ?? response.text(.owncloud("size"))
+            entry.size = size.flatMap { Int64($0) }
+        }
+        return entry
+    }
+
+    func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError) {
+        let target = place.folder.path.appending(place.name)
+        let request = HTTPRequest(
+            method: "MOVE",
+            url: url([entry.id]),
+            headers: [
+                client.api.destination(target, isFolder: entry.kind == .folder),
+                ("Overwrite", "F"),
+            ],
+            repetition: .onlyIfNotDone
+        )
+        let response = try await client.api.exchange(request)
+        guard (200..<300).contains(response.head.status) else {
+            let error = WebDAVErrors.error(response, about: .item)
+            switch response.head.status {
+            case 412: throw error.asKind(.nameTaken)
+            case 409: throw error.asKind(.parentNotFound)
+            default: throw error
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+import Foundation
+import OortModel
+import OortTransport
+import Synchronization
+
+/// The requests: what goes out and what an answer's status means, but not what it is for.
+struct WebDAVAPI: Sendable {
+    let client: any HTTPClient
+    let address: WebDAVAddress
+    let dialect: WebDAVDialect
+    let doubt: SignInDoubt
+
+    init(
+        client: any HTTPClient,
+        address: WebDAVAddress,
+        dialect: WebDAVDialect,
+        secondLook: Duration = .seconds(60)
+    ) {
+        self.client = client
+        self.address = address
+        self.dialect = dialect
+        doubt = SignInDoubt(secondLook: secondLook)
+    }
+
+    typealias Header = (name: String, value: String)
+
+    // MARK: Exchange
+
+    /// Sends a request; an answer of any status but 401 is no error.
+    func exchange(
+        _ request: HTTPRequest,
+        isSignIn: Bool = false
+    ) async throws(ProviderError) -> HTTPResponse {
+        try doubt.check()
+        let response: HTTPResponse
+        do throws(TransportError) {
+            response = try await client.send(request)
+        } catch {
+            throw ProviderError(error)
+        }
+        try note(response.head, isSignIn: isSignIn)
+        return response
+    }
+
+    /// Sends a request whose answer's body is read as it comes.
+    func stream(_ request: HTTPRequest) async throws(ProviderError) -> HTTPStreamedResponse {
+        try doubt.check()
+        let response: HTTPStreamedResponse
+        do throws(TransportError) {
+            response = try await client.stream(request)
+        } catch {
+            throw ProviderError(error)
+        }
+        try note(response.head, isSignIn: false)
+        return response
+    }
+
+    private func note(_ head: HTTPResponseHead, isSignIn: Bool) throws(ProviderError) {
+        guard head.status == 401 else {
+            doubt.end()
+            return
+        }
+        if isSignIn {
+            throw ProviderError(.signedOut, detail: "the server does not take the password")
+        }
+        throw doubt.refused()
+    }
+
+    /// Sends a request and wants success (2xx, but not 207, which reports failures of parts).
+    func send(
+        _ request: HTTPRequest,
+        about subject: WebDAVErrors.Subject
+    ) async throws(ProviderError) -> HTTPResponse {
+        let response = try await exchange(request)
+        guard (200..<300).contains(response.head.status) else {
+            throw WebDAVErrors.error(response, about: subject)
+        }
+        guard response.head.status != 207 else {
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: nil),
+                detail: "the server did a part of it only"
+            )
+        }
+        return response
+    }
+
+    // MARK: Requests
+
+    /// A request about an item.
+    func request(
+        _ method: String,
+        _ path: RemotePath,
+        isFolder: Bool,
+        headers: [Header] = [],
+        repetition: HTTPRequest.Repetition = .onlyIfNotDone
+    ) -> HTTPRequest {
+        HTTPRequest(
+            method: method,
+            url: address.url(path, isFolder: isFolder),
+            headers: headers,
+            repetition: repetition
+        )
+    }
+
+    /// Where a move or copy goes: whole, as most servers want it, or the path alone.
+    func destination(_ path: RemotePath, isFolder: Bool, asPath: Bool = false) -> Header {
+        (
+            "Destination",
+            asPath
+                ? address.path(path, isFolder: isFolder) : address.url(path, isFolder: isFolder)
+        )
+    }
+
+    /// What a server says of a resource (depth 0) or of a folder and what lies in it (depth 1).
+    func look(
+        at url: String,
+        depth: Int,
+        properties: [XMLName],
+        isSignIn: Bool = false
+    ) async throws(ProviderError) -> (responses: [DAVResponse], head: HTTPResponseHead) {
+        var response = try await exchange(
+            Self.propfind(url, depth: depth, properties: properties),
+            isSignIn: isSignIn
+        )
+        if (300..<400).contains(response.head.status), !url.ends(with: "/") {
+            // A folder's address wants its slash here (Apache).
+            response = try await exchange(
+                Self.propfind(url + "/", depth: depth, properties: properties),
+                isSignIn: isSignIn
+            )
+        }
+        guard response.head.status == 207 else {
+            guard !(200..<300).contains(response.head.status) else {
+                throw ProviderError(
+                    .malformedAnswer,
+                    detail: "the address does not speak WebDAV (status \(response.head.status))"
+                )
+            }
+            throw WebDAVErrors.error(response, about: .item)
+        }
+        return (try Multistatus.responses(in: response.body), response.head)
+    }
+
+    static func propfind(_ url: String, depth: Int, properties: [XMLName]) -> HTTPRequest {
+        let names = properties.enumerated().map { index, name in
+            "<p\(index):\(name.local) xmlns:p\(index)=\"\(XMLText.escaped(name.namespace))\"/>"
+        }
+        let body =
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:propfind xmlns:D=\"DAV:\"><D:prop>"
+            + names.joined() + "</D:prop></D:propfind>"
+        var request = HTTPRequest(
+            method: "PROPFIND",
+            url: url,
+            headers: [
+                ("Depth", String(depth)), ("Content-Type", xml), ("Prefer", "return=minimal"),
+            ],
+            repetition: .harmless
+        )
+        request.body = .bytes(Array(body.utf8))
+        return request
+    }
+
+    static let xml = "application/xml; charset=utf-8"
+
+    /// Sets the modified time by the property that most servers with times of their own take.
+    ///
+    /// - Throws: `.unsupported` where the server refuses the property.
+    func setTime(_ time: Timestamp, of path: RemotePath) async throws(ProviderError) {
+        var request = request(
+            "PROPPATCH",
+            path,
+            isFolder: false,
+            headers: [("Content-Type", Self.xml)],
+            repetition: .harmless
+        )
+        request.body = .bytes(
+            Array(
+                ("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:propertyupdate xmlns:D=\"DAV:\">"
+                    + "<D:set><D:prop><D:lastmodified>\(time.seconds)</D:lastmodified></D:prop>"
+                    + "</D:set></D:propertyupdate>").utf8
+            )
+        )
+        let response = try await exchange(request)
+        guard (200..<300).contains(response.head.status) else {
+            throw WebDAVErrors.error(response, about: .item)
+        }
+        guard response.head.status == 207 else { return }
+        let parts = try Multistatus.responses(in: response.body)
+        guard parts.allSatisfy({ $0.refused.isEmpty && ($0.status ?? 200) < 300 }) else {
+            throw ProviderError(.unsupported, detail: "the server does not take the modified time")
+        }
+    }
+}
+
+/// Whether the server still takes the password: one refusal may be a server's passing fault, two with
+/// a while between are not.
+///
+/// No request goes out in between, since servers lock out who tries a wrong password too often.
+final class SignInDoubt: Sendable {
+    private let secondLook: Duration
+    private let since = Mutex<ContinuousClock.Instant?>(nil)
+
+    init(secondLook: Duration) { self.secondLook = secondLook }
+
+    /// - Throws: `.rateLimited` while it is too early for another look.
+    func check() throws(ProviderError) {
+        guard let since = since.withLock({ $0 }) else { return }
+        let rest = secondLook - (.now - since)
+        guard rest <= .zero else { throw waiting(rest) }
+    }
+
+    /// The server took the password.
+    func end() { since.withLock { $0 = nil } }
+
+    /// The error for a refusal.
+    func refused() -> ProviderError {
+        let isSecond = since.withLock { since in
+            guard let before = since else {
+                since = .now
+                return false
+            }
+            return .now - before >= secondLook
+        }
+        guard isSecond else { return waiting(secondLook) }
+        return ProviderError(.signedOut, detail: "the server does not take the password any more")
+    }
+
+    private func waiting(_ rest: Duration) -> ProviderError {
+        ProviderError(
+            .rateLimited(retryAfter: rest),
+            detail: "the server did not take the password; it is tried once more"
+        )
+    }
+}

@@ -1,0 +1,390 @@
+import Foundation
+public import OortModel
+public import OortTransport
+import Synchronization
+
+/// One account at a server that speaks WebDAV: a plain one, Nextcloud or ownCloud.
+///
+/// Isolation: a value whose memory is guarded; every operation may run many times at once.
+public struct WebDAVClient: PlaceClient {
+    public let traits: PlaceTraits
+    let api: WebDAVAPI
+    let abilities: WebDAVAbilities
+    let entries: WebDAVEntries
+    let memory: WebDAVMemory
+    let partSize: Int64
+    private let clock: any Clock<Duration>
+
+    var dialect: WebDAVDialect { api.dialect }
+    var address: WebDAVAddress { api.address }
+
+    /// A client for one account, with what `WebDAVDiscovery` found out at the sign-in.
+    ///
+    /// `http` adds the proof of the account to authorized requests (`BasicSigner`) and retries what
+    /// may be retried by `AnswerRules.webDAV`. `partSize` is of the parts of a large upload to a cloud;
+    /// `secondLook` is how long a refused password rests until it is tried once more.
+    public init(
+        http: any HTTPClient,
+        address: WebDAVAddress,
+        dialect: WebDAVDialect,
+        abilities: WebDAVAbilities,
+        partSize: Int64 = Self.partSize,
+        secondLook: Duration = .seconds(60),
+        clock: any Clock<Duration> = ContinuousClock()
+    ) {
+        api = WebDAVAPI(
+            client: http,
+            address: address,
+            dialect: dialect,
+            secondLook: secondLook
+        )
+        self.abilities = abilities
+        self.clock = clock
+        self.partSize = max(min(partSize, abilities.cloud?.largestPart ?? .max), 1)
+        entries = WebDAVEntries(address: address, dialect: dialect, abilities: abilities)
+        memory = WebDAVMemory(wantsDestinationPath: abilities.wantsDestinationPath)
+        traits = Self.traits(dialect, abilities, partSize: self.partSize)
+    }
+
+    /// The size of the parts of a large upload to a cloud, and of the largest that goes in one.
+    public static let partSize: Int64 = 10 << 20
+
+    private static func traits(
+        _ dialect: WebDAVDialect,
+        _ abilities: WebDAVAbilities,
+        partSize: Int64
+    ) -> PlaceTraits {
+        let isCloud = dialect.isCloud
+        var provider = ProviderTraits(
+            addressing: .id,
+            names: WebDAVNames.rules(dialect, abilities),
+            hashAlgorithm: isCloud ? .sha1 : .sha256,
+            largestSimpleUpload: isCloud ? partSize : .max,
+            largestFile: .max,
+            uploadPartMultiple: 1,
+            uploadPartSize: partSize
+        )
+        provider.replaceIsAtomic = isCloud || abilities.sendsDirectly
+        provider.refusesTakenNames = true
+        provider.setsModifiedTime = isCloud || abilities.takesTimeLater
+        provider.timeResolution = .seconds
+        provider.copiesFiles = isCloud || abilities.copies
+        provider.caseRenameNeedsDetour = !isCloud && abilities.ignoresCase
+        provider.feed = .poll
+        let pollSeconds = isCloud ? min(max(abilities.cloud?.pollSeconds ?? 30, 30), 600) : 60
+        provider.pollInterval = .seconds(pollSeconds)
+        provider.maximumWritesInFlight = isCloud ? 3 : 2
+        return PlaceTraits(
+            provider: provider,
+            scan: isCloud ? .subtreeStamps : .listings,
+            listingFreshness: isCloud ? .seconds(3600) : .seconds(600),
+            listingsInFlight: isCloud ? 6 : 4,
+            deletesToTrash: isCloud
+        )
+    }
+
+    // MARK: What a Nextcloud has
+
+    public var trash: (any Trash)? { dialect == .nextcloud ? NextcloudTrash(client: self) : nil }
+    public var versions: (any VersionHistory)? {
+        dialect == .nextcloud ? NextcloudVersions(client: self) : nil
+    }
+    public var links: (any LinkSharing)? {
+        dialect == .nextcloud ? NextcloudLinks(client: self) : nil
+    }
+    public var webPages: (any WebPages)? {
+        dialect == .nextcloud ? NextcloudWebPages(client: self) : nil
+    }
+
+    // MARK: Account
+
+    public func owner() async throws(ProviderError) -> PlaceOwner {
+        if dialect.isCloud { return try await cloudOwner() }
+        _ = try await ownEntry(of: .root, depth: 0, isFolder: true, isSignIn: true)
+        return Self.owner(of: address)
+    }
+
+    static func owner(of address: WebDAVAddress) -> PlaceOwner {
+        PlaceOwner(
+            id: address.text + "|" + (address.user ?? ""),
+            displayName: address.user ?? address.text
+        )
+    }
+
+    public func quota() async throws(ProviderError) -> Quota {
+        guard dialect.isCloud || abilities.saysQuota else {
+            throw ProviderError(
+                .unsupported,
+                detail: "the server does not say how much room there is"
+            )
+        }
+        let (responses, _) = try await api.look(
+            at: address.url(.root, isFolder: true),
+            depth: 0,
+            properties: [.dav("quota-used-bytes"), .dav("quota-available-bytes")]
+        )
+        guard let own = entries.sorted(responses, of: .root).own,
+            let used = own.text(.dav("quota-used-bytes")).flatMap({ Int64($0) })
+        else {
+            throw ProviderError(
+                .unsupported,
+                detail: "the server does not say how much room there is"
+            )
+        }
+        let available = own.text(.dav("quota-available-bytes")).flatMap { Int64($0) }
+        // Negative figures stand for: not computed, unknown, without limit.
+        return Quota(
+            used: used,
+            total: available.flatMap { $0 >= 0 ? max(used, 0).addingSaturating($0) : nil }
+        )
+    }
+
+    public func signOut() async throws(ProviderError) {
+        guard dialect.isCloud else {
+            throw ProviderError(.unsupported, detail: "the server keeps no sign-ins")
+        }
+        try await removeAppPassword()
+    }
+
+    // MARK: Looking
+
+    /// What is said of one place, which was positively said to be there.
+    func ownEntry(
+        of path: RemotePath,
+        depth: Int,
+        isFolder: Bool,
+        isSignIn: Bool = false
+    ) async throws(ProviderError) -> (DAVResponse, HTTPResponseHead, WebDAVEntries.Sorted) {
+        let (responses, head) = try await api.look(
+            at: address.url(path, isFolder: isFolder || path == .root),
+            depth: depth,
+            properties: entries.listingProperties,
+            isSignIn: isSignIn
+        )
+        let sorted = entries.sorted(responses, of: path)
+        guard let own = sorted.own else {
+            throw ProviderError(.malformedAnswer, detail: "the answer is about something else")
+        }
+        return (own, head, sorted)
+    }
+
+    public func entry(at path: RemotePath) async throws(ProviderError) -> PlaceEntry {
+        try await entry(at: path, .file)
+    }
+
+    /// The entry at a place; what it is probably spares a redirect to a folder's address.
+    func entry(
+        at path: RemotePath,
+        _ kind: PlaceEntry.Kind
+    ) async throws(ProviderError) -> PlaceEntry {
+        do throws(ProviderError) {
+            return try await unconfirmedEntry(at: path, kind)
+        } catch  where error.kind == .notFound {
+            try await confirmGone(path)
+            throw error
+        }
+    }
+
+    /// The entry at a place; `.notFound` may come of a storage that is away.
+    func unconfirmedEntry(
+        at path: RemotePath,
+        _ kind: PlaceEntry.Kind = .file
+    ) async throws(ProviderError) -> PlaceEntry {
+        let (own, head, _) = try await ownEntry(of: path, depth: 0, isFolder: kind == .folder)
+        if own.status == 404 {
+            throw ProviderError(.notFound, detail: "the server has nothing there")
+        }
+        guard let entry = entries.entry(own, name: path.name ?? "", head: head) else {
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: nil),
+                detail: "the server cannot say at present what lies there"
+            )
+        }
+        return entry
+    }
+
+    /// Returns when an item is positively gone: the nearest place above that is there is sound.
+    ///
+    /// A 404 alone proves nothing: a storage that is not mounted gives one, and a server that is half
+    /// configured.
+    private func confirmGone(_ path: RemotePath) async throws(ProviderError) {
+        var folder = path
+        while let parent = folder.parent {
+            folder = parent
+            do throws(ProviderError) {
+                _ = try await unconfirmedEntry(at: folder, .folder)
+                return
+            } catch  where error.kind == .notFound {}
+        }
+        throw ProviderError(
+            .outcomeUnknown(retryAfter: nil),
+            detail: "the folder where the account begins is not there"
+        )
+    }
+
+    /// Whether there is positively no folder at a place.
+    func isMissing(_ folder: RemotePath) async throws(ProviderError) -> Bool {
+        do throws(ProviderError) {
+            return try await entry(at: folder, .folder).kind != .folder
+        } catch  where error.kind == .notFound {
+            return true
+        }
+    }
+
+    public func listing(of folder: RemotePath) async throws(ProviderError) -> PlaceListing {
+        let own: DAVResponse
+        let head: HTTPResponseHead
+        let sorted: WebDAVEntries.Sorted
+        do throws(ProviderError) {
+            (own, head, sorted) = try await ownEntry(of: folder, depth: 1, isFolder: true)
+        } catch {
+            // Perhaps a file, of whose address some servers take no slash at the end.
+            switch error.kind {
+            case .notFound where folder == .root:
+                throw ProviderError(
+                    .outcomeUnknown(retryAfter: nil),
+                    detail: "the folder where the account begins is not there"
+                )
+            case .notFound, .unsupported, .noPermission, .badRequest, .malformedAnswer:
+                guard folder != .root, try await entry(at: folder).kind == .file else {
+                    throw error
+                }
+                throw ProviderError(.notAFolder, detail: "a file has no children")
+            default: throw error
+            }
+        }
+        guard own.isSound, let isFolder = WebDAVEntries.isFolder(own) else {
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: nil),
+                detail: "the server cannot say at present what the folder holds"
+            )
+        }
+        guard isFolder else {
+            throw ProviderError(.notAFolder, detail: "a file has no children")
+        }
+        guard let entry = entries.entry(own, name: "", head: head) else {
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: .seconds(120)),
+                detail: "the storage behind the folder is down"
+            )
+        }
+        return listing(sorted, own: own, entry: entry, head: head, of: folder)
+    }
+
+    private func listing(
+        _ sorted: WebDAVEntries.Sorted,
+        own: DAVResponse,
+        entry: PlaceEntry,
+        head: HTTPResponseHead,
+        of folder: RemotePath
+    ) -> PlaceListing {
+        var listing = PlaceListing(entries: [], stamp: entry.stamp)
+        // What is in it is for the official programs only, and writing there would damage it.
+        if dialect.isCloud, CloudItem(own).isEncrypted { return listing }
+        for (name, response) in sorted.children {
+            if WebDAVNames.isTemporary(name) {
+                memory.noteLeftover(folder.appending(name), response, now: head.date)
+                continue
+            }
+            if let child = entries.entry(response, name: name, head: head) {
+                listing.entries.append(child)
+            } else {
+                listing.unknown.append(name)
+            }
+        }
+        return listing
+    }
+
+    public func stamps(
+        of folders: [RemotePath]
+    ) async -> [Result<FolderStamp?, ProviderError>] {
+        guard dialect.isCloud else { return folders.map { _ in .success(nil) } }
+        return await withTaskGroup(
+            of: (Int, Result<FolderStamp?, ProviderError>).self
+        ) { group in
+            var results = [Result<FolderStamp?, ProviderError>](
+                repeating: .success(nil),
+                count: folders.count
+            )
+            var waiting = folders.enumerated().makeIterator()
+            func addNext() {
+                guard let (index, folder) = waiting.next() else { return }
+                group.addTask { (index, await stamp(of: folder)) }
+            }
+            for _ in 0..<traits.listingsInFlight { addNext() }
+            while let (index, result) = await group.next() {
+                results[index] = result
+                addNext()
+            }
+            return results
+        }
+    }
+
+    private func stamp(of folder: RemotePath) async -> Result<FolderStamp?, ProviderError> {
+        do throws(ProviderError) {
+            let entry = try await entry(at: folder, .folder)
+            guard entry.kind == .folder else {
+                return .failure(ProviderError(.notAFolder, detail: "a file has no stamp"))
+            }
+            return .success(entry.stamp)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    // MARK: Content
+
+    public func makeHasher() -> any ContentHasher {
+        dialect.isCloud ? SHA1Hasher() : SHA256Hasher()
+    }
+
+    /// Waits; cancellation ends it.
+    func pause(_ duration: Duration) async throws(ProviderError) {
+        do {
+            try await clock.sleep(for: duration, tolerance: nil)
+        } catch {
+            throw ProviderError(.cancelled, detail: "cancelled while waiting")
+        }
+    }
+}
+
+/// What a client learns while it lives.
+final class WebDAVMemory: Sendable {
+    private struct State {
+        var wantsDestinationPath: Bool
+        var leftovers: [RemotePath] = []
+    }
+
+    private let state: Mutex<State>
+
+    init(wantsDestinationPath: Bool) {
+        state = Mutex(State(wantsDestinationPath: wantsDestinationPath))
+    }
+
+    /// Whether the server takes a destination as a path only.
+    var wantsDestinationPath: Bool {
+        get { state.withLock { $0.wantsDestinationPath } }
+        set { state.withLock { $0.wantsDestinationPath = newValue } }
+    }
+
+    /// Notes content that was on its way and never arrived, a week after its beginning.
+    func noteLeftover(_ path: RemotePath, _ response: DAVResponse, now: Date?) {
+        guard let now, let time = response.text(.dav("getlastmodified")),
+            let begun = DAVTime.parse(time),
+            Timestamp(now).seconds - begun.seconds > 7 * 86400
+        else { return }
+        state.withLock { state in
+            if state.leftovers.count < 64, !state.leftovers.contains(path) {
+                state.leftovers.append(path)
+            }
+        }
+    }
+
+    /// One of them, which is not noted any more; nil when there is none.
+    func takeLeftover() -> RemotePath? { state.withLock { $0.leftovers.popLast() } }
+}
+
+extension RequestBounds {
+    /// Small servers stall above a few requests at a time.
+    public static let webDAV = RequestBounds(first: 4, most: 8)
+}

@@ -1,0 +1,508 @@
+import Foundation
+import OortModel
+public import OortTransport
+
+/// Why a sign-in cannot go on: one sentence that says what to do.
+public struct WebDAVSignInError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The sentence, for the person at the terminal; no secrets.
+    public let description: String
+    /// Whether the person must sign in anew (a wrong or revoked password).
+    public let isPasswordRefused: Bool
+
+    init(_ description: String, isPasswordRefused: Bool = false) {
+        self.description = description
+        self.isPasswordRefused = isPasswordRefused
+    }
+}
+
+/// Finds out what lies behind an address, and what an account there can do.
+public enum WebDAVDiscovery {
+    /// What is known of a server before anybody has signed in.
+    public struct Server: Hashable, Sendable {
+        /// Where it is; the place of the files at a cloud is complete after the sign-in only.
+        public var address: WebDAVAddress
+        /// Which family it is of.
+        public var dialect: WebDAVDialect
+        /// The product as it calls itself, such as `Nextcloud 34.0.1`; nil of plain servers.
+        public var product: String?
+    }
+
+    /// What a sign-in found, to be kept with the account: all but the password.
+    public struct Account: Hashable, Sendable, Codable {
+        /// Where the files are, and who asks.
+        public var address: WebDAVAddress
+        /// Which family the server is of.
+        public var dialect: WebDAVDialect
+        /// What the server was seen to do.
+        public var abilities: WebDAVAbilities
+        /// The stable key of the account, as `PlaceOwner.id`.
+        public var ownerID: String
+        /// The person's name, for display.
+        public var displayName: String
+        /// The e-mail address, where the server has it.
+        public var email: String?
+    }
+
+    // MARK: The server
+
+    /// What an address leads to: whatever a person pastes, from a bare host to a browser's address.
+    ///
+    /// No password is sent. A given `dialect` is believed.
+    public static func server(
+        at text: String,
+        dialect: WebDAVDialect? = nil,
+        http: any HTTPClient
+    ) async throws(WebDAVSignInError) -> Server {
+        let pasted = try PastedAddress(text)
+        if dialect != .plain, let cloud = try await cloud(pasted, dialect: dialect, http: http) {
+            return cloud
+        }
+        if let dialect, dialect != .plain {
+            throw WebDAVSignInError(
+                "No \(dialect.rawValue) server answers at \(pasted.text). Give the address under "
+                    + "which its web pages open."
+            )
+        }
+        return try await plain(pasted, http: http)
+    }
+
+    private static func cloud(
+        _ pasted: PastedAddress,
+        dialect: WebDAVDialect?,
+        http: any HTTPClient
+    ) async throws(WebDAVSignInError) -> Server? {
+        for base in pasted.bases {
+            let address = WebDAVAddress(origin: pasted.origin, base: base, files: [])
+            guard
+                let (response, origin) = try await get(address.program(["status.php"]), http: http),
+                response.head.status == 200,
+                let status = try? JSONDecoder().decode(
+                    CloudStatus.self,
+                    from: Data(response.body)
+                ), let found = dialect ?? status.dialect
+            else { continue }
+            if status.maintenance == true {
+                throw WebDAVSignInError(
+                    "The server at \(pasted.text) is under maintenance. Try again later."
+                )
+            }
+            guard found != .infinitescale else {
+                throw WebDAVSignInError(
+                    "The server at \(pasted.text) is an Infinite Scale or OpenCloud, which Oort does "
+                        + "not speak to yet."
+                )
+            }
+            let path = [status.productname, status.versionstring].compactMap(\.self)
+            return Server(
+                address: WebDAVAddress(
+                    origin: origin,
+                    base: base,
+                    files: [],
+                    folder: pasted.folder,
+                    user: pasted.user
+                ),
+                dialect: found,
+                product: path.isEmpty ? nil : String(path.joined(separator: " ").prefix(80))
+            )
+        }
+        return nil
+    }
+
+    private static func plain(
+        _ pasted: PastedAddress,
+        http: any HTTPClient
+    ) async throws(WebDAVSignInError) -> Server {
+        var address = WebDAVAddress(
+            origin: pasted.origin,
+            files: pasted.path,
+            user: pasted.user
+        )
+        for _ in 0..<4 {
+            var request = WebDAVAPI.propfind(
+                address.text,
+                depth: 0,
+                properties: [.dav("resourcetype")]
+            )
+            request.isAuthorized = false
+            let response = try await answer(to: request, at: address.origin, http: http)
+            switch response.head.status {
+            case 207:
+                guard (try? Multistatus.responses(in: response.body)) != nil else {
+                    throw notWebDAV(pasted)
+                }
+                return Server(address: address, dialect: .plain)
+            case 401:
+                let schemes = response.head.headers.filter {
+                    $0.name.lowercased() == "www-authenticate"
+                }.map { $0.value.lowercased() }
+                guard schemes.isEmpty || schemes.contains(where: { $0.contains("basic") }) else {
+                    throw WebDAVSignInError(
+                        "The server at \(pasted.text) wants another way of signing in than a "
+                            + "password over an encrypted connection (Basic), which Oort does not "
+                            + "have."
+                    )
+                }
+                return Server(address: address, dialect: .plain)
+            case 301, 302, 307, 308:
+                guard let location = response.head.header("Location") else {
+                    throw notWebDAV(pasted)
+                }
+                let next = try redirected(location, from: address.text)
+                guard let names = PercentEncoding.names(ofReference: next.path),
+                    next.origin != address.origin || names != address.files
+                else { throw notWebDAV(pasted) }
+                address.origin = next.origin
+                address.files = names
+            case 404:
+                throw WebDAVSignInError(
+                    "The server has nothing at \(address.text). Look up the WebDAV address in its "
+                        + "settings: it often ends in /dav, /webdav or a user's name."
+                )
+            case 403:
+                throw WebDAVSignInError("The server does not let anybody in at \(address.text).")
+            case 503, 429:
+                throw WebDAVSignInError(
+                    "The server at \(pasted.text) asks for patience (status "
+                        + "\(response.head.status)). Try again later."
+                )
+            default: throw notWebDAV(pasted)
+            }
+        }
+        throw notWebDAV(pasted)
+    }
+
+    private static func notWebDAV(_ pasted: PastedAddress) -> WebDAVSignInError {
+        WebDAVSignInError(
+            "What answers at \(pasted.text) is no WebDAV server. Look up the WebDAV address in the "
+                + "server's settings."
+        )
+    }
+
+    // MARK: Requests
+
+    /// Asks without a password, and follows redirects on the same host.
+    ///
+    /// - Returns: the answer and the origin that gave it; nil where an answer leads nowhere.
+    private static func get(
+        _ url: String,
+        http: any HTTPClient
+    ) async throws(WebDAVSignInError) -> (HTTPResponse, origin: String)? {
+        var url = url
+        for _ in 0..<4 {
+            let origin = origin(of: url)
+            var request = HTTPRequest(method: "GET", url: url, repetition: .harmless)
+            request.isAuthorized = false
+            request.headers = [("Accept", "application/json")]
+            let response = try await answer(to: request, at: origin, http: http)
+            guard [301, 302, 303, 307, 308].contains(response.head.status) else {
+                return (response, origin)
+            }
+            // Only a server whose programs lie here redirects to them; a login page does not.
+            guard let location = response.head.header("Location") else { return nil }
+            let next = try redirected(location, from: url)
+            guard next.path.ends(with: "status.php") else { return nil }
+            url = next.origin + next.path
+        }
+        return nil
+    }
+
+    private static func answer(
+        to request: HTTPRequest,
+        at origin: String,
+        http: any HTTPClient
+    ) async throws(WebDAVSignInError) -> HTTPResponse {
+        do throws(TransportError) {
+            return try await http.send(request, limit: 1 << 20)
+        } catch {
+            switch error {
+            case .untrusted(let detail):
+                throw WebDAVSignInError(
+                    "The certificate of \(origin) is not trusted (\(detail)). If it is your own "
+                        + "server's, name its authority by the setting ca_file."
+                )
+            case .unreachable(let detail), .broken(let detail):
+                throw WebDAVSignInError(
+                    "\(origin) does not answer (\(detail)). Look at the address and the network."
+                )
+            default: throw WebDAVSignInError("\(origin) cannot be asked: \(error)")
+            }
+        }
+    }
+
+    /// Where a redirect leads: to the same host only, and never from an encrypted connection to an
+    /// open one.
+    private static func redirected(
+        _ location: String,
+        from url: String
+    ) throws(WebDAVSignInError) -> (origin: String, path: String) {
+        let before = origin(of: url)
+        guard location.firstRange(of: "://") != nil else {
+            return (before, pathOnly(location))
+        }
+        let after = origin(of: location)
+        let isSameHost = PastedAddress.host(of: after) == PastedAddress.host(of: before)
+        let staysSafe = after.begins(with: "https://") || before.begins(with: "http://")
+        guard isSameHost, staysSafe else {
+            throw WebDAVSignInError(
+                "\(before) sends on to \(after). If that is the server that you mean, give its "
+                    + "address."
+            )
+        }
+        let rest = location.dropFirst(after.count)
+        return (after, pathOnly(String(rest)))
+    }
+
+    private static func pathOnly(_ text: String) -> String {
+        String(text.prefix { $0 != "?" && $0 != "#" })
+    }
+
+    private static func origin(of url: String) -> String {
+        guard let scheme = url.firstRange(of: "://") else { return url.lowercased() }
+        let rest = url[scheme.upperBound...]
+        let end = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
+        return String(url[..<end]).lowercased()
+    }
+
+    // MARK: The account
+
+    /// Signs in and finds out what is there and what can be done.
+    ///
+    /// `http` adds the password. At a plain server some files are written in a folder
+    /// `.oort-probe-…` and removed again. A wrong password is sent once.
+    public static func account(
+        at server: Server,
+        http: any HTTPClient
+    ) async throws(WebDAVSignInError) -> Account {
+        do throws(ProviderError) {
+            return server.dialect.isCloud
+                ? try await cloudAccount(server, http: http)
+                : try await plainAccount(server, http: http)
+        } catch {
+            throw WebDAVSignInError(
+                sentence(error, server),
+                isPasswordRefused: error.kind == .signedOut
+            )
+        }
+    }
+
+    private static func plainAccount(
+        _ server: Server,
+        http: any HTTPClient
+    ) async throws(ProviderError) -> Account {
+        let first = WebDAVClient(
+            http: http,
+            address: server.address,
+            dialect: .plain,
+            abilities: WebDAVAbilities()
+        )
+        let owner = try await first.owner()
+        guard try await first.entry(at: .root).kind == .folder else {
+            throw ProviderError(.notAFolder, detail: "a file is there")
+        }
+        let abilities = try await WebDAVAbilities.probed(http: http, address: server.address)
+        return Account(
+            address: server.address,
+            dialect: .plain,
+            abilities: abilities,
+            ownerID: owner.id,
+            displayName: owner.displayName
+        )
+    }
+
+    private static func cloudAccount(
+        _ server: Server,
+        http: any HTTPClient
+    ) async throws(ProviderError) -> Account {
+        var address = server.address
+        let programs = CloudPrograms(
+            api: WebDAVAPI(client: http, address: address, dialect: server.dialect)
+        )
+        let person = try await programs.person(isSignIn: true)
+        address.userID = person.id
+        address.files = address.base + ["remote.php", "dav", "files", person.id]
+        var abilities = WebDAVAbilities()
+        abilities.cloud = try await programs.capabilities()
+        let client = WebDAVClient(
+            http: http,
+            address: address,
+            dialect: server.dialect,
+            abilities: abilities
+        )
+        // The files of a person who is none are answered by an empty folder without a tag.
+        guard try await client.entry(at: .root).kind == .folder else {
+            throw ProviderError(.notAFolder, detail: "a file is there")
+        }
+        let owner = WebDAVClient.owner(person, address: address)
+        return Account(
+            address: address,
+            dialect: server.dialect,
+            abilities: abilities,
+            ownerID: owner.id,
+            displayName: owner.displayName,
+            email: owner.email
+        )
+    }
+
+    /// An error of a sign-in in words.
+    private static func sentence(_ error: ProviderError, _ server: Server) -> String {
+        let address = server.address
+        let base = address.base.isEmpty ? "" : "/" + PercentEncoding.path(address.base)
+        let place = server.dialect.isCloud ? address.origin + base : address.text
+        return switch error.kind {
+        case .signedOut:
+            "The server at \(place) does not take the password"
+                + (server.address.user.map { " of \($0)" } ?? "") + ". It was tried once."
+        case .notFound, .outcomeUnknown:
+            "The server has no folder at \(place) for this account (\(error.detail))."
+        case .notAFolder: "A file lies at \(place); an account begins at a folder."
+        case .noPermission: "The server does not let this account in at \(place)."
+        case .malformedAnswer: "What answers at \(place) does not speak WebDAV (\(error.detail))."
+        case .rateLimited:
+            "The server at \(place) asks for patience: perhaps too many wrong passwords came from "
+                + "here. Try again in half an hour."
+        case .offline: "The server at \(place) cannot be used at present (\(error.detail))."
+        default: "The sign-in at \(place) failed: \(error.detail)."
+        }
+    }
+}
+
+/// An address as a person pastes it, taken apart.
+struct PastedAddress {
+    var origin: String
+    /// The names of its path, decoded.
+    var path: [String]
+    /// The folder that a browser's or a WebDAV address of a cloud names.
+    var folder: [String] = []
+    var user: String?
+    /// Where a cloud's programs may lie, the likeliest first.
+    var bases: [[String]] = []
+
+    var text: String { origin + (path.isEmpty ? "" : "/" + PercentEncoding.path(path)) }
+
+    init(_ pasted: String) throws(WebDAVSignInError) {
+        var text = pasted.trimmed
+        guard !text.isEmpty else { throw WebDAVSignInError("Give the server's address.") }
+        let schemes = [
+            ("https://", "https"), ("davs://", "https"), ("webdavs://", "https"),
+            ("http://", "http"), ("dav://", "http"), ("webdav://", "http"),
+        ]
+        var scheme: String?
+        for (spelling, meant) in schemes where text.lowercased().hasPrefix(spelling) {
+            scheme = meant
+            text = String(text.dropFirst(spelling.count))
+            break
+        }
+        guard text.firstRange(of: "://") == nil || scheme != nil else {
+            throw WebDAVSignInError(
+                "\(pasted.trimmed) is not an address that begins with https://."
+            )
+        }
+        let end = text.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? text.endIndex
+        var authority = String(text[..<end])
+        let rest = String(text[end...])
+        if let (before, after) = authority.cut(atLast: "@") {
+            guard !before.has(":") else {
+                throw WebDAVSignInError(
+                    "A password does not belong into an address, where other programs see it. Give "
+                        + "the address without it."
+                )
+            }
+            user = PercentEncoding.decoded(before)
+            authority = String(after)
+        }
+        let host = authority.lowercased()
+        guard !host.isEmpty, host.utf8.allSatisfy({ $0 > 32 && $0 != UInt8(ascii: "\\") }) else {
+            throw WebDAVSignInError("\(pasted.trimmed) names no server.")
+        }
+        let isLocal = Self.isLoopback(Self.host(of: "x://" + host))
+        let chosen = scheme ?? (isLocal ? "http" : "https")
+        guard chosen == "https" || isLocal else {
+            throw WebDAVSignInError(
+                "Over http:// anybody on the way could read the password. Give the address with "
+                    + "https://."
+            )
+        }
+        origin = "\(chosen)://\(host)"
+        let (pathText, query) = Self.split(rest)
+        guard let names = PercentEncoding.names(ofReference: pathText.isEmpty ? "/" : pathText)
+        else { throw WebDAVSignInError("\(pasted.trimmed) is not an address that can be asked.") }
+        path = names
+        findCloud(query: query)
+    }
+
+    private static func split(_ rest: String) -> (path: String, query: String) {
+        let noFragment = rest.prefix { $0 != "#" }
+        guard let (path, query) = String(noFragment).cut(atFirst: "?") else {
+            return (String(noFragment), "")
+        }
+        return (String(path), String(query))
+    }
+
+    /// Cuts back to where a cloud's programs would lie, and keeps the folder that is meant.
+    private mutating func findCloud(query: String) {
+        let programs: Set<String> = [
+            "remote.php", "index.php", "ocs", "status.php", "apps", "login", "s", "f", "settings",
+        ]
+        if let place = path.firstIndex(where: { programs.contains($0) }) {
+            let rest = Array(path[place...])
+            if rest.starts(with: ["remote.php", "dav", "files"]) {
+                folder = Array(rest.dropFirst(4))
+            } else if rest.starts(with: ["remote.php", "webdav"]) {
+                folder = Array(rest.dropFirst(2))
+            } else if rest.contains("files") {
+                folder = Self.folder(query: query)
+            }
+            bases.append(Array(path[..<place]))
+        }
+        for count in stride(from: min(path.count, 6), through: 0, by: -1) {
+            let base = Array(path.prefix(count))
+            if !bases.contains(base) { bases.append(base) }
+        }
+    }
+
+    /// The folder in a browser's `?dir=/Photos`.
+    private static func folder(query: String) -> [String] {
+        for pair in query.parts(between: "&") {
+            guard let value = pair.dropping(beginning: "dir=") else { continue }
+            let plain = value.replacing("+", with: "%20").replacing("%2F", with: "/")
+                .replacing("%2f", with: "/")
+            return PercentEncoding.names(ofReference: String(plain)) ?? []
+        }
+        return []
+    }
+
+    /// The host of an origin, without its port.
+    static func host(of origin: String) -> String {
+        guard let scheme = origin.firstRange(of: "://") else { return origin }
+        let authority = origin[scheme.upperBound...]
+        if authority.first == "[" {
+            return String(authority.prefix { $0 != "]" }) + "]"
+        }
+        return String(authority.prefix { $0 != ":" })
+    }
+
+    private static func isLoopback(_ host: String) -> Bool {
+        host == "localhost" || host == "[::1]"
+            || host.begins(with: "127.") && host.utf8.allSatisfy { $0 <= UInt8(ascii: "9") }
+    }
+}
+
+/// What `status.php` answers.
+private struct CloudStatus: Decodable {
+    var productname: String?
+    var version: String?
+    var versionstring: String?
+    var maintenance: Bool?
+    var extendedSupport: Bool?
+
+    var dialect: WebDAVDialect? {
+        guard version != nil else { return nil }
+        let name = (productname ?? "").lowercased()
+        if name.contains("infinite scale") || name.contains("opencloud") { return .infinitescale }
+        if name.contains("owncloud") || name.contains("community") { return .owncloud10 }
+        if name.contains("nextcloud") || extendedSupport != nil { return .nextcloud }
+        // Providers give it names of their own: ownCloud stopped at 10 and 11.
+        let major = version?.cut(atFirst: ".").flatMap { Int($0.before) } ?? 0
+        return major >= 12 ? .nextcloud : .owncloud10
+    }
+}

@@ -1,0 +1,174 @@
+import Foundation
+import OortModel
+import OortTransport
+
+/// Makes entries of what servers say of resources.
+struct WebDAVEntries: Sendable {
+    let address: WebDAVAddress
+    let dialect: WebDAVDialect
+    let abilities: WebDAVAbilities
+
+    /// A folder's answer, sorted: the folder itself, and what lies in it.
+    struct Sorted {
+        /// What was said of the folder or file that was asked for; nil where nothing was.
+        var own: DAVResponse?
+        /// What lies in it, by name, no name twice.
+        var children: [(name: String, response: DAVResponse)] = []
+    }
+
+    /// The properties that a listing asks for.
+    var listingProperties: [XMLName] {
+        var names: [XMLName] = [
+            .dav("resourcetype"), .dav("getetag"), .dav("getlastmodified"),
+            .dav("getcontentlength"), .dav("getcontenttype"),
+        ]
+        guard dialect.isCloud else { return names }
+        names += [
+            .owncloud("id"), .owncloud("fileid"), .owncloud("permissions"),
+            .owncloud("checksums"),
+        ]
+        guard dialect == .nextcloud else { return names }
+        return names + [
+            .nextcloud("mount-type"), .nextcloud("is-mount-root"), .nextcloud("is-federated"),
+            .nextcloud("creation_time"), .nextcloud("has-preview"), .nextcloud("is-encrypted"),
+        ]
+    }
+
+    // MARK: Places
+
+    /// Sorts an answer by its places; what lies elsewhere, or has a name that could not be asked for
+    /// again, is left out.
+    func sorted(_ responses: [DAVResponse], of path: RemotePath) -> Sorted {
+        let own = address.segments(of: path)
+        var result = Sorted()
+        var seen: Set<ExactText> = []
+        for response in responses {
+            guard let names = PercentEncoding.names(ofReference: response.href),
+                names.count - own.count == 0 || names.count - own.count == 1,
+                isSame(names.prefix(own.count), as: own, below: address.files.count)
+            else { continue }
+            guard names.count > own.count, let name = names.last else {
+                result.own = result.own ?? response
+                continue
+            }
+            if seen.insert(ExactText(name)).inserted { result.children.append((name, response)) }
+        }
+        return result
+    }
+
+    /// The prefix of an account may come back in another case (a person's key at Nextcloud), and a
+    /// name in another normal form.
+    private func isSame(
+        _ names: ArraySlice<String>,
+        as own: [String],
+        below prefix: Int
+    ) -> Bool {
+        zip(names, own).enumerated().allSatisfy { index, pair in
+            pair.0 == pair.1
+                || index < prefix && pair.0.lowercased() == pair.1.lowercased()
+        }
+    }
+
+    // MARK: Properties
+
+    /// Whether a resource is a folder; nil where the server did not say.
+    static func isFolder(_ response: DAVResponse) -> Bool? {
+        guard let type = response.properties[.dav("resourcetype")] else { return nil }
+        return type.child(.dav("collection")) != nil
+    }
+
+    /// A tag without what proxies and servers put around it; nil where there is none.
+    static func tag(_ text: String?) -> String? {
+        guard var tag = text?.trimmed[...] else { return nil }
+        func dropEnding() {
+            for ending in ["--gzip", "-gzip", ";gzip"] {
+                if let bare = tag.dropping(ending: ending) { tag = bare }
+            }
+        }
+        if let strong = tag.dropping(beginning: "W/") { tag = strong }
+        dropEnding()
+        if let inner = tag.dropping(beginning: "\""), let bare = inner.dropping(ending: "\"") {
+            tag = bare
+        }
+        dropEnding()
+        return tag.isEmpty ? nil : String(tag)
+    }
+
+    /// A file's revision: its tag in quotes, or its size and time where it has none.
+    static func revision(tag: String?, size: Int64, time: Timestamp?) -> Revision {
+        if let tag { return Revision("\"\(tag)\"") }
+        return Revision("\(size).\(time?.seconds ?? 0)")
+    }
+
+    /// The tag of a revision; nil of one that is made of size and time.
+    static func tag(of revision: Revision) -> String? {
+        guard let inner = revision.rawValue.dropping(beginning: "\""),
+            let tag = inner.dropping(ending: "\"")
+        else { return nil }
+        return String(tag)
+    }
+
+    /// The entry that a response describes; nil where the server did not say enough: whatever is
+    /// known of the place stays.
+    func entry(_ response: DAVResponse, name: String, head: HTTPResponseHead) -> PlaceEntry? {
+        guard response.isSound, let isFolder = Self.isFolder(response) else { return nil }
+        return isFolder
+            ? folder(response, name: name) : file(response, name: name, head: head)
+    }
+
+    private func file(
+        _ response: DAVResponse,
+        name: String,
+        head: HTTPResponseHead
+    ) -> PlaceEntry? {
+        guard let text = response.text(.dav("getcontentlength")), let number = Int64(text),
+            let size = ReportedSize(bytes: number)?.bytes
+        else { return nil }
+        let time = response.text(.dav("getlastmodified")).flatMap { DAVTime.parse($0) }
+        let tag = Self.tag(response.text(.dav("getetag")))
+        if dialect.isCloud, tag == nil { return nil }
+        var entry = PlaceEntry.file(
+            name,
+            size: size,
+            revision: Self.revision(tag: tag, size: size, time: time),
+            modifiedTime: time
+        )
+        if dialect == .plain, tag == nil || abilities.tags != .fine, let time {
+            let now = head.date.map { Timestamp($0) } ?? .now
+            entry.isYoung = now.seconds - time.seconds < 2
+        }
+        entry.mimeType = response.text(.dav("getcontenttype"))
+        if dialect.isCloud { addCloud(response, to: &entry) } else { addPlain(to: &entry) }
+        return entry
+    }
+
+    private func folder(_ response: DAVResponse, name: String) -> PlaceEntry? {
+        var entry = PlaceEntry.folder(name)
+        entry.modifiedTime = response.text(.dav("getlastmodified")).flatMap { DAVTime.parse($0) }
+        guard dialect.isCloud else {
+            addPlain(to: &entry)
+            return entry
+        }
+        // A storage that is down is listed with an empty tag.
+        guard let tag = Self.tag(response.text(.dav("getetag"))) else { return nil }
+        if CloudItem(response).stampHolds { entry.stamp = FolderStamp(tag) }
+        addCloud(response, to: &entry)
+        return entry
+    }
+
+    private func addPlain(to entry: inout PlaceEntry) {
+        if abilities.isReadOnly { entry.permissions = .read }
+        entry.isOwn = true
+    }
+
+    private func addCloud(_ response: DAVResponse, to entry: inout PlaceEntry) {
+        let item = CloudItem(response)
+        entry.key = item.key
+        entry.permissions = item.permissions(entry.kind, dialect: dialect)
+        entry.isOwn = item.isOwn
+        guard entry.kind == .file else { return }
+        entry.hash = dialect == .nextcloud ? nil : item.hash
+        entry.createdTime = item.createdTime
+        entry.hasThumbnail = dialect == .nextcloud ? item.hasPreview : nil
+    }
+}

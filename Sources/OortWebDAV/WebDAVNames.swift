@@ -1,0 +1,107 @@
+import OortModel
+
+/// Which names a server takes.
+enum WebDAVNames {
+    static func rules(_ dialect: WebDAVDialect, _ abilities: WebDAVAbilities) -> NameRules {
+        let comparison: NameRules.Comparison =
+            switch (dialect.isCloud || abilities.composesNames, abilities.ignoresCase) {
+            case (false, false): .exact
+            case (false, true): .caseInsensitive
+            case (true, false): .composed
+            case (true, true): .composedCaseInsensitive
+            }
+        return NameRules(comparison: comparison, allowsDuplicates: false) { name, _, _ in
+            refusal(of: name, dialect, abilities)
+        }
+    }
+
+    /// What content that is on its way is called; nobody else's file is.
+    static func temporary(_ unique: String, _ abilities: WebDAVAbilities) -> String {
+        (abilities.listsDotNames ? "." : "") + temporaryMark + unique
+    }
+
+    /// Whether a name is one that `temporary` made.
+    static func isTemporary(_ name: String) -> Bool {
+        let bare = name.dropping(beginning: ".") ?? name[...]
+        guard let unique = bare.dropping(beginning: temporaryMark) else { return false }
+        return unique.utf8.count == 36
+            && unique.utf8.allSatisfy {
+                switch $0 {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"),
+                    UInt8(ascii: "A")...UInt8(ascii: "F"),
+                    UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "-"):
+                    true
+                default: false
+                }
+            }
+    }
+
+    private static let temporaryMark = "oort-upload-"
+
+    static func refusal(
+        of name: String,
+        _ dialect: WebDAVDialect,
+        _ abilities: WebDAVAbilities
+    ) -> NameRules.Refusal? {
+        if name.isEmpty || name == "." || name == ".." || name.has("/") || name.has("\u{0}") {
+            return .refused(reason: "no server takes such a name")
+        }
+        if isTemporary(name) {
+            return .refused(reason: "Oort keeps the name for what is on its way")
+        }
+        guard dialect.isCloud else {
+            if name.utf8.count > 255 { return .tooLong }
+            if !abilities.listsDotNames, name.begins(with: ".") {
+                return .refused(reason: "the server hides names that begin with a dot")
+            }
+            if abilities.cutsDestinations, isCutInDestinations(name) {
+                return .refused(reason: "the server loses what follows a ; or ? in a name")
+            }
+            return nil
+        }
+        return cloudRefusal(of: name, abilities.cloud ?? CloudCapabilities())
+    }
+
+    /// Whether a server that cuts destinations would take another name for this one.
+    static func isCutInDestinations(_ name: String) -> Bool { name.has(";") || name.has("?") }
+
+    private static func cloudRefusal(
+        of name: String,
+        _ capabilities: CloudCapabilities
+    ) -> NameRules.Refusal? {
+        if name.utf8.count > 250 { return .tooLong }
+        let lower = name.lowercased()
+        if name.unicodeScalars.contains(where: { $0.value < 32 || $0 == "\\" }) {
+            return .refused(reason: "the server takes no backslash or control character in a name")
+        }
+        if lower.ends(with: ".part") || lower.ends(with: ".filepart") || lower == ".htaccess" {
+            return .refused(reason: "the server keeps such names for itself")
+        }
+        let base = base(of: lower)
+        if capabilities.refusedNames.contains(where: { $0.isSameText(as: lower) })
+            || capabilities.refusedBaseNames.contains(where: { $0.isSameText(as: base) })
+        {
+            return .refused(reason: "the server's administrator forbids this name")
+        }
+        for character in capabilities.refusedCharacters where !character.isEmpty {
+            if name.firstRange(of: character) != nil {
+                return .refused(reason: "the server's administrator forbids \(character) in a name")
+            }
+        }
+        for ending in capabilities.refusedEndings where !ending.isEmpty {
+            if lower.ends(with: ending) {
+                return .refused(reason: "the server's administrator forbids names in \(ending)")
+            }
+        }
+        return nil
+    }
+
+    /// A name up to its first dot after the first character.
+    private static func base(of name: String) -> String {
+        let scalars = name.unicodeScalars
+        guard let first = scalars.indices.first,
+            let dot = scalars[scalars.index(after: first)...].firstIndex(of: ".")
+        else { return name }
+        return String(name[..<dot])
+    }
+}

@@ -1,0 +1,207 @@
+import Foundation
+public import OortModel
+import OortTransport
+import Synchronization
+
+extension WebDAVClient {
+    public func read(
+        _ path: RemotePath,
+        revision: Revision?,
+        range: Range<Int64>
+    ) async throws(ProviderError) -> ByteStream {
+        guard !range.isEmpty else {
+            return ByteStream { () async throws(ProviderError) -> [UInt8]? in nil }
+        }
+        let pinned = revision.flatMap { WebDAVEntries.tag(of: $0) }
+        let first = try await content(path, range, guardedBy: pinned)
+        guard first.head.status == 412, let revision else {
+            return try await body(first, path, revision: revision, range: range)
+        }
+        // A tag that is weak while the file is young is refused although it is the current one.
+        let entry = try await entry(at: path)
+        guard entry.revision == revision else { throw Self.changed }
+        let second = try await content(path, range, guardedBy: nil)
+        return try await body(second, path, revision: revision, range: range)
+    }
+
+    private static var changed: ProviderError {
+        ProviderError(.preconditionFailed, detail: "the content changed meanwhile")
+    }
+
+    private func content(
+        _ path: RemotePath,
+        _ range: Range<Int64>,
+        guardedBy tag: String?
+    ) async throws(ProviderError) -> HTTPStreamedResponse {
+        let last = min(range.upperBound, ReportedSize.largest) - 1
+        var request = api.request(
+            "GET",
+            path,
+            isFolder: false,
+            headers: [
+                ("Range", "bytes=\(range.lowerBound)-\(max(last, range.lowerBound))"),
+                // Or offsets would count compressed bytes.
+                ("Accept-Encoding", "identity"),
+            ],
+            repetition: .harmless
+        )
+        request.weight = .bulk
+        if let tag { request.headers.append(("If-Match", "\"\(tag)\"")) }
+        return try await api.stream(request)
+    }
+
+    /// The bytes of an answer, if they are of the revision that was asked for.
+    private func body(
+        _ response: HTTPStreamedResponse,
+        _ path: RemotePath,
+        revision: Revision?,
+        range: Range<Int64>
+    ) async throws(ProviderError) -> ByteStream {
+        let head = response.head
+        switch head.status {
+        case 200, 206: break
+        case 412: throw Self.changed
+        case 416:
+            // Nothing is there from the beginning of the range on; of the revision, too?
+            let entry = try await entry(at: path)
+            guard entry.kind == .file else { throw Self.notAFile }
+            guard revision == nil || entry.revision == revision else { throw Self.changed }
+            guard let size = entry.size, size <= range.lowerBound else {
+                throw ProviderError(
+                    .outcomeUnknown(retryAfter: nil),
+                    detail: "the server refused a range that lies in the file"
+                )
+            }
+            return ByteStream { () async throws(ProviderError) -> [UInt8]? in nil }
+        default: throw try await failure(response, path)
+        }
+        let total = try Self.total(head, range: range)
+        let skipped = head.status == 206 ? 0 : range.lowerBound
+        try await verify(head, path, total: total, revision: revision)
+        let end = total.map { min($0, range.upperBound) } ?? range.upperBound
+        guard end > range.lowerBound else {
+            return ByteStream { () async throws(ProviderError) -> [UInt8]? in nil }
+        }
+        return StreamSlice(
+            of: response.body,
+            skipping: skipped,
+            count: end - range.lowerBound,
+            mayEndEarly: total == nil
+        ).stream
+    }
+
+    private static var notAFile: ProviderError {
+        ProviderError(.notAFile, detail: "a folder has no content")
+    }
+
+    /// The content's whole size; nil where the server does not say.
+    private static func total(
+        _ head: HTTPResponseHead,
+        range: Range<Int64>
+    ) throws(ProviderError) -> Int64? {
+        guard head.status == 206 else {
+            return head.header("Content-Length").flatMap { Int64($0.trimmed) }
+        }
+        guard let field = head.header("Content-Range")?.trimmed,
+            let (unit, rest) = field.cut(atFirst: " "), unit.lowercased() == "bytes",
+            let (part, whole) = rest.cut(atFirst: "/"),
+            let (first, _) = part.cut(atFirst: "-"),
+            Int64(String(first).trimmed) == range.lowerBound
+        else {
+            throw ProviderError(.malformedAnswer, detail: "another range than asked for")
+        }
+        return Int64(String(whole).trimmed)
+    }
+
+    /// Throws unless the answer is of the revision: not every server heeds the guard.
+    private func verify(
+        _ head: HTTPResponseHead,
+        _ path: RemotePath,
+        total: Int64?,
+        revision: Revision?
+    ) async throws(ProviderError) {
+        guard let revision else { return }
+        if let pinned = WebDAVEntries.tag(of: revision) {
+            if let tag = WebDAVEntries.tag(head.header("OC-ETag") ?? head.header("ETag")) {
+                if tag.isSameText(as: pinned) { return }
+                // Only where both are made alike does another tag mean another content.
+                if dialect.isCloud || abilities.sendsTags { throw Self.changed }
+            }
+        } else if let total, let time = head.header("Last-Modified").flatMap({ DAVTime.parse($0) })
+        {
+            guard revision == WebDAVEntries.revision(tag: nil, size: total, time: time) else {
+                throw Self.changed
+            }
+            return
+        }
+        // The answer says nothing of its revision: what is current after it began is what it is of.
+        let entry = await RequestPriority.$current.withValue(.attendant) {
+            () async -> Result<PlaceEntry, ProviderError> in
+            do throws(ProviderError) {
+                return .success(try await self.entry(at: path))
+            } catch {
+                return .failure(error)
+            }
+        }
+        guard try entry.get().revision == revision else { throw Self.changed }
+    }
+
+    private func failure(
+        _ response: HTTPStreamedResponse,
+        _ path: RemotePath
+    ) async throws(ProviderError) -> ProviderError {
+        let body = (try? await response.body.collect(atMost: 1 << 20)) ?? []
+        let error = WebDAVErrors.error(HTTPResponse(head: response.head, body: body), about: .item)
+        switch error.kind {
+        case .notFound:
+            // Unreadable files are answered so, too: only the folder knows.
+            let entry = try await entry(at: path)
+            return entry.kind == .folder ? Self.notAFile : error.asKind(.contentBlocked)
+        case .noPermission: return error.asKind(.contentBlocked)
+        case .malformedAnswer, .unsupported:
+            let entry = try await entry(at: path)
+            return entry.kind == .folder ? Self.notAFile : error
+        default: return error
+        }
+    }
+}
+
+/// A part of a stream: some bytes are let go, then exactly so many are handed on.
+final class StreamSlice: Sendable {
+    private let source: ByteStream
+    private let mayEndEarly: Bool
+    private let rest: Mutex<(skip: Int64, take: Int64)>
+
+    /// `mayEndEarly` is for a content whose size nobody said.
+    init(of source: ByteStream, skipping skip: Int64, count: Int64, mayEndEarly: Bool) {
+        self.source = source
+        self.mayEndEarly = mayEndEarly
+        rest = Mutex((skip, count))
+    }
+
+    var stream: ByteStream {
+        ByteStream { () async throws(ProviderError) -> [UInt8]? in try await self.next() }
+    }
+
+    private func next() async throws(ProviderError) -> [UInt8]? {
+        while rest.withLock({ $0.take > 0 }) {
+            guard let part = try await source.next() else {
+                if mayEndEarly { return nil }
+                throw ProviderError(
+                    .outcomeUnknown(retryAfter: nil),
+                    detail: "the content ended too early"
+                )
+            }
+            let cut = rest.withLock { rest in
+                let skipped = min(rest.skip, Int64(part.count))
+                rest.skip -= skipped
+                let taken = min(rest.take, Int64(part.count) - skipped)
+                rest.take -= taken
+                return part[Int(skipped)..<Int(skipped + taken)]
+            }
+            if cut.count == part.count { return part }
+            if !cut.isEmpty { return Array(cut) }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,259 @@
+import Foundation
+public import OortModel
+import OortTransport
+
+extension WebDAVClient {
+    public func upload(
+        _ upload: PlaceUpload,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> PlaceEntry {
+        try check(upload.path.name)
+        if dialect.isCloud { return try await uploadToCloud(upload, observer: observer) }
+        await removeLeftover()
+        return abilities.sendsDirectly
+            ? try await uploadDirectly(upload, observer: observer)
+            : try await uploadBeside(upload, observer: observer)
+    }
+
+    /// Removes one file that an upload of long ago left.
+    private func removeLeftover() async {
+        guard !abilities.isReadOnly, let path = memory.takeLeftover() else { return }
+        _ = try? await api.exchange(api.request("DELETE", path, isFolder: false))
+    }
+
+    /// The request that carries a content, without its guard.
+    func put(
+        _ upload: PlaceUpload,
+        at path: RemotePath,
+        observer: any UploadObserver
+    ) -> HTTPRequest {
+        var request = api.request(
+            "PUT",
+            path,
+            isFolder: false,
+            headers: [("Content-Type", upload.mimeType ?? "application/octet-stream")]
+        )
+        if dialect.isCloud || abilities.takesTimeWithUpload, let time = upload.modifiedTime,
+            Self.isSendable(time)
+        {
+            request.headers.append(("X-OC-Mtime", String(time.seconds)))
+        }
+        request.body = upload.size == 0 ? .bytes([]) : .content(upload.content, 0..<upload.size)
+        request.weight = .bulk
+        // A server writes what it got before it answers.
+        request.answerTimeout = .seconds(60 + (upload.size >> 24))
+        request.onSent = { observer.sent($0) }
+        return request
+    }
+
+    // MARK: Directly
+
+    /// Sends content to its place, where the server itself refuses what is stale.
+    private func uploadDirectly(
+        _ upload: PlaceUpload,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> PlaceEntry {
+        var request = put(upload, at: upload.path, observer: observer)
+        switch upload.before {
+        case .nothing: request.headers.append(("If-None-Match", "*"))
+        case .file(let revision):
+            guard let revision else { break }
+            if let tag = WebDAVEntries.tag(of: revision) {
+                request.headers.append(("If-Match", "\"\(tag)\""))
+            } else {
+                try await wantCurrent(revision, at: upload.path)
+            }
+        }
+        do throws(ProviderError) {
+            do throws(ProviderError) {
+                _ = try await api.send(request, about: .parent)
+            } catch  where error.kind == .preconditionFailed {
+                guard case .file(let revision?) = upload.before else {
+                    throw error.asKind(.nameTaken)
+                }
+                // A tag that is weak while the file is young is refused although it is current.
+                try await wantCurrent(revision, at: upload.path)
+                try await pause(Self.youth)
+                _ = try await api.send(request, about: .parent)
+            }
+        } catch {
+            throw try await failure(error, of: upload)
+        }
+        let entry = try await afterwards(upload.path)
+        guard entry.size == upload.size else {
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: nil),
+                detail: "the file has another size than was sent"
+            )
+        }
+        return try await withTime(entry, upload.modifiedTime, at: upload.path)
+    }
+
+    private func failure(
+        _ error: ProviderError,
+        of upload: PlaceUpload
+    ) async throws(ProviderError) -> ProviderError {
+        switch error.kind {
+        case .unsupported, .parentNotFound, .noPermission, .badRequest, .malformedAnswer:
+            // Apache sends who writes to a folder on to the folder's own address.
+            do throws(ProviderError) {
+                if try await entry(at: upload.path).kind == .folder {
+                    return upload.before == .nothing
+                        ? error.asKind(.nameTaken) : error.asKind(.notAFile)
+                }
+            } catch  where error.kind == .notFound {}
+            return try await explained(error, writingTo: upload.path)
+        default: return error
+        }
+    }
+
+    /// - Throws: `.preconditionFailed` unless a file of this revision is at the place.
+    private func wantCurrent(
+        _ revision: Revision,
+        at path: RemotePath
+    ) async throws(ProviderError) {
+        let current: PlaceEntry
+        do throws(ProviderError) {
+            current = try await entry(at: path)
+        } catch  where error.kind == .notFound {
+            throw Self.stale
+        }
+        guard current.kind == .file else {
+            throw ProviderError(.notAFile, detail: "a folder is there now")
+        }
+        guard current.revision == revision else { throw Self.stale }
+    }
+
+    // MARK: Beside
+
+    /// Sends content to a temporary name beside its place, looks whether it is whole, and moves it
+    /// there in one step: an upload that is cut off destroys nothing, and no guard is needed that the
+    /// server might not heed.
+    private func uploadBeside(
+        _ upload: PlaceUpload,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> PlaceEntry {
+        guard let folder = upload.path.parent else {
+            throw ProviderError(.badRequest, detail: "the root of an account cannot be changed")
+        }
+        // What cannot end well is not sent.
+        if upload.size > 1 << 20 { _ = try await replaces(upload) }
+        let temporary = folder.appending(WebDAVNames.temporary(UUID().uuidString, abilities))
+        do throws(ProviderError) {
+            _ = try await api.send(
+                put(upload, at: temporary, observer: observer),
+                about: .parent
+            )
+            let sent = try await afterwards(temporary)
+            guard sent.size == upload.size else {
+                throw ProviderError(
+                    .contentDamaged,
+                    detail: "\(sent.size ?? 0) of \(upload.size) bytes arrived"
+                )
+            }
+            _ = try await withTime(sent, upload.modifiedTime, at: temporary)
+        } catch {
+            await discard(temporary)
+            throw try await explained(error, writingTo: upload.path)
+        }
+        try await install(temporary, upload)
+        let entry = try await afterwards(upload.path)
+        guard entry.size == upload.size else {
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: nil),
+                detail: "the file has another size than was sent"
+            )
+        }
+        return try await withTime(entry, upload.modifiedTime, at: upload.path)
+    }
+
+    /// Whether a file is to be replaced at an upload's place.
+    ///
+    /// - Throws: `.nameTaken`, `.preconditionFailed`, `.notAFile` when it cannot be done at all.
+    private func replaces(_ upload: PlaceUpload) async throws(ProviderError) -> Bool {
+        let current: PlaceEntry
+        do throws(ProviderError) {
+            current = try await unconfirmedEntry(at: upload.path)
+        } catch  where error.kind == .notFound {
+            guard case .file(.some) = upload.before else { return false }
+            throw Self.stale
+        }
+        switch upload.before {
+        case .nothing: throw ProviderError(.nameTaken, detail: "something is there already")
+        case .file(let revision):
+            guard current.kind == .file else {
+                throw ProviderError(.notAFile, detail: "a folder is there now")
+            }
+            guard revision == nil || current.revision == revision else { throw Self.stale }
+            return true
+        }
+    }
+
+    /// Moves what is whole to its place; the temporary file goes whenever it is not needed any more.
+    private func install(
+        _ temporary: RemotePath,
+        _ upload: PlaceUpload
+    ) async throws(ProviderError) {
+        // Never onto a folder, of which some servers would remove everything.
+        let isReplacing: Bool
+        do throws(ProviderError) {
+            isReplacing = try await replaces(upload)
+        } catch {
+            if error.kind != .cancelled { await discard(temporary) }
+            throw error
+        }
+        do throws(ProviderError) {
+            try await relocate(
+                "MOVE",
+                .file,
+                from: temporary,
+                to: upload.path,
+                replacing: isReplacing
+            )
+        } catch {
+            switch error.kind {
+            case .outcomeUnknown, .malformedAnswer, .notFound:
+                // Where the temporary file is, the content is not at its place, unless somebody
+                // copies; where it is not, the content is.
+                let isThere: Bool
+                do throws(ProviderError) {
+                    _ = try await entry(at: temporary)
+                    isThere = true
+                } catch  where error.kind == .notFound {
+                    isThere = false
+                }
+                guard isThere else { return }
+                // Some servers remove the target first: while that is missing, the temporary file is
+                // the only content.
+                if case .file = upload.before {
+                    do throws(ProviderError) {
+                        _ = try await entry(at: upload.path)
+                    } catch  where error.kind == .notFound {
+                        try await relocate(
+                            "MOVE",
+                            .file,
+                            from: temporary,
+                            to: upload.path,
+                            replacing: false
+                        )
+                        return
+                    }
+                }
+                await discard(temporary)
+                throw error
+            case .cancelled: throw error
+            case .preconditionFailed where upload.before == .nothing:
+                await discard(temporary)
+                throw error.asKind(.nameTaken)
+            default:
+                await discard(temporary)
+                throw error
+            }
+        }
+    }
+
+    /// Removes a temporary file; what cannot be removed now goes some days later.
+    private func discard(_ temporary: RemotePath) async {
+        _ = try? await api.exchange(api.request("DELETE", temporary, isFolder: false))
+    }
+}

@@ -1,0 +1,342 @@
+public import OortModel
+import OortTransport
+
+extension WebDAVClient {
+    /// - Throws: `.nameRefused`, `.nameTooLong` for a name that the server would refuse, or hide.
+    func check(_ name: String?) throws(ProviderError) {
+        guard let name else {
+            throw ProviderError(.badRequest, detail: "the root of an account cannot be changed")
+        }
+        switch WebDAVNames.refusal(of: name, dialect, abilities) {
+        case .refused(let reason): throw ProviderError(.nameRefused, detail: reason)
+        case .tooLong: throw ProviderError(.nameTooLong, detail: "the name is too long")
+        case nil: return
+        }
+    }
+
+    /// The error of a write into a folder, after a look: servers answer a missing folder with 403, 404,
+    /// 409 and 500.
+    func explained(
+        _ error: ProviderError,
+        writingTo path: RemotePath
+    ) async throws(ProviderError) -> ProviderError {
+        switch error.kind {
+        case .notFound, .parentNotFound, .noPermission, .badRequest, .outcomeUnknown:
+            guard let parent = path.parent else { return error }
+            if try await isMissing(parent) {
+                return error.asKind(.parentNotFound)
+            }
+            return error.kind == .parentNotFound || error.kind == .notFound
+                ? ProviderError(.outcomeUnknown(retryAfter: nil), detail: error.detail) : error
+        default: return error
+        }
+    }
+
+    // MARK: Folders
+
+    public func createFolder(at path: RemotePath) async throws(ProviderError) -> PlaceEntry {
+        try check(path.name)
+        if !dialect.isCloud {
+            // Not every server says that there is something already.
+            try await wantNothing(at: path)
+        }
+        do throws(ProviderError) {
+            _ = try await api.send(
+                api.request("MKCOL", path, isFolder: true),
+                about: .parent
+            )
+        } catch  where error.kind == .unsupported {
+            _ = try await entry(at: path, .folder)
+            throw ProviderError(.nameTaken, detail: error.detail)
+        } catch {
+            throw try await explained(error, writingTo: path)
+        }
+        return try await afterwards(path, .folder)
+    }
+
+    private func wantNothing(at path: RemotePath) async throws(ProviderError) {
+        do throws(ProviderError) {
+            _ = try await unconfirmedEntry(at: path)
+        } catch  where error.kind == .notFound {
+            return
+        }
+        throw ProviderError(.nameTaken, detail: "something is there already")
+    }
+
+    /// The entry at a place that was just written.
+    ///
+    /// - Throws: What says that the write may have been done.
+    func afterwards(
+        _ path: RemotePath,
+        _ kind: PlaceEntry.Kind = .file
+    ) async throws(ProviderError) -> PlaceEntry {
+        let entry: PlaceEntry
+        do throws(ProviderError) {
+            entry = try await unconfirmedEntry(at: path, kind)
+        } catch  where error.kind == .notFound {
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: nil),
+                detail: "what was written is not there"
+            )
+        } catch {
+            throw error.asUnknownOutcome
+        }
+        guard entry.kind == kind else {
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: nil),
+                detail: "something else lies where was written"
+            )
+        }
+        return entry
+    }
+
+    // MARK: Moves
+
+    public func move(
+        _ kind: PlaceEntry.Kind,
+        from old: RemotePath,
+        to new: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        try check(new.name)
+        guard let name = old.name else {
+            throw ProviderError(.badRequest, detail: "the root of an account cannot be moved")
+        }
+        // Asked of some servers, this destroys the whole folder (nginx).
+        if new.parts.count > old.parts.count,
+            zip(old.parts, new.parts).allSatisfy({ $0.isSameText(as: $1) })
+        {
+            throw ProviderError(.moveIntoItself, detail: "a folder cannot go into itself")
+        }
+        if old == new { return try await entry(at: old, kind) }
+        let onlyCase =
+            old.parent == new.parent
+            && traits.provider.names.key(name)
+                == traits.provider.names.key(new.name ?? "")
+        if !dialect.isCloud, !onlyCase {
+            if !abilities.guardsMoves || kind == .folder { try await wantNothing(at: new) }
+            if !abilities.wantsParentOfMove, let parent = new.parent,
+                try await isMissing(parent)
+            {
+                throw ProviderError(.parentNotFound, detail: "the folder is not there")
+            }
+        }
+        do throws(ProviderError) {
+            try await relocate("MOVE", kind, from: old, to: new, replacing: false)
+        } catch {
+            return try await outcome(of: error, kind, from: old, to: new)
+        }
+        return try await afterwards(new, kind)
+    }
+
+    /// What became of a move without a good answer.
+    private func outcome(
+        of error: ProviderError,
+        _ kind: PlaceEntry.Kind,
+        from old: RemotePath,
+        to new: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        switch error.kind {
+        case .preconditionFailed: throw error.asKind(.nameTaken)
+        case .outcomeUnknown, .malformedAnswer:
+            // Gone here and there now: done, since nothing was there before.
+            guard try await isGone(old, kind) else {
+                throw try await explained(error, writingTo: new)
+            }
+            return try await afterwards(new, kind)
+        case .notFound, .parentNotFound, .noPermission, .badRequest:
+            if try await isGone(old, kind) { throw error.asKind(.notFound) }
+            throw try await explained(error, writingTo: new)
+        default: throw error
+        }
+    }
+
+    private func isGone(
+        _ path: RemotePath,
+        _ kind: PlaceEntry.Kind
+    ) async throws(ProviderError) -> Bool {
+        do throws(ProviderError) {
+            _ = try await entry(at: path, kind)
+            return false
+        } catch  where error.kind == .notFound {
+            return true
+        }
+    }
+
+    /// Sends a move or copy.
+    ///
+    /// - Throws: `.preconditionFailed` when the name is taken and nothing is to be replaced.
+    func relocate(
+        _ method: String,
+        _ kind: PlaceEntry.Kind,
+        from old: RemotePath,
+        to new: RemotePath,
+        replacing: Bool,
+        headers: [WebDAVAPI.Header] = []
+    ) async throws(ProviderError) {
+        let isFolder = kind == .folder
+        // The folders above may have such names from before.
+        if abilities.cutsDestinations, new.parts.contains(where: WebDAVNames.isCutInDestinations) {
+            throw ProviderError(
+                .nameRefused,
+                detail: "the server loses what follows a ; or ? in a path"
+            )
+        }
+        func request(asPath: Bool) -> HTTPRequest {
+            var request = api.request(
+                method,
+                old,
+                isFolder: isFolder,
+                headers: [
+                    api.destination(new, isFolder: isFolder, asPath: asPath),
+                    ("Overwrite", replacing ? "T" : "F"),
+                ] + headers
+            )
+            // Between storages a server copies all that is moved.
+            request.answerTimeout = .seconds(600)
+            return request
+        }
+        let asPath = memory.wantsDestinationPath
+        let response = try await api.exchange(request(asPath: asPath))
+        switch response.head.status {
+        case 207:
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: nil),
+                detail: "the server did a part of it only"
+            )
+        case 200..<300: return
+        case 400 where !asPath && !dialect.isCloud, 502 where !asPath && !dialect.isCloud:
+            // Behind a proxy the server knows itself by another name.
+            let second = try await api.exchange(request(asPath: true))
+            guard (200..<300).contains(second.head.status), second.head.status != 207 else {
+                throw WebDAVErrors.error(response, about: .item)
+            }
+            memory.wantsDestinationPath = true
+        default: throw WebDAVErrors.error(response, about: .item)
+        }
+    }
+
+    // MARK: Deletions
+
+    public func delete(
+        _ kind: PlaceEntry.Kind,
+        at path: RemotePath,
+        revision: Revision?
+    ) async throws(ProviderError) {
+        guard path != .root else {
+            throw ProviderError(.badRequest, detail: "the root of an account cannot be removed")
+        }
+        let guarded = kind == .file ? revision : nil
+        var tag = guarded.flatMap { WebDAVEntries.tag(of: $0) }
+        if !dialect.isCloud, !abilities.guardsDeletion { tag = nil }
+        if let guarded, tag == nil {
+            do throws(ProviderError) {
+                guard try await entry(at: path).revision == guarded else { throw Self.stale }
+            } catch  where error.kind == .notFound {
+                return
+            }
+        }
+        do throws(ProviderError) {
+            try await remove(path, kind, tag: tag)
+        } catch  where error.kind == .notFound {
+            _ = try await isGone(path, kind)
+        } catch  where error.kind == .preconditionFailed && guarded != nil {
+            // A tag that is weak while the file is young is refused although it is the current one.
+            do throws(ProviderError) {
+                guard try await entry(at: path).revision == guarded else { throw error }
+            } catch  where error.kind == .notFound {
+                return
+            }
+            try await pause(Self.youth)
+            try await remove(path, kind, tag: tag)
+        }
+    }
+
+    private func remove(
+        _ path: RemotePath,
+        _ kind: PlaceEntry.Kind,
+        tag: String?
+    ) async throws(ProviderError) {
+        _ = try await api.send(
+            api.request(
+                "DELETE",
+                path,
+                isFolder: kind == .folder,
+                headers: tag.map { [("If-Match", "\"\($0)\"")] } ?? []
+            ),
+            about: .item
+        )
+    }
+
+    static var stale: ProviderError {
+        ProviderError(.preconditionFailed, detail: "another revision is current")
+    }
+
+    /// How long a tag may be weak.
+    static let youth = Duration.seconds(2)
+
+    // MARK: Copies and times
+
+    public func copy(
+        from path: RemotePath,
+        to new: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        try check(new.name)
+        guard dialect.isCloud || abilities.copies else {
+            throw ProviderError(.unsupported, detail: "the server copies nothing by itself")
+        }
+        let source = try await entry(at: path)
+        guard source.kind == .file else {
+            throw ProviderError(.notAFile, detail: "a folder is not copied")
+        }
+        if !dialect.isCloud {
+            if !abilities.guardsMoves { try await wantNothing(at: new) }
+            if !abilities.wantsParentOfMove, let parent = new.parent, try await isMissing(parent) {
+                throw ProviderError(.parentNotFound, detail: "the folder is not there")
+            }
+        }
+        do throws(ProviderError) {
+            try await relocate("COPY", .file, from: path, to: new, replacing: false)
+        } catch  where error.kind == .preconditionFailed {
+            throw error.asKind(.nameTaken)
+        } catch {
+            throw try await explained(error, writingTo: new)
+        }
+        let copy = try await afterwards(new)
+        guard copy.size == source.size else {
+            throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "the copy is not whole")
+        }
+        return try await withTime(copy, source.modifiedTime, at: new)
+    }
+
+    /// The entry with a time, set where that can be done and is needed.
+    func withTime(
+        _ entry: PlaceEntry,
+        _ time: Timestamp?,
+        at path: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        guard let time, traits.provider.setsModifiedTime, Self.isSendable(time),
+            entry.modifiedTime?.seconds != time.seconds
+        else { return entry }
+        do throws(ProviderError) {
+            try await api.setTime(time, of: path)
+            return try await afterwards(path)
+        } catch  where error.kind != .cancelled {
+            // The content is there; a time that is not is for the caller to see and to set again.
+            return entry
+        }
+    }
+
+    /// Nextcloud answers an error for older times, having written the file all the same.
+    static func isSendable(_ time: Timestamp) -> Bool { time.seconds > 86400 }
+
+    public func setModifiedTime(
+        _ time: Timestamp,
+        of path: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        guard traits.provider.setsModifiedTime, Self.isSendable(time) else {
+            throw ProviderError(.unsupported, detail: "the server does not take this time")
+        }
+        try await api.setTime(time, of: path)
+        return try await afterwards(path)
+    }
+}

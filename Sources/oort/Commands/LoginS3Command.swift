@@ -1,0 +1,106 @@
+import ArgumentParser
+import Foundation
+import OortModel
+import OortS3
+import OortSignIn
+
+/// `oort login s3`.
+struct LoginS3Command: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "s3",
+        abstract: "A bucket of S3, at Amazon or at any other store.",
+        discussion: """
+            What the store can do is tried once, with a few small objects that go again.
+
+            Keys come from one of: a file of the form {"access_key_id": "...", \
+            "secret_access_key": "...", "session_token": "..."}, a profile of ~/.aws, the \
+            environment (AWS_ACCESS_KEY_ID and so on), or none (--anonymous).
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The bucket.", valueName: "bucket[/prefix]"))
+    var bucket: String
+
+    @Option(help: "Your name for the account, which is its folder (default: s3).")
+    var name: String?
+
+    @Option(help: ArgumentHelp("Where the account begins: a prefix.", valueName: "folder"))
+    var root: String?
+
+    @Option(help: ArgumentHelp("The store's address (default: Amazon's).", valueName: "url"))
+    var endpoint: String?
+
+    @Option(help: "The region, where it is not found by itself.")
+    var region: String?
+
+    @Flag(help: "Name the bucket in the path and not in the host.")
+    var pathStyle = false
+
+    @Option(help: ArgumentHelp("A profile of ~/.aws.", valueName: "name"))
+    var profile: String?
+
+    @Option(help: ArgumentHelp("A file with keys (- is standard input).", valueName: "file"))
+    var keyFile: String?
+
+    @Flag(help: "Take the keys of the environment, and keep them.")
+    var env = false
+
+    @Flag(help: "Without keys: a public bucket.")
+    var anonymous = false
+
+    func validate() throws {
+        let ways = [profile != nil, keyFile != nil, env, anonymous].filter(\.self).count
+        guard ways == 1 else {
+            throw ValidationError(
+                "Give one of --profile, --key-file, --env and --anonymous."
+            )
+        }
+    }
+
+    func run() async throws {
+        let surroundings = try Surroundings()
+        try surroundings.folders.make()
+        if let name { try AccountName.check(name) }
+        guard let service = Services.named("s3") else { return }
+        let accounts = try await Accounts(surroundings)
+        let environment = ProcessInfo.processInfo.environment
+        let found: S3Discovery.Finding
+        let keys: S3Keys
+        do {
+            let known = try profile.map { try S3Profile($0, environment: environment) }
+            let place = bucket + (root.map { "/\($0)" } ?? "")
+            let wish = try S3Wish(
+                place,
+                endpoint: endpoint ?? known?.endpoint,
+                region: region ?? known?.region,
+                isPathStyle: pathStyle ? true : known?.isPathStyle
+            )
+            keys = try await self.keys(known, environment)
+            found = try await S3Discovery(wire: accounts.http, logger: SilentLog.logger)
+                .find(wish, keys: keys)
+        } catch let error as S3KeysError {
+            throw Failure("\(error.description).")
+        } catch let error as ProviderError {
+            throw Failure(TerminalText.line("\(bucket): \(error.detail)"))
+        }
+        for remark in found.remarks { Console.write(TerminalText.line(remark)) }
+        let kept = S3Bucket(account: found.account, profile: profile)
+        let secret = Credentials(client: nil, tokens: Tokens(accessToken: keys.secret))
+        try await NewAccount(surroundings, accounts).add(
+            profile == nil ? secret : nil,
+            at: String(decoding: try JSONEncoder().encode(kept), as: UTF8.self),
+            service: service,
+            name: name
+        )
+        await accounts.shutdown()
+    }
+
+    private func keys(
+        _ profile: S3Profile?,
+        _ environment: [String: String]
+    ) async throws -> S3Keys {
+        if let profile { return try await profile.currentKeys() }
+        if let keyFile { return try S3Keys(keyFile: try SecretInput.bytes(of: keyFile)) }
+        return env ? try S3Keys(environment: environment) : .anonymous
+    }
+}

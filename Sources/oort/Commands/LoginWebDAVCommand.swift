@@ -1,0 +1,281 @@
+import ArgumentParser
+import Foundation
+import OortModel
+import OortSignIn
+import OortTransport
+import OortWebDAV
+
+/// `oort login nextcloud`.
+struct LoginNextcloudCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "nextcloud",
+        abstract: "A Nextcloud or ownCloud, in your browser or with an app password.",
+        discussion: """
+            Opens the server's page in your browser, where you log in and grant access; Oort never \
+            sees your password. Without a browser on this machine, open the address that is shown \
+            on any other.
+
+            With --user and --password-file no browser is needed: make an app password in the \
+            server's settings, under Security.
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The server: whatever you see in your browser.", valueName: "url"))
+    var url: String
+
+    @OptionGroup var account: DAVOptions
+
+    @Flag(help: "Open no browser here: show the address only.")
+    var noBrowser = false
+
+    func run() async throws {
+        let signIn = try await DAVSignIn(account, service: "nextcloud")
+        var server = try await signIn.server(at: url, dialect: nil)
+        guard server.dialect != .plain else {
+            throw Failure(
+                "What answers at \(TerminalText.line(url)) is no Nextcloud.",
+                advice: "For any other server: oort login webdav URL"
+            )
+        }
+        let password: String
+        if account.user != nil || account.passwordFile != nil {
+            password = try signIn.choose(&server)
+        } else {
+            let granted = try await grant(at: server, signIn)
+            server.address.user = granted.user
+            password = granted.appPassword
+        }
+        try await signIn.end(server, password: password)
+    }
+
+    private func grant(
+        at server: WebDAVDiscovery.Server,
+        _ signIn: DAVSignIn
+    ) async throws(Failure) -> NextcloudLoginFlow.Credentials {
+        do throws(WebDAVSignInError) {
+            let host = ProcessInfo.processInfo.hostName
+            let flow = try await NextcloudLoginFlow.start(
+                at: server,
+                name: "Oort (\(host))",
+                http: signIn.http
+            )
+            Console.write("In a browser, here or on any device, go to\n\n  \(flow.loginURL)\n")
+            Console.write("log in, and grant access to \"Oort (\(TerminalText.line(host)))\".")
+            if !noBrowser { Browser.open(flow.loginURL) }
+            let end = ContinuousClock.now + NextcloudLoginFlow.lifetime
+            while ContinuousClock.now < end {
+                if let granted = try await flow.poll() { return granted }
+                guard (try? await Task.sleep(for: NextcloudLoginFlow.pollPause)) != nil else {
+                    break
+                }
+            }
+        } catch {
+            throw Failure(error.description)
+        }
+        throw Failure(
+            "Nobody granted access within 20 minutes.",
+            advice: "Try again: oort login nextcloud \(Shell.quoted(url))"
+        )
+    }
+}
+
+/// `oort login webdav`.
+struct LoginWebDAVCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "webdav",
+        abstract: "A server that speaks WebDAV.",
+        discussion: """
+            What the server can do is tried once, with a few small files in a folder of its own that \
+            goes again. The password comes from --password-file, or is asked for here.
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The address of your files.", valueName: "url"))
+    var url: String
+
+    @OptionGroup var account: DAVOptions
+
+    @Option(help: "The kind of server, where it is not recognised by itself.")
+    var dialect: DialectName?
+
+    func run() async throws {
+        let signIn = try await DAVSignIn(account, service: "webdav")
+        var server = try await signIn.server(at: url, dialect: dialect?.dialect)
+        let password = try signIn.choose(&server)
+        try await signIn.end(server, password: password)
+    }
+}
+
+/// A dialect's name as an argument.
+struct DialectName: ExpressibleByArgument, Sendable {
+    /// The dialect.
+    let dialect: WebDAVDialect
+
+    init?(argument: String) {
+        guard let dialect = WebDAVDialect(rawValue: argument.lowercased()) else { return nil }
+        self.dialect = dialect
+    }
+
+    static var allValueStrings: [String] { WebDAVDialect.allCases.map(\.rawValue) }
+}
+
+/// What every sign-in at a WebDAV server takes.
+struct DAVOptions: ParsableArguments {
+    @Option(help: "Your name for the account, which is its folder (default: the service's).")
+    var name: String?
+
+    @Option(help: ArgumentHelp("The folder where the account begins.", valueName: "folder"))
+    var root: String?
+
+    @Option(help: "The name with which you log in.")
+    var user: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A file with the password and nothing else (- is standard input).",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var passwordFile: String?
+}
+
+/// The steps of a sign-in at a WebDAV server.
+struct DAVSignIn {
+    private let options: DAVOptions
+    private let service: CloudService
+    private let surroundings: Surroundings
+    private let accounts: Accounts
+
+    init(_ options: DAVOptions, service name: String) async throws {
+        self.options = options
+        guard let service = Services.named(name) else { throw ExitCode.failure }
+        self.service = service
+        surroundings = try Surroundings()
+        try surroundings.folders.make()
+        if let name = options.name { try AccountName.check(name) }
+        accounts = try await Accounts(surroundings)
+    }
+
+    /// The way to the server, without a password.
+    var http: any HTTPClient { accounts.http }
+
+    /// What the address leads to.
+    func server(
+        at url: String,
+        dialect: WebDAVDialect?
+    ) async throws(Failure) -> WebDAVDiscovery.Server {
+        do throws(WebDAVSignInError) {
+            return try await WebDAVDiscovery.server(at: url, dialect: dialect, http: http)
+        } catch { throw Failure(error.description) }
+    }
+
+    /// Puts the user into the address, and returns the password.
+    func choose(_ server: inout WebDAVDiscovery.Server) throws(Failure) -> String {
+        if let user = options.user { server.address.user = user }
+        guard let user = server.address.user, !user.isEmpty, !user.contains(":") else {
+            throw Failure(
+                "Who logs in is not known.",
+                advice: "Name the user, without a colon: --user NAME"
+            )
+        }
+        return try SecretInput.read(
+            options.passwordFile,
+            prompt: "Password of \(TerminalText.line(user)): "
+        )
+    }
+
+    /// Signs in, finds out what the server can do, and adds the account.
+    func end(_ found: WebDAVDiscovery.Server, password: String) async throws {
+        var server = found
+        if let root = options.root {
+            let names = root.parts(between: "/").filter { !$0.isEmpty }.map(String.init)
+            if server.dialect == .plain {
+                server.address.files += names
+            } else {
+                server.address.folder = names
+            }
+        }
+        let account: WebDAVDiscovery.Account
+        do throws(WebDAVSignInError) {
+            account = try await WebDAVDiscovery.account(
+                at: server,
+                http: AccountClient.make(
+                    wire: http,
+                    tokens: FixedToken(password),
+                    signer: BasicSigner(user: server.address.user ?? ""),
+                    rules: .webDAV,
+                    requests: RequestLimit(.webDAV),
+                    policy: Accounts.patience,
+                    logger: SilentLog.logger
+                )
+            )
+        } catch { throw Failure(error.description) }
+        try await NewAccount(surroundings, accounts).add(
+            Credentials(client: nil, tokens: Tokens(accessToken: Secret(password))),
+            at: String(decoding: try JSONEncoder().encode(account), as: UTF8.self),
+            service: service,
+            name: options.name
+        )
+        await accounts.shutdown()
+    }
+}
+
+/// A secret that a person gives on the way in: never an argument, which every process can read.
+enum SecretInput {
+    /// The secret in a file, on standard input (`-`), or typed at the prompt where no file is named.
+    ///
+    /// One line end at the end is not part of it.
+    ///
+    /// - Throws: `Failure` where nothing can be read, or nobody is there to be asked.
+    static func read(_ file: String?, prompt: String) throws(Failure) -> String {
+        let text: String
+        if let file {
+            text = try String(decoding: bytes(of: file), as: UTF8.self)
+        } else {
+            guard isatty(STDIN_FILENO) == 1, let typed = unsafe getpass(prompt) else {
+                throw Failure(
+                    "The password is not given.",
+                    advice: "Put it into a file that only you can read: --password-file FILE, or - "
+                        + "for standard input."
+                )
+            }
+            text = unsafe String(cString: typed)
+        }
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        guard let first = lines.first, !first.isEmpty, lines.dropFirst().allSatisfy(\.isEmpty)
+        else {
+            throw Failure(
+                "The password is empty, or more than one line.",
+                advice: "The file holds the password and nothing else."
+            )
+        }
+        return String(first.hasSuffix("\r") ? first.dropLast() : first)
+    }
+
+    /// What a file holds, or standard input (`-`): at most 64 KiB.
+    static func bytes(of file: String) throws(Failure) -> [UInt8] {
+        let path = file == "-" ? "/dev/stdin" : MountPoint(file).path
+        do {
+            let handle = try FileHandle(forReadingFrom: URL(filePath: path))
+            defer { try? handle.close() }
+            var bytes: [UInt8] = []
+            while bytes.count <= 65_536, let more = try handle.read(upToCount: 65_536),
+                !more.isEmpty
+            {
+                bytes += more
+            }
+            guard bytes.count <= 65_536 else {
+                throw Failure("\(path) is too long.", advice: "Name a file with the secret alone.")
+            }
+            return bytes
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw Failure(
+                "\(path) cannot be read: \(error.localizedDescription)",
+                advice: "Name a file that you can read."
+            )
+        }
+    }
+}

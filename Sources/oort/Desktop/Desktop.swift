@@ -1,0 +1,187 @@
+import Foundation
+import Logging
+import OortModel
+import OortSignIn
+import Synchronization
+
+/// The desktop of the person whose mount it is, as far as it is there: the programs that speak to it.
+struct Desktop: Sendable {
+    /// `notify-send`, where there is a session bus to speak to.
+    let notifier: String?
+    /// `systemd-inhibit`, where there is a system bus to speak to.
+    let inhibitor: String?
+    /// What opens folders and addresses.
+    let opener: String?
+    private let environment: [String: String]
+
+    /// Looks for the programs and the buses of this environment that the settings want used.
+    init(
+        _ settings: Settings,
+        environment: [String: String] = ProcessInfo.processInfo.environment
+    ) {
+        self.environment = environment
+        let hasSession = Self.isBus(
+            environment["DBUS_SESSION_BUS_ADDRESS"]
+                ?? environment["XDG_RUNTIME_DIR"].map { "unix:path=\($0)/bus" }
+        )
+        let hasSystem = Self.isBus(
+            environment["DBUS_SYSTEM_BUS_ADDRESS"] ?? "unix:path=/run/dbus/system_bus_socket"
+        )
+        notifier =
+            hasSession && settings.showsNotices
+            ? ToolRun.path(of: "notify-send", environment) : nil
+        inhibitor =
+            hasSystem && settings.delaysSleep
+            ? ToolRun.path(of: "systemd-inhibit", environment) : nil
+        opener = ToolRun.path(of: "xdg-open", environment)
+    }
+
+    /// What `oort doctor` says of it: a mount does its work without any desktop.
+    static func finding(_ settings: Settings) -> Finding {
+        guard settings.showsNotices else {
+            return .ok("desktop", "notices are off in the settings")
+        }
+        let environment = ProcessInfo.processInfo.environment
+        guard ToolRun.path(of: "notify-send", environment) != nil else {
+            return .unknown(
+                "desktop",
+                "notify-send is not installed: troubles are not shown on the desktop "
+                    + "(apt-get install libnotify-bin)"
+            )
+        }
+        return Desktop(settings).notifier == nil
+            ? .ok("desktop", "there is no session here on which troubles could be shown")
+            : .ok("desktop", "troubles are shown on the desktop")
+    }
+
+    /// Whether a bus may answer at an address; of a socket's path, whether it is there.
+    private static func isBus(_ address: String?) -> Bool {
+        guard let address else { return false }
+        guard let path = address.dropping(beginning: "unix:path=") else { return true }
+        return FileManager.default.fileExists(atPath: String(path.prefix { $0 != "," }))
+    }
+
+    /// Whether there is anything to speak to.
+    var isThere: Bool { notifier != nil || inhibitor != nil }
+
+    /// Shows a notice until somebody closes it; nil where it cannot be shown.
+    ///
+    /// `clicked` is called when somebody wants what the notice offers.
+    func show(
+        _ notice: Notice,
+        clicked: @escaping @Sendable (Notice.Action) -> Void
+    ) -> DesktopProgram? {
+        guard let notifier else { return nil }
+        var arguments = [
+            "--app-name=Oort", "--icon=oort", "--category=transfer",
+            "--urgency=\(notice.isUrgent ? "critical" : "normal")",
+        ]
+        if let action = notice.action { arguments.append("--action=go=\(Self.label(action))") }
+        arguments += ["--", TerminalText.line(notice.title), Self.markup(notice.body)]
+        return DesktopProgram(notifier, arguments, environment) { _, output in
+            guard let action = notice.action, output.hasPrefix("go") else { return }
+            clicked(action)
+        }
+    }
+
+    private static func label(_ action: Notice.Action) -> String {
+        switch action {
+        case .show: "Show"
+        case .signIn: "Sign in"
+        }
+    }
+
+    /// A body as the desktop notifications' specification has it: a little markup, and text escaped.
+    static func markup(_ text: String) -> String {
+        var result = ""
+        for character in TerminalText.lines(text) {
+            switch character {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            default: result.append(character)
+            }
+        }
+        return result
+    }
+
+    /// Asks logind to wait with sleep and shutdown, as long as the program that is returned runs; nil
+    /// where nobody can be asked.
+    func delaySleep(why: String) -> DesktopProgram? {
+        guard let inhibitor else { return nil }
+        // It holds the lock as long as its own program runs, and that ends with its input, at the
+        // latest with this process.
+        return DesktopProgram(
+            inhibitor,
+            ["--what=sleep:shutdown", "--mode=delay", "--who=Oort", "--why=\(why)", "cat"],
+            environment
+        ) { _, _ in }
+    }
+
+    /// Does what somebody clicked.
+    func perform(_ action: Notice.Action) {
+        let started: pid_t?
+        switch action {
+        case .show(let folder):
+            guard let opener else { return }
+            started = try? Spawn.start(opener, [folder], environment: environment)
+        case .signIn(let account, let service):
+            started = try? Spawn.start(
+                "/proc/self/exe",
+                as: "oort",
+                ["login", service, "--name", account],
+                environment: environment
+            )
+        }
+        guard let started else { return }
+        // It ends when the person is done, and is then to leave nothing behind.
+        Thread.detachNewThread { Spawn.reap(started) }
+    }
+}
+
+/// A program that speaks to the desktop, and runs until it ends by itself, `end`, or the end of the
+/// process that started it.
+final class DesktopProgram: Sendable {
+    private let process = Process()
+    private let input = Pipe()
+
+    /// Starts it; nil when it cannot be started.
+    ///
+    /// `ended` is called once, with whether it succeeded and what it printed, at most what a pipe holds
+    /// (64 KiB).
+    init?(
+        _ path: String,
+        _ arguments: [String],
+        _ environment: [String: String],
+        ended: @escaping @Sendable (_ succeeded: Bool, _ output: String) -> Void
+    ) {
+        process.executableURL = URL(filePath: path)
+        process.arguments = arguments
+        process.environment = environment
+        // No other program may keep it open.
+        _ = fcntl(input.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        process.standardInput = input
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        let reader = output.fileHandleForReading
+        process.terminationHandler = { process in
+            let said = (try? reader.read(upToCount: 1 << 16)) ?? Data()
+            ended(
+                process.terminationReason == .exit && process.terminationStatus == 0,
+                String(decoding: said, as: UTF8.self)
+            )
+        }
+        guard (try? process.run()) != nil else { return nil }
+    }
+
+    /// Whether it runs.
+    var isRunning: Bool { process.isRunning }
+
+    /// Ends it.
+    func end() {
+        try? input.fileHandleForWriting.close()
+        // What a task's thread starts has SIGTERM blocked.
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    }
+}

@@ -1,0 +1,174 @@
+import Foundation
+import OortModel
+
+/// One thing that a person is told of on the desktop, since nothing else would bring it up.
+struct Notice: Hashable, Sendable {
+    /// What a click does.
+    enum Action: Hashable, Sendable {
+        /// Shows a folder in the file manager.
+        case show(String)
+        /// Begins to sign in anew, in the browser.
+        case signIn(account: String, service: String)
+    }
+
+    /// What it is about: the same for as long as its cause is there, and over restarts.
+    var key: String
+    /// One line, for people.
+    var title: String
+    /// A sentence or two: what happened, and what to do.
+    var body: String
+    /// Whether it stays on the screen until somebody looks.
+    var isUrgent = false
+    /// Whether it tells of one conflict.
+    var isConflict = false
+    /// What a click does; nil where nothing helps but the words.
+    var action: Action?
+    /// How long after its cause was last seen it counts as the same one.
+    ///
+    /// A refusal is not seen while it is tried again, every ten minutes.
+    var memory = Duration.seconds(60)
+}
+
+extension Notice {
+    /// How many files of one account are named one by one; more are one notice.
+    private static let mostConflicts = 3
+
+    /// All that a person has to know of a mount, most urgent first.
+    ///
+    /// `signedOut` names the accounts at which somebody has to sign in; `canSignIn` says whether a
+    /// service's sign-in needs nothing but a browser.
+    static func all(
+        in report: StatusReport,
+        signedOut: Set<String>,
+        canSignIn: (_ service: String) -> Bool
+    ) -> [Notice] {
+        guard let mount = report.mount else { return [] }
+        var notices: [Notice] = []
+        if let trouble = mount.trouble {
+            notices.append(
+                Notice(
+                    key: "disk",
+                    title: "Your files cannot be written",
+                    body: trouble,
+                    isUrgent: true,
+                    action: .show(mount.mountPoint),
+                    // While room comes and goes it is one trouble.
+                    memory: .seconds(600)
+                )
+            )
+        }
+        for account in report.accounts {
+            let folder = "\(mount.mountPoint)/\(account.name)"
+            if signedOut.contains(account.name), let trouble = account.trouble {
+                notices.append(
+                    Notice(
+                        key: "sign-in/\(account.name)",
+                        title: "\(account.name) is signed out",
+                        body: trouble,
+                        isUrgent: true,
+                        action: canSignIn(account.service)
+                            ? .signIn(account: account.name, service: account.service)
+                            : .show(folder)
+                    )
+                )
+            }
+            notices += refusals(account, folder)
+            notices += conflicts(account, folder)
+        }
+        return notices
+    }
+
+    /// What the service refuses for good, a notice for each reason.
+    private static func refusals(_ account: AccountStatus, _ folder: String) -> [Notice] {
+        let full = SyncWords.errorWords("\(ProviderError.Kind.quotaExceeded)")
+        // Of an account that nobody is signed in to, that is what has to be said.
+        guard account.state != .trouble else { return [] }
+        return (account.waiting ?? []).filter { $0.needsPerson && $0.reason != nil }.map { group in
+            let reason = group.reason ?? ""
+            let example = group.examples.first
+            let count =
+                group.count == 1 ? "1 change is" : "\(group.count) changes are"
+            let place = example.map { "\n\($0.path)" } ?? ""
+            return Notice(
+                key: "refused/\(account.name)/\(reason)",
+                title: reason == full
+                    ? "\(account.name) is full" : "Not everything goes to \(account.name)",
+                body: "\(count) only on this machine: \(reason).\(place)",
+                isUrgent: reason == full,
+                action: .show(example.map { Self.folder(of: $0.path) } ?? folder),
+                memory: .seconds(3600)
+            )
+        }
+    }
+
+    private static func conflicts(_ account: AccountStatus, _ folder: String) -> [Notice] {
+        account.conflicts.map { path in
+            Notice(
+                key: "conflict/\(path)",
+                title: "Two versions in \(account.name)",
+                body: "A file was changed here and in the cloud. Yours is kept beside the "
+                    + "cloud's:\n\(path)",
+                isConflict: true,
+                action: .show(Self.folder(of: path))
+            )
+        }
+    }
+
+    private static func folder(of path: String) -> String {
+        (path as NSString).deletingLastPathComponent
+    }
+
+    /// The same with many conflicts told as one.
+    static func gathered(_ notices: [Notice]) -> [Notice] {
+        let conflicts = notices.filter(\.isConflict)
+        guard conflicts.count > mostConflicts, let first = conflicts.first else { return notices }
+        return notices.filter { !$0.isConflict } + [
+            Notice(
+                key: first.key,
+                title: "\(conflicts.count) files have two versions",
+                body: "They were changed here and in the cloud; yours are kept beside the "
+                    + "cloud's. oort conflicts lists them.",
+                action: first.action
+            )
+        ]
+    }
+}
+
+/// What was told already, kept over restarts: each thing is told once for as long as its cause is
+/// there.
+struct NoticeBoard: Codable, Hashable, Sendable {
+    /// When the cause of each notice was last seen, and until when it counts as the same.
+    private var told: [String: Date] = [:]
+
+    /// What of this was not told yet; from now on it was.
+    mutating func news(in notices: [Notice], at now: Date) -> [Notice] {
+        told = told.filter { $0.value > now }
+        let new = notices.filter { told[$0.key] == nil }
+        for notice in notices {
+            told[notice.key] = now.addingTimeInterval(Double(notice.memory.components.seconds))
+        }
+        return new
+    }
+
+    /// What it knows, without the moments.
+    var keys: Set<String> { Set(told.keys) }
+
+    /// Reads what was kept; nothing where there is none, or it cannot be read.
+    ///
+    /// Nobody looked since it was kept: all of it counts as just seen.
+    static func read(_ path: String, at now: Date) -> NoticeBoard {
+        guard let data = FileManager.default.contents(atPath: path),
+            var board = try? ControlCoding.decode(NoticeBoard.self, from: data)
+        else { return NoticeBoard() }
+        board.told = board.told.mapValues { max($0, now.addingTimeInterval(600)) }
+        return board
+    }
+
+    /// Keeps it.
+    ///
+    /// - Throws: an error of Foundation's when the disk refuses.
+    func write(_ path: String) throws {
+        try ControlCoding.encode(self, pretty: true)
+            .write(to: URL(fileURLWithPath: path), options: .atomic)
+    }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import Logging
+import OortCatalog
+import OortFileSystem
+import OortModel
+import OortSync
+import Synchronization
+
+/// The trash that desktops show: what lies in it comes back out of the services' own.
+extension CloudMount {
+    /// What the folder of the desktop's trash needs of the accounts.
+    var trashService: TrashService {
+        TrashService(
+            keepsDeleted: { [weak self] id in
+                guard let engine = self?.mountedAccount(id)?.engine else { return false }
+                return engine.trash != nil || engine.undeletion != nil
+            },
+            restore: { [weak self] item, name, folder throws(FileSystemError) in
+                guard let self else { throw .offline }
+                try await restore(item, as: name, in: folder)
+            }
+        )
+    }
+
+    private func mountedAccount(_ id: AccountID) -> MountedAccount? {
+        accounts.withLock { $0.values.first { $0.id == id } }
+    }
+
+    /// Has the desktop's trash show something no longer that came back in another way.
+    func forgetTrashed(_ found: Placed, _ account: MountedAccount) async {
+        guard let names = found.names else { return }
+        do throws(CatalogError) {
+            try await catalog.forgetTrashed(at: names, of: account.id)
+        } catch {
+            logger.warning("the desktop's trash shows too much", metadata: ["cause": "\(error)"])
+        }
+    }
+
+    private func restore(
+        _ item: TrashedNode,
+        as name: String,
+        in folder: Node
+    ) async throws(FileSystemError) {
+        guard let account = mountedAccount(item.account) else { throw .offline }
+        try await awaitDeletion(of: item, account)
+        do throws(Failure) {
+            let names = try shownNames(of: folder)
+            let target = Destination(
+                place: try mounted(path(account, names)),
+                folder: folder,
+                name: name,
+                path: path(account, names + [name])
+            )
+            let parent = try await reference(to: folder, at: target.place)
+            guard let entry = try await entry(of: item, account) else {
+                throw Failure("The trash of \(account.name) does not show it.")
+            }
+            try await restore(entry, item, to: target, parent, account)
+        } catch {
+            logger.warning(
+                "nothing was brought back from the trash",
+                metadata: ["cause": "\(error.message)"]
+            )
+            throw .failed(detail: error.message)
+        }
+    }
+
+    private func restore(
+        _ entry: TrashEntry,
+        _ item: TrashedNode,
+        to target: Destination,
+        _ parent: ItemReference,
+        _ account: MountedAccount
+    ) async throws(Failure) {
+        var target = target
+        // Documents and links are shown with other endings than they have at the service.
+        if item.path.last?.isSameText(as: target.name) == true {
+            target.name = item.serviceName
+        } else if item.kind == .symlink {
+            target.name += ShownName.linkEnding
+        }
+        do throws(ProviderError) {
+            try await account.engine.checkPerson()
+            guard try await !account.engine.hasItem(named: target.name, in: parent) else {
+                throw ProviderError(.nameTaken, detail: "")
+            }
+            let place = Placement(folder: parent, name: target.name)
+            if let undeletion = undeletion(of: item, account) {
+                try await undeletion.restore(item.item, revision: item.revision, to: place)
+            } else if let trash = account.engine.trash {
+                try await trash.restore(entry, to: place)
+            }
+        } catch {
+            await showNews(in: target.folder, account)
+            // It may have been done although no answer came.
+            guard error.isOutcomeUnknown, shown(entry, target, account) != nil else {
+                throw failure(error, "\(TerminalText.line(item.name)) was not restored", account)
+            }
+        }
+        if await waitUntilShown(entry, target, account), entry.kind == .folder {
+            await showAll(in: target, entry, account)
+        }
+    }
+
+    private func shownNames(of folder: Node) throws(Failure) -> [String] {
+        guard !folder.isAccountRoot else { return [] }
+        do throws(CatalogError) {
+            guard let names = try catalog.shownPath(of: folder.inode) else { throw .notFound }
+            return names
+        } catch { throw CatalogTrouble.failure(error, path: options.folders.catalogFile) }
+    }
+
+    /// Returns when the service has heard of the deletion: before, there is nothing in its trash.
+    private func awaitDeletion(
+        of item: TrashedNode,
+        _ account: MountedAccount
+    ) async throws(FileSystemError) {
+        let isSent = await account.engine.pushingAtOnce { [catalog] changes in
+            for await _ in changes {
+                do throws(CatalogError) {
+                    guard let node = try catalog.knownNode(item.inode) else { return true }
+                    if node.parent != nil { return false }
+                } catch { return false }
+                if await account.engine.trouble != nil { return false }
+            }
+            return false
+        }
+        guard isSent else { throw .offline }
+    }
+
+    /// How it comes back without a look at the service's trash; nil where it does not.
+    private func undeletion(
+        of item: TrashedNode,
+        _ account: MountedAccount
+    ) -> (any Undeletion)? {
+        guard let undeletion = account.engine.undeletion else { return nil }
+        return item.kind != .folder || undeletion.restoresFolders ? undeletion : nil
+    }
+
+    /// What of the service's trash it is: by its id, or where the service tells none by where it lay and
+    /// when it was deleted; nil where that is not there.
+    private func entry(
+        of item: TrashedNode,
+        _ account: MountedAccount
+    ) async throws(Failure) -> TrashEntry? {
+        guard undeletion(of: item, account) == nil, let trash = account.engine.trash else {
+            var entry = TrashEntry(id: item.item.rawValue, name: item.serviceName)
+            entry.item = item.item
+            entry.kind = item.kind == .folder ? .folder : .file
+            return entry
+        }
+        let place = try mounted(path(account, item.path))
+        let all = try await entries(trash, below: place, atMost: .max).entries
+        if let same = all.first(where: { $0.entry.item == item.item }) { return same.entry }
+        func distance(_ entry: Placed) -> Int64 {
+            let seconds = entry.entry.deletedTime?.seconds ?? 0
+            let (difference, isHuge) = seconds.subtractingReportingOverflow(item.deleted.seconds)
+            return isHuge ? .max : abs(max(difference, -.max))
+        }
+        return all.filter { $0.entry.item == nil && Self.lay($0, at: item.path) }
+            .min { distance($0) < distance($1) }?.entry
+    }
+}

@@ -1,0 +1,442 @@
+import Foundation
+import Logging
+import OortCatalog
+import OortModel
+import OortSync
+import Synchronization
+
+/// What was deleted: listed, and brought back.
+extension CloudMount {
+    /// The most entries that are read of one account.
+    private static let mostEntries = 2000
+
+    func trash(_ request: TrashRequest) async throws(Failure) -> TrashReport {
+        var report = TrashReport(entries: [], notes: [], isCut: false)
+        if let path = request.path, path != mountPoint {
+            let place = try mounted(path)
+            try await read(below: place, into: &report)
+        } else {
+            let all = accounts.withLock { $0.values.sorted { $0.name < $1.name } }
+            for account in all {
+                do throws(Failure) {
+                    let place = try mounted("\(mountPoint)/\(account.name)")
+                    try await read(below: place, into: &report)
+                } catch { report.notes.append(error.message) }
+            }
+        }
+        report.entries.sort { one, other in
+            (one.deleted ?? .distantPast, other.path ?? other.name)
+                > (other.deleted ?? .distantPast, one.path ?? one.name)
+        }
+        return report
+    }
+
+    private func read(
+        below place: MountedPath,
+        into report: inout TrashReport
+    ) async throws(Failure) {
+        let trash = try self.trash(of: place.account)
+        let found = try await entries(trash, below: place, atMost: Self.mostEntries)
+        report.isCut = report.isCut || found.isCut
+        for entry in found.entries {
+            guard entry.names?.starts(with: place.names) ?? place.names.isEmpty else { continue }
+            report.entries.append(
+                TrashedItem(
+                    id: "\(place.account.name):\(entry.entry.id)",
+                    account: place.account.name,
+                    name: entry.entry.name,
+                    path: entry.names.map { path(place.account, $0) },
+                    kind: entry.entry.kind.map { Self.word($0) },
+                    size: entry.entry.size,
+                    deleted: entry.entry.deletedTime?.date
+                )
+            )
+        }
+    }
+
+    private static func word(_ kind: ItemKind) -> String {
+        switch kind {
+        case .file: "file"
+        case .folder: "folder"
+        case .shortcut: "shortcut"
+        case .nativeDocument: "document"
+        }
+    }
+
+    /// - Throws: `Failure` where the account has no trash.
+    func trash(of account: MountedAccount) throws(Failure) -> any Trash {
+        guard let trash = account.engine.trash else {
+            let service = Services.named(account.service)
+            throw Failure(
+                "\(account.name): \(service?.noTrash ?? "\(title(of: account)) has no trash.")",
+                advice: "What is deleted there cannot be brought back by Oort."
+            )
+        }
+        return trash
+    }
+
+    /// An entry with the shown names of where it lay; nil where that is not known.
+    struct Placed {
+        var entry: TrashEntry
+        var names: [String]?
+    }
+
+    func entries(
+        _ trash: any Trash,
+        below place: MountedPath,
+        atMost limit: Int
+    ) async throws(Failure) -> (entries: [Placed], isCut: Bool) {
+        let folder = try await folderReference(place)
+        var found: [Placed] = []
+        var page: PageToken?
+        var walk = PageWalk()
+        do throws(ProviderError) {
+            try await place.account.engine.checkPerson()
+            repeat {
+                if let page { try walk.goOn(to: page.rawValue) }
+                let answer = try await trash.entries(below: folder, page: page)
+                for entry in answer.entries {
+                    guard try !isInTree(entry, of: place.account) else { continue }
+                    found.append(Placed(entry: entry, names: try names(of: entry, place.account)))
+                }
+                page = answer.next
+            } while page != nil && found.count < limit
+        } catch {
+            throw failure(error, "The trash of \(place.account.name) cannot be read", place.account)
+        }
+        return (Self.tops(of: found), page != nil)
+    }
+
+    /// Those that lie in no entry of which the service does not say what it is: such a one may be a
+    /// folder, with which they come back.
+    private static func tops(of entries: [Placed]) -> [Placed] {
+        let folders = Set(entries.filter { $0.entry.kind == nil }.compactMap(\.names))
+        guard !folders.isEmpty else { return entries }
+        return entries.filter { entry in
+            guard var above = entry.names else { return true }
+            while above.count > 1 {
+                above.removeLast()
+                if folders.contains(above) { return false }
+            }
+            return true
+        }
+    }
+
+    /// How the service is asked for the nearest folder of a path that it has.
+    private func folderReference(_ place: MountedPath) async throws(Failure) -> ItemReference {
+        do throws(CatalogError) {
+            var folder = place.folder
+            while true {
+                if let known = try await catalog.reference(to: folder.inode) { return known }
+                guard let parent = folder.parent, parent != .root else { throw .noAccount }
+                folder = try catalog.node(parent)
+            }
+        } catch {
+            throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
+        }
+    }
+
+    /// Whether it is in the tree after all: the trash's list may be older than the tree.
+    private func isInTree(
+        _ entry: TrashEntry,
+        of account: MountedAccount
+    ) throws(ProviderError) -> Bool {
+        guard let item = entry.item else { return false }
+        return try node(item, of: account)?.parent != nil
+    }
+
+    func node(
+        _ item: ItemID,
+        of account: MountedAccount
+    ) throws(ProviderError) -> Node? {
+        do throws(CatalogError) {
+            return try catalog.node(remoteID: item, account: account.id)
+        } catch { throw ProviderError(.localContent, detail: "catalog: \(error)") }
+    }
+
+    private func names(
+        of entry: TrashEntry,
+        _ account: MountedAccount
+    ) throws(ProviderError) -> [String]? {
+        if let path = entry.path { return path.parts.map { Self.shownName($0) } }
+        guard let folder = entry.folder, let node = try node(folder, of: account) else {
+            return nil
+        }
+        do throws(CatalogError) {
+            let above = node.isAccountRoot ? [] : try catalog.shownPath(of: node.inode)
+            return above.map { $0 + [Self.shownName(entry.name)] }
+        } catch { throw ProviderError(.localContent, detail: "catalog: \(error)") }
+    }
+
+    // MARK: Bringing back
+
+    func restore(_ request: RestoreRequest) async throws(Failure) -> RestoreReport {
+        let (place, found, others) = try await wanted(request)
+        try refuseReadOnly(place.account)
+        let trash = try self.trash(of: place.account)
+        let target = try destination(of: found, request.to, place)
+        let parent = try await reference(to: target.folder, at: target.place)
+        let placement = Placement(folder: parent, name: target.name)
+        let account = place.account
+        let path = target.path
+        let taken = Failure(
+            "\(TerminalText.line(path)) is taken: nothing was restored.",
+            advice: "Name another place: oort restore \(Shell.quoted(request.target)) --to PATH"
+        )
+        do throws(ProviderError) {
+            guard try await !account.engine.hasItem(named: target.name, in: parent) else {
+                await showNews(in: target.folder, account)
+                throw ProviderError(.nameTaken, detail: "")
+            }
+            try await trash.restore(found.entry, to: placement)
+        } catch {
+            if error.kind == .nameTaken { throw taken }
+            await showNews(in: target.folder, account)
+            // It may have been done although no answer came.
+            guard error.isOutcomeUnknown, shown(found.entry, target, account) != nil else {
+                throw failure(
+                    error,
+                    "\(TerminalText.line(found.entry.name)) was not restored",
+                    account,
+                    advice: error.isOutcomeUnknown
+                        ? "Look whether it came back: oort trash, or the folder itself." : nil
+                )
+            }
+        }
+        let isShown = await waitUntilShown(found.entry, target, account)
+        if isShown, found.entry.kind == .folder { await showAll(in: target, found.entry, account) }
+        await forgetTrashed(found, account)
+        await finishTelling()
+        return RestoreReport(
+            path: path,
+            isShown: isShown,
+            others: others,
+            isByFiles: found.entry.kind == nil ? true : nil
+        )
+    }
+
+    /// Lists all folders in one that came back: not every feed names what lies in such a one.
+    func showAll(
+        in target: Destination,
+        _ entry: TrashEntry,
+        _ account: MountedAccount
+    ) async {
+        var folders = [shown(entry, target, account)].compactMap(\.self)
+        while let folder = folders.popLast() {
+            guard folder.kind == .folder else { continue }
+            do {
+                try await account.engine.list(folder.inode)
+                var children = try catalog.children(of: folder.inode, after: nil, limit: 1000)
+                while let last = children.last {
+                    folders += children.filter { $0.kind == .folder }
+                    children = try catalog.children(
+                        of: folder.inode,
+                        after: last.inode,
+                        limit: 1000
+                    )
+                }
+            } catch {
+                logger.info("what came back shows later", metadata: ["cause": "\(error)"])
+            }
+        }
+    }
+
+    /// Which entry is meant, by its id or by the path where it lay; of several, the newest.
+    private func wanted(
+        _ request: RestoreRequest
+    ) async throws(Failure) -> (MountedPath, Placed, others: Int) {
+        if let (name, id) = request.target.cut(atFirst: ":"),
+            accounts.withLock({ $0[String(name)] }) != nil
+        {
+            let place = try mounted("\(mountPoint)/\(name)")
+            let all = try await entries(
+                try trash(of: place.account),
+                below: place,
+                atMost: .max
+            ).entries
+            guard let found = all.first(where: { $0.entry.id.isSameText(as: id) }) else {
+                throw Failure(
+                    "The trash of \(name) has no \(TerminalText.line(String(id))).",
+                    advice: "`oort trash` lists what it has."
+                )
+            }
+            return (place, found, 0)
+        }
+        let place = try mounted(request.path)
+        guard !place.names.isEmpty else {
+            throw Failure("\(place.shown) is an account, not something that was deleted.")
+        }
+        if place.node != nil, request.to == nil {
+            throw Failure(
+                "\(place.shown) is there; nothing is restored over it.",
+                advice: "Earlier contents of it: oort versions \(Shell.quoted(place.path))\n"
+                    + "Something else that was deleted there: oort restore "
+                    + "\(Shell.quoted(place.path)) --to PATH"
+            )
+        }
+        let trash = try trash(of: place.account)
+        try await refuseUnsentDeletion(place)
+        let all = try await entries(trash, below: place, atMost: .max).entries
+            .filter { Self.lay($0, at: place.names) }
+            .sorted {
+                ($0.entry.deletedTime?.date ?? .distantPast)
+                    > ($1.entry.deletedTime?.date ?? .distantPast)
+            }
+        guard let found = all.first else {
+            throw Failure(
+                "The trash of \(place.account.name) has nothing that lay at \(place.shown).",
+                advice: "`oort trash` lists what it has."
+            )
+        }
+        return (place, found, all.count - 1)
+    }
+
+    /// Whether an entry was shown at a path; a document was shown with an ending of its own.
+    static func lay(_ entry: Placed, at names: [String]) -> Bool {
+        guard let own = entry.names, own.count == names.count, own.dropLast() == names.dropLast(),
+            let one = own.last, let other = names.last
+        else { return false }
+        if one.isSameText(as: other) { return true }
+        return entry.entry.kind == .nativeDocument
+            && other.cut(atLast: ".").map { one.isSameText(as: $0.before) } ?? false
+    }
+
+    /// - Throws: `Failure` when the service does not know of the deletion yet.
+    private func refuseUnsentDeletion(_ place: MountedPath) async throws(Failure) {
+        let pending: [PendingItem]
+        do throws(CatalogError) { pending = try await catalog.pending(place.account.id) } catch {
+            throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
+        }
+        guard pending.contains(where: { $0.isDeleted && place.names.starts(with: $0.path) }) else {
+            return
+        }
+        throw Failure(
+            "The cloud has not heard yet that \(place.shown) was deleted.",
+            advice: "Wait for it, then restore: oort sync \(Shell.quoted(path(place.account, [])))"
+        )
+    }
+
+    struct Destination {
+        var place: MountedPath
+        var folder: Node
+        var name: String
+        var path: String
+    }
+
+    /// Where something is to be: where it lay, or where the person says.
+    private func destination(
+        of found: Placed,
+        _ to: String?,
+        _ place: MountedPath
+    ) throws(Failure) -> Destination {
+        guard let to else {
+            guard let names = found.names else {
+                throw Failure(
+                    "It is not known where \(TerminalText.line(found.entry.name)) lay, or its folder "
+                        + "is deleted, too.",
+                    advice: "Name a place in the account: --to PATH"
+                )
+            }
+            let above = try mounted(path(place.account, names.dropLast()))
+            guard let folder = above.node, folder.kind == .folder else {
+                throw Failure(
+                    "The folder \(above.shown) is not there any more.",
+                    advice: "Restore it or make it first, or name another place: --to PATH"
+                )
+            }
+            let target = path(place.account, names)
+            try refuseTaken(names.last ?? "", in: folder, target)
+            return Destination(
+                place: above,
+                folder: folder,
+                name: found.entry.name,
+                path: target
+            )
+        }
+        var target = try mounted(to)
+        guard target.account.name == place.account.name else {
+            throw Failure(
+                "\(target.shown) lies in another account; the trash gives back within "
+                    + "\(place.account.name) only.",
+                advice: "Restore it there, then move it."
+            )
+        }
+        if let folder = target.node, folder.kind == .folder {
+            let name = Self.shownName(found.entry.name)
+            let whole = path(target.account, target.names + [name])
+            try refuseTaken(name, in: folder, whole)
+            return Destination(
+                place: target,
+                folder: folder,
+                name: found.entry.name,
+                path: whole
+            )
+        }
+        guard target.node == nil, let name = target.names.last else {
+            throw Failure("\(target.shown) is taken: nothing was restored.")
+        }
+        let above = try mounted(path(target.account, target.names.dropLast()))
+        guard let folder = above.node, folder.kind == .folder else {
+            throw Failure(
+                "The folder \(above.shown) is not there.",
+                advice: "Make it first, or name another place."
+            )
+        }
+        target.folder = folder
+        return Destination(place: above, folder: folder, name: name, path: to)
+    }
+
+    private func refuseTaken(
+        _ name: String,
+        in folder: Node,
+        _ path: String
+    ) throws(Failure) {
+        do throws(CatalogError) {
+            guard try catalog.lookup(name, in: folder) != nil else { return }
+        } catch { throw CatalogTrouble.failure(error, path: options.folders.catalogFile) }
+        throw Failure(
+            "\(TerminalText.line(path)) is taken: nothing was restored.",
+            advice: "Name another place: --to PATH"
+        )
+    }
+
+    /// What came back, once it is in the tree.
+    func shown(
+        _ entry: TrashEntry,
+        _ target: Destination,
+        _ account: MountedAccount
+    ) -> Node? {
+        do {
+            if let item = entry.item, let node = try node(item, of: account), node.parent != nil {
+                return node
+            }
+            return try catalog.lookup(Self.shownName(target.name), in: target.folder)
+        } catch {
+            logger.warning("what came back was not looked up", metadata: ["cause": "\(error)"])
+            return nil
+        }
+    }
+
+    /// Has the mount show what is new in a folder; where that fails, it shows with the feed.
+    func showNews(in folder: Node, _ account: MountedAccount) async {
+        do throws(ProviderError) { try await account.engine.show(newIn: folder.inode) } catch {
+            logger.info("what came back shows later", metadata: ["cause": "\(error)"])
+        }
+    }
+
+    /// Reads news until the mount shows what came back; a service's lists may lag.
+    ///
+    /// - Returns: whether it does.
+    func waitUntilShown(
+        _ entry: TrashEntry,
+        _ target: Destination,
+        _ account: MountedAccount
+    ) async -> Bool {
+        for _ in 0..<20 {
+            await showNews(in: target.folder, account)
+            if shown(entry, target, account) != nil { return true }
+            guard (try? await Task.sleep(for: .milliseconds(500))) != nil else { break }
+        }
+        return false
+    }
+}

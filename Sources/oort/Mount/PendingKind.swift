@@ -1,0 +1,102 @@
+import Foundation
+import OortCatalog
+import OortModel
+
+/// Why pending changes wait: those of one kind are one line of the status.
+struct PendingKind: Hashable, Sendable {
+    /// Whether they are being sent.
+    var isUnderWay = false
+    /// Whether a program has them open.
+    var isHeld = false
+    /// Whether only the service has changed them.
+    var isNews = false
+    /// Whether nothing goes out before somebody does something.
+    var needsPerson = false
+    /// Whether they are tried again later.
+    var isLater = false
+    /// Whether the account may no longer change them.
+    var isForbidden = false
+    /// The error's kind, without what it carries.
+    var errorKind: String?
+    /// The refused folder that they lie in.
+    var obstacle: Inode?
+
+    /// The kind of one item.
+    init(_ item: PendingItem, obstacle: Inode?, isHeld: Bool, now: Date) {
+        guard !item.isUnderWay else {
+            isUnderWay = true
+            return
+        }
+        isForbidden = item.isForbidden
+        errorKind = item.errorKind.map { String($0.prefix { $0 != "(" }) }
+        needsPerson = SyncWords.isRefused(item, now: now)
+        if !item.isForbidden, item.errorKind == nil, let obstacle {
+            self.obstacle = obstacle
+            needsPerson = true
+            return
+        }
+        self.isHeld = isHeld
+        isNews = isHeld && item.isNews
+        isLater = Double(item.nextTry) / 1000 > now.timeIntervalSince1970 + 1
+    }
+}
+
+extension SyncWords {
+    /// The groups of what is pending as a person reads them: first what needs somebody, then the
+    /// largest; `obstacles` are the paths of refused folders.
+    static func groups(
+        _ survey: PendingSurvey<PendingKind>,
+        below folder: String,
+        obstacles: [Inode: String],
+        now: Date
+    ) -> [PendingGroup] {
+        let groups = survey.groups.map { kind, group in
+            let first = group.examples.first
+            var reason = kind.errorKind.flatMap { errorWords($0) }
+            if kind.isForbidden { reason = first.flatMap { error(of: $0) } }
+            var next = first.map { self.next(for: $0, isHeld: kind.isHeld, now: now) }
+            if let obstacle = kind.obstacle {
+                next = "waits for \(obstacles[obstacle] ?? folder)"
+            }
+            return PendingGroup(
+                count: group.count,
+                bytes: group.bytes,
+                isUnderWay: kind.isUnderWay,
+                needsPerson: kind.needsPerson,
+                reason: reason,
+                next: next ?? "waits its turn",
+                examples: group.examples.map { item in
+                    PendingExample(
+                        path: ([folder] + item.path).joined(separator: "/"),
+                        detail: kind.isUnderWay || kind.obstacle != nil || kind.isForbidden
+                            ? nil : item.errorDetail.flatMap { $0.isEmpty ? nil : $0 }
+                    )
+                }
+            )
+        }
+        return groups.sorted {
+            ($0.needsPerson ? 1 : 0, $0.count, $1.next) > (
+                $1.needsPerson ? 1 : 0, $1.count, $0.next
+            )
+        }
+    }
+
+    /// How long what goes by itself will take, from what was measured: bytes and items a second.
+    ///
+    /// - Returns: nil while nothing was measured that says it.
+    static func secondsLeft(
+        bytes: Int64,
+        count: Int,
+        bytesPerSecond: Double?,
+        itemsPerSecond: Double?
+    ) -> Double? {
+        guard count > 0 else { return nil }
+        let byItems = itemsPerSecond.map { Double(count) / $0 }
+        guard bytes > 0 else { return byItems }
+        guard let bytesPerSecond else {
+            // Of small files the calls take the time.
+            return bytes / Int64(count) < 1 << 16 ? byItems : nil
+        }
+        return max(Double(bytes) / bytesPerSecond, byItems ?? 0)
+    }
+}

@@ -1,0 +1,196 @@
+"""What the desktop is told of a mount: on a real session bus, by the programs of a real desktop.
+
+The notification server and logind are python-dbusmock's, which write down what they are asked.
+"""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+
+import pytest
+
+from machine import alive, eventually, read
+from test_conflicts import make
+from test_sign_in import browse
+
+NOTIFICATIONS = ("org.freedesktop.Notifications", "/org/freedesktop/Notifications")
+CONFIGURATION = """<busconfig>
+  <type>session</type>
+  <listen>unix:path={path}</listen>
+  <policy context="default">
+    <allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/>
+  </policy>
+</busconfig>
+"""
+
+
+class Session:
+    """A session: one bus for both, a notification server, logind, and a program that opens things."""
+
+    def __init__(self, folder):
+        self.folder = folder / "session"
+        self.folder.mkdir()
+        self.processes = []
+        bus = self.folder / "bus"
+        (self.folder / "bus.conf").write_text(CONFIGURATION.format(path=bus))
+        self.environment = {
+            "DBUS_SESSION_BUS_ADDRESS": f"unix:path={bus}",
+            "DBUS_SYSTEM_BUS_ADDRESS": f"unix:path={bus}",
+            "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
+        }
+        self._start("dbus-daemon", f"--config-file={self.folder}/bus.conf", "--nofork")
+        eventually(bus.exists, "the bus is there")
+        # Both are as they are on a person's machine: by the names that programs know.
+        self._mock("notification_daemon", "notices", "--session",
+                   "--parameters", '{"capabilities": "actions body body-markup"}')
+        self._mock("logind", "logind", "--system")
+        for name in (NOTIFICATIONS[0], "org.freedesktop.login1"):
+            eventually(lambda: self._owns(name), f"{name} is there")
+        (self.folder / "bin").mkdir()
+        opener = self.folder / "bin" / "xdg-open"
+        opener.write_text(f'#!/bin/sh\nprintf "%s\\n" "$1" >>"{self.folder}/opened"\n')
+        opener.chmod(0o755)
+
+    def _start(self, *command):
+        self.processes.append(subprocess.Popen(
+            command, env={**os.environ, **self.environment}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+    def _mock(self, template, log, *arguments):
+        # Debian's Python, which has the bus's library.
+        self._start("/usr/bin/python3", "-m", "dbusmock", "--template", template,
+                    "--logfile", str(self.folder / log), *arguments)
+
+    def _call(self, name, path, method, *arguments):
+        return subprocess.run(
+            ["gdbus", "call", "--session", "--dest", name, "--object-path", path,
+             "--method", method, *arguments],
+            env={**os.environ, **self.environment}, capture_output=True, text=True, timeout=60)
+
+    def _owns(self, name):
+        said = self._call("org.freedesktop.DBus", "/org/freedesktop/DBus",
+                          "org.freedesktop.DBus.NameHasOwner", name)
+        return "true" in said.stdout
+
+    def notices(self):
+        """What was shown, with all that was said."""
+        calls = re.split(r"(?m)^(?=\d+\.\d+ )", read(self.folder / "notices") or "")
+        return [call for call in calls if ' Notify "Oort" ' in call]
+
+    def inhibited(self):
+        return [line for line in (read(self.folder / "logind") or "").splitlines()
+                if " Inhibit " in line]
+
+    def click(self, number):
+        """Clicks the notice that was shown as the number-th, from 1."""
+        self._call(*NOTIFICATIONS, "org.freedesktop.DBus.Mock.EmitSignal", NOTIFICATIONS[0],
+                   "ActionInvoked", "us", f"[<uint32 {number}>, <'go'>]")
+
+    def opened(self):
+        return (read(self.folder / "opened") or "").splitlines()
+
+    def stop(self):
+        for process in reversed(self.processes):
+            process.send_signal(signal.SIGKILL)
+            process.wait(timeout=20)
+
+
+@pytest.fixture
+def session(folder, machine):
+    session = Session(folder)
+    machine.environment.update(session.environment)
+    yield session
+    machine.clean()
+    session.stop()
+
+
+def children(process, name):
+    """The programs of this name that a process started and that still run."""
+    found = []
+    for status in pathlib.Path("/proc").glob("[0-9]*/status"):
+        text = read(status) or ""
+        if f"PPid:\t{process}\n" in text and f"Name:\t{name}" in text and "State:\tZ" not in text:
+            found.append(int(status.parent.name))
+    return found
+
+
+def test_a_conflict_is_told_once_and_shown_by_a_click(machine, clouds, session):
+    cloud = "drive"
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
+    path, copy = make(machine, clouds, cloud, drive, "both & <b>.txt")
+    notice, = eventually(session.notices, "the conflict is told")
+    assert "Two versions in drive" in notice
+    # Markup of the specification's: what a name has of it is text.
+    assert "both &amp; &lt;b&gt; (conflicted copy" in notice
+    session.click(1)
+    assert eventually(session.opened, "the folder is shown") == [str(drive)]
+    # Whoever starts the mount again knows of it.
+    machine.unmount()
+    machine.mount()
+    machine.ready(cloud)
+    clouds.control(cloud, "POST", "tokens/revoke")
+    notices = eventually(
+        lambda: len(session.notices()) > 1 and session.notices(), "something else is told")
+    assert len(notices) == 2 and "drive is signed out" in notices[1], notices
+    # A click begins the sign-in in the browser.
+    session.click(2)
+    opened = eventually(
+        lambda: len(session.opened()) > 1 and session.opened(), "the browser opens")
+    browse(opened[1])
+    eventually(lambda: machine.account(cloud)["state"] != "trouble", "it is signed in again")
+
+
+def test_what_is_refused_is_told(machine, clouds, session):
+    machine.login("dropbox")
+    machine.mount()
+    dropbox = machine.ready("dropbox")
+    clouds.conditions("dropbox", total_bytes=1000)
+    (dropbox / "folder").mkdir()
+    (dropbox / "folder" / "large").write_bytes(os.urandom(100_000))
+    notice, = eventually(session.notices, "that the account is full is told")
+    assert "dropbox is full" in notice and "make room in the cloud" in notice
+    session.click(1)
+    assert eventually(session.opened, "the folder is shown") == [str(dropbox / "folder")]
+
+
+def test_sleep_waits_for_what_is_on_its_way(machine, clouds, session):
+    machine.login("dropbox")
+    machine.mount()
+    dropbox = machine.ready("dropbox")
+    process = machine.process
+    assert not session.inhibited()
+    machine.oort("limit", "--up", "64K")
+    (dropbox / "film").write_bytes(os.urandom(8 << 20))
+    asked = eventually(session.inhibited, "logind is asked to wait")
+    assert ' Inhibit "sleep:shutdown" "Oort" ' in asked[0] and asked[0].endswith(' "delay"')
+    assert eventually(lambda: children(process, "systemd-inhibit"), "the lock is held")
+    machine.oort("limit", "--off")
+    machine.sync()
+    eventually(lambda: not children(process, "systemd-inhibit"), "the lock is given back")
+    # The next time it is asked for again.
+    machine.oort("limit", "--up", "64K")
+    (dropbox / "another").write_bytes(os.urandom(8 << 20))
+    eventually(lambda: len(session.inhibited()) > 1, "logind is asked once more")
+    # Nothing that the mount started outlives it, however it ends.
+    lock, = eventually(lambda: children(process, "systemd-inhibit"), "the lock is held")
+    machine.kill()
+    eventually(lambda: not alive(lock), "it ends with the mount")
+
+
+def test_who_wants_to_hear_nothing_hears_nothing(machine, clouds, session):
+    machine.write_settings(
+        machine.settings() + "\n[desktop]\nnotices = false\ndelays_sleep = true\n")
+    cloud = "onedrive"
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
+    make(machine, clouds, cloud, drive)
+    machine.oort("limit", "--up", "64K")
+    (drive / "film").write_bytes(os.urandom(4 << 20))
+    # It was looked at: sleep waits, and of the conflict nothing is said.
+    eventually(session.inhibited, "logind is asked to wait")
+    assert not session.notices()

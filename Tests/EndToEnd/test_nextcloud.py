@@ -1,0 +1,143 @@
+"""A Nextcloud, simulated: what it keeps of what was deleted and overwritten, and its links."""
+
+import datetime
+import json
+import subprocess
+import urllib.request
+
+import pytest
+
+from machine import SIMULATORS, eventually, read
+
+
+class Nextcloud:
+    """The simulated server, spoken to past the protocol where somebody else acts."""
+
+    def __init__(self, folder):
+        places = folder / "nextcloud.json"
+        self.log = open(folder / "nextcloud.log", "w")
+        self.process = subprocess.Popen(
+            [str(SIMULATORS), "--port-file", str(places), "--empty", "nextcloud"],
+            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        eventually(lambda: places.exists() or self.process.poll() is not None, "it started")
+        self.base = f"http://127.0.0.1:{json.loads(places.read_text())['nextcloud']['port']}"
+
+    def control(self, method, path, body=None):
+        request = urllib.request.Request(
+            f"{self.base}/_oort/{path}", method=method,
+            data=None if body is None else json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.read()
+
+    def tree(self):
+        return {item["path"]: item for item in json.loads(self.control("GET", "tree?hash=sha256"))}
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(timeout=120)
+        self.log.close()
+
+
+@pytest.fixture
+def server(folder):
+    server = Nextcloud(folder)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def drive(machine, server):
+    password = json.loads(server.control("GET", "tokens"))["access_token"]
+    machine.oort("login", "nextcloud", f"{server.base}/cloud.example.org", "--user",
+                 "ada@example.com", "--password-file", "-", input=password + "\n")
+    machine.mount()
+    return machine.ready("nextcloud")
+
+
+def ask(machine, *arguments):
+    return json.loads(machine.oort(*arguments, "--json"))
+
+
+def test_the_trash(machine, server, drive):
+    (drive / "papers" / "old").mkdir(parents=True)
+    (drive / "papers" / "100% ü.txt").write_text("the note")
+    (drive / "papers" / "old" / "deep.txt").write_text("deep")
+    machine.sync()
+    known = server.tree()
+    (drive / "papers" / "100% ü.txt").unlink()
+    machine.run("rm", "-r", drive / "papers" / "old")
+    machine.sync()
+    entries = {entry["path"]: entry for entry in ask(machine, "trash")["entries"]}
+    assert set(entries) == {str(drive / "papers" / "100% ü.txt"), str(drive / "papers" / "old")}
+    assert entries[str(drive / "papers" / "old")]["kind"] == "folder"
+    machine.oort("restore", drive / "papers" / "old")
+    machine.oort("restore", drive / "papers" / "100% ü.txt")
+    assert read(drive / "papers" / "old" / "deep.txt") == "deep"
+    assert read(drive / "papers" / "100% ü.txt") == "the note"
+    machine.sync()
+    after = server.tree()
+    assert {path: item["id"] for path, item in after.items()} == {
+        path: item["id"] for path, item in known.items()}
+    assert ask(machine, "trash")["entries"] == [] and machine.status_code() == 0
+    # Somebody else has the name by then, which is not shown here yet.
+    (drive / "papers" / "100% ü.txt").unlink()
+    machine.sync()
+    server.control("POST", "edit",
+                   {"op": "write", "path": "/papers/100% ü.txt", "text": "theirs"})
+    assert "nothing was restored" in machine.oort(
+        "restore", drive / "papers" / "100% ü.txt", status=1)
+    machine.oort("restore", drive / "papers" / "100% ü.txt", "--to", drive / "back.txt")
+    assert read(drive / "back.txt") == "the note"
+    # An answer that is lost.
+    (drive / "back.txt").unlink()
+    machine.sync()
+    server.control("POST", "faults", {"route": "MOVE trashbin", "fault": "done_but_no_answer"})
+    machine.oort("restore", drive / "back.txt")
+    assert read(drive / "back.txt") == "the note"
+
+
+def test_versions(machine, server, drive, folder):
+    path = drive / "report.txt"
+    for second, text in enumerate(["first", "the second", "and the third"]):
+        path.write_text(text)
+        machine.run("touch", "-d", f"2024-01-01 12:00:0{second}", path)
+        machine.sync()
+    versions = ask(machine, "versions", path)["versions"]
+    assert [version["size"] for version in versions] == [13, 10, 5]
+    assert [version["is_current"] for version in versions] == [True, False, False]
+    machine.oort("restore", path, "--version", versions[2]["id"], "--to", folder / "old")
+    assert read(folder / "old") == "first" and read(path) == "and the third"
+    machine.oort("restore", path, "--version", versions[1]["id"])
+    assert read(path) == "the second"
+    machine.sync()
+    assert list(server.tree()) == ["/report.txt"] and machine.status_code() == 0
+    assert "only files" in machine.oort("versions", drive, status=1)
+
+
+def test_links(machine, server, drive, folder):
+    (drive / "for all").mkdir()
+    (drive / "for all" / "a & ü.txt").write_text("for all")
+    machine.sync()
+    path = drive / "for all" / "a & ü.txt"
+    made = ask(machine, "share", path)
+    assert not made["existed"] and not made["may_edit"]
+    # A Nextcloud would make a second one.
+    assert ask(machine, "share", path)["url"] == made["url"]
+    secret = folder / "secret"
+    secret.write_text("correct horse & more\n")
+    special = ask(machine, "share", drive / "for all", "--edit", "--expires", "7d",
+                  "--password-file", secret)
+    assert special["may_edit"] and special["has_password"]
+    end = datetime.datetime.fromisoformat(special["expires"].replace("Z", "+00:00"))
+    left = end - datetime.datetime.now(datetime.timezone.utc)
+    assert datetime.timedelta(days=6) < left < datetime.timedelta(days=9)
+    links = {link["path"]: link["url"] for link in ask(machine, "share", "--list")["links"]}
+    assert links == {str(path): made["url"], str(drive / "for all"): special["url"]}
+    assert "correct horse" not in machine.log()
+    server.control("POST", "faults", {
+        "route": "POST ocs/apps/files_sharing/api/v1/shares", "fault": "done_but_no_answer"})
+    editable = ask(machine, "share", path, "--edit")
+    assert len(ask(machine, "share", "--list", path)["links"]) == 2
+    machine.oort("unshare", editable["url"])
+    machine.oort("unshare", path)
+    assert [link["url"] for link in ask(machine, "share", "--list")["links"]] == [special["url"]]

@@ -1,0 +1,183 @@
+"""Servers of a person's own: OpenSSH, ProFTPD, Apache, and rclone's S3."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from machine import eventually
+from servers import KINDS, Server
+
+
+@pytest.fixture(params=KINDS)
+def server(request, folder):
+    server = Server(request.param, folder)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def drive(machine, server):
+    """The server's folder in the mount, its tree known."""
+    server.login(machine)
+    machine.mount()
+    return machine.ready(server.kind)
+
+
+def local_tree(folder):
+    return {str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes()
+            for path in sorted(folder.rglob("*"))}
+
+
+def shown(server, drive):
+    """What the mount shows, without what rclone's store brought back of the sign-in's attempts.
+
+    It writes objects to its disk a little later; one that is deleted just then is there again.
+    """
+    return {path: data for path, data in local_tree(drive).items()
+            if server.kind != "s3" or not path.startswith(".oort-probe-")}
+
+
+def make_tree(folder):
+    """A tree as people have them: names of all kinds, empty files and folders, some megabytes."""
+    for name in ["a b", "ümlaut/deep/er", "empty folder", "100% #1; [x] & 'y'"]:
+        (folder / name).mkdir(parents=True)
+    (folder / "a b" / "empty").touch()
+    (folder / "ümlaut" / "日本語.txt").write_text("こんにちは")
+    (folder / "ümlaut" / "deep" / "er" / "big").write_bytes(bytes(range(256)) * 24_000)
+    for number in range(40):
+        (folder / "100% #1; [x] & 'y'" / f"file {number}").write_text(f"content {number}\n" * number)
+    return folder
+
+
+def test_a_tree_goes_there_and_is_changed(machine, server, drive, folder):
+    source = make_tree(folder / "source")
+    machine.run("cp", "-r", source, drive / "tree")
+    machine.sync()
+    wanted = {"tree": None} | {f"tree/{path}": data for path, data in local_tree(source).items()}
+    server.holds(wanted)
+    # A second mount knows it without asking, and reads what is cached nowhere.
+    machine.unmount()
+    shutil.rmtree(machine.cache)
+    machine.mount()
+    machine.ready(server.kind)
+    machine.run("diff", "-r", source, drive / "tree")
+    # Renamed and removed things are, at the server.
+    (drive / "tree" / "a b").rename(drive / "moved")
+    shutil.rmtree(drive / "tree" / "100% #1; [x] & 'y'")
+    (drive / "tree" / "ümlaut" / "日本語.txt").write_text("さようなら")
+    machine.sync()
+    after = shown(server, drive)
+    server.holds(after)
+    assert after["moved/empty"] == b""
+    assert after["tree/ümlaut/日本語.txt"].decode() == "さようなら"
+    assert not any("100%" in path for path in after)
+
+
+def test_others_change_it(machine, server, drive):
+    (drive / "folder").mkdir()
+    (drive / "folder" / "ours.txt").write_text("ours")
+    machine.sync()
+    server.write("folder/theirs.txt", "theirs")
+    server.write("top.txt", "at the top")
+    eventually(lambda: (drive / "folder" / "theirs.txt").exists()
+               and (drive / "top.txt").exists(), "the files show")
+    assert (drive / "folder" / "theirs.txt").read_text() == "theirs"
+    server.write("folder/ours.txt", "ours, changed by them")
+    eventually(lambda: (drive / "folder" / "ours.txt").read_text() == "ours, changed by them",
+               "the new content shows")
+    server.remove("top.txt")
+    eventually(lambda: not (drive / "top.txt").exists(), "it is gone")
+
+
+def test_both_sides_are_kept(machine, server, drive):
+    (drive / "report.txt").write_text("first")
+    machine.sync()
+    machine.oort("pause")
+    (drive / "report.txt").write_text("mine")
+    server.write("report.txt", "theirs, which is longer")
+    machine.oort("resume")
+    machine.sync()
+    contents = shown(server, drive)
+    server.holds(contents)
+    assert set(contents.values()) == {b"mine", b"theirs, which is longer"}
+    assert contents["report.txt"] == b"theirs, which is longer"
+
+
+def test_a_killed_mount_sends_what_was_written(machine, server, drive):
+    for number in range(30):
+        (drive / f"file {number}").write_bytes(f"{number} ".encode() * 5000)
+    machine.kill()
+    machine.mount()
+    machine.ready(server.kind)
+    machine.sync()
+    server.holds({f"file {number}": f"{number} ".encode() * 5000 for number in range(30)})
+
+
+def test_a_server_that_is_away(machine, server, drive):
+    (drive / "before").write_text("before")
+    machine.sync()
+    server.stop()
+    (drive / "while away").write_text("written while away")
+    assert (drive / "before").read_text() == "before"
+    eventually(lambda: machine.account(server.kind)["state"] == "offline", "it is seen")
+    server.start()
+    machine.sync()
+    server.holds({"before": b"before", "while away": b"written while away"})
+    assert set(shown(server, drive)) == {"before", "while away"}
+
+
+def test_links_at_sftp(machine, folder):
+    server = Server("sftp", folder)
+    try:
+        server.login(machine)
+        machine.mount()
+        drive = machine.ready("sftp")
+        (drive / "target").write_text("content")
+        (drive / "link").symlink_to("target")
+        machine.sync()
+        assert (server.files / "link").is_symlink()
+        assert (server.files / "link").read_text() == "content"
+        subprocess.run(["ln", "-s", "target", server.files / "theirs"], check=True)
+        eventually(lambda: (drive / "theirs").is_symlink(), "the link shows")
+        assert (drive / "theirs").read_text() == "content"
+    finally:
+        machine.clean()
+        server.stop()
+
+
+def test_signing_in_at_ftp(machine, folder):
+    server = Server("ftp", folder)
+    try:
+        host = f"ada@127.0.0.1:{server.port}"
+        # Nobody vouches for the server, and it lets nobody in without encryption.
+        said = machine.oort("login", "ftp", host, "--password-file", "-", input="secret\n", status=1)
+        assert "certificate" in said and "ca_file" in said
+        said = machine.oort("login", "ftp", host, "--plain", "--password-file", "-",
+                            input="secret\n", status=1)
+        assert "not encrypted" in said
+        machine.environment["SSL_CERT_FILE"] = str(server.folder / "cert.pem")
+        said = machine.oort("login", "ftp", host, "--password-file", "-", input="wrong\n", status=1)
+        assert "refuses ada" in said
+        said = machine.oort("login", "ftp", f"{host}/none", "--password-file", "-",
+                            input="secret\n", status=1)
+        assert "cannot begin there" in said
+        said = machine.oort("login", "ftp", "ada:secret@127.0.0.1", status=1)
+        assert "a password is no part of it" in said
+        server.login(machine, "files")
+        assert "files\tftp\tada@127.0.0.1" in machine.oort("accounts")
+        machine.mount()
+        drive = machine.ready("files")
+        (drive / "note").write_text("note")
+        (drive / "note").unlink()
+        (drive / "kept").write_text("kept")
+        machine.sync()
+        (drive / "kept").unlink()
+        machine.sync()
+        assert "kept" in machine.oort("trash", drive)
+        machine.oort("restore", drive / "kept")
+        eventually(lambda: (drive / "kept").exists(), "it is back", timeout=60)
+        assert (drive / "kept").read_text() == "kept"
+    finally:
+        machine.clean()
+        server.stop()

@@ -1,0 +1,129 @@
+import Foundation
+import Testing
+
+@testable import oort
+
+@Suite("what the desktop is told")
+struct NoticeTests {
+    private var report: StatusReport {
+        StatusReport(
+            mount: MountStatus(
+                mountPoint: "/m",
+                process: 1,
+                since: Date(timeIntervalSince1970: 0),
+                version: "1",
+                cachedBytes: 0,
+                cacheLimit: 0
+            ),
+            accounts: [
+                AccountStatus(
+                    name: "a",
+                    service: "drive",
+                    state: .upToDate,
+                    pendingCount: 0,
+                    pending: [],
+                    transfers: [],
+                    conflicts: []
+                )
+            ]
+        )
+    }
+
+    private func notices(_ report: StatusReport, signedOut: Set<String> = []) -> [Notice] {
+        Notice.all(in: report, signedOut: signedOut) { $0 == "drive" }
+    }
+
+    private func group(_ reason: String?, count: Int = 1, needsPerson: Bool = true) -> PendingGroup
+    {
+        PendingGroup(
+            count: count,
+            bytes: 0,
+            isUnderWay: false,
+            needsPerson: needsPerson,
+            reason: reason,
+            next: "kept here",
+            examples: [PendingExample(path: "/m/a/folder/file")]
+        )
+    }
+
+    @Test("of what goes well, or passes by itself, nothing is said")
+    func quiet() {
+        #expect(notices(report).isEmpty)
+        var waiting = report
+        waiting.accounts[0].state = .offline
+        waiting.accounts[0].trouble = "The service cannot be reached"
+        waiting.accounts[0].waiting = [group("it is locked", needsPerson: false)]
+        #expect(notices(waiting).isEmpty)
+        var off = report
+        off.mount = nil
+        off.accounts[0].conflicts = ["/m/a/x"]
+        #expect(notices(off).isEmpty)
+    }
+
+    @Test("each trouble has its words and what a click does")
+    func troubles() {
+        var report = report
+        report.mount?.trouble = "no room"
+        report.accounts[0].trouble = "Signed out"
+        report.accounts[0].state = .trouble
+        #expect(
+            notices(report, signedOut: ["a"]).map(\.action) == [
+                .show("/m"), .signIn(account: "a", service: "drive"),
+            ]
+        )
+        report.accounts[0].service = "sftp"
+        #expect(notices(report, signedOut: ["a"]).last?.action == .show("/m/a"))
+        report.accounts[0].state = .attention
+        report.accounts[0].waiting = [group("the name is too long", count: 12)]
+        let refused = notices(report).last
+        #expect(refused?.action == .show("/m/a/folder"))
+        #expect(refused?.body.hasPrefix("12 changes are only on this machine: the name") == true)
+    }
+
+    @Test("many conflicts at once are one notice")
+    func gathered() {
+        var report = report
+        report.accounts[0].conflicts = (0..<3).map { "/m/a/\($0)" }
+        #expect(Notice.gathered(notices(report)).count == 3)
+        report.accounts[0].conflicts = (0..<400).map { "/m/a/\($0)" }
+        let all = Notice.gathered(notices(report))
+        #expect(all.map(\.title) == ["400 files have two versions"])
+    }
+
+    @Test("each is told once for as long as its cause is there, also after a restart")
+    func once() throws {
+        var report = report
+        report.accounts[0].conflicts = ["/m/a/x"]
+        report.accounts[0].waiting = [group("the name is too long")]
+        let both = notices(report)
+        var board = NoticeBoard()
+        var now = Date(timeIntervalSince1970: 1_000_000)
+        #expect(board.news(in: both, at: now) == both)
+        now += 5
+        #expect(board.news(in: both, at: now).isEmpty)
+        // A refusal is not seen while it is tried again.
+        now += 600
+        let conflict = both.filter(\.isConflict)
+        #expect(board.news(in: conflict, at: now) == conflict)
+        now += 30
+        #expect(board.news(in: both, at: now).isEmpty)
+
+        let file = NSTemporaryDirectory() + "oort-board-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        try board.write(file)
+        now += 86_400
+        var later = NoticeBoard.read(file, at: now)
+        #expect(later.news(in: both, at: now).isEmpty)
+        // Once the cause is gone for long, it is another one.
+        #expect(later.news(in: [], at: now + 601).isEmpty)
+        #expect(later.news(in: both, at: now + 4000) == both)
+        // What cannot be read is as if nothing had been told.
+        try Data("{".utf8).write(to: URL(fileURLWithPath: file))
+        #expect(NoticeBoard.read(file, at: now).keys.isEmpty)
+    }
+
+    @Test("what a name holds is text on the screen")
+    func markup() {
+        #expect(Desktop.markup("a<b>&\u{1B}[2J\nc") == "a&lt;b&gt;&amp;\\u{1b}[2J\nc")
+    }
+}

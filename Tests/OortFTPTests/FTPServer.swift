@@ -1,0 +1,312 @@
+import Foundation
+import OortFTP
+import OortModel
+import OortTransport
+import Testing
+
+/// A server that nobody here wrote, on a free port of this machine, in a folder of its own.
+struct FTPServer: Sendable {
+    /// Which server, and how it is set up.
+    enum Kind: String, CaseIterable, Sendable, CustomTestStringConvertible {
+        /// ProFTPD, encrypted and no other way.
+        case proftpd
+        /// pyftpdlib, not encrypted.
+        case pyftpdlib
+        /// pyftpdlib without MLSD.
+        case old
+
+        var testDescription: String { rawValue }
+
+        /// Those that are here and list for programs: Debian's always, Python's in the folder of tools
+        /// that `scripts/test` names.
+        static var usable: [Kind] { pythonTools == nil ? [.proftpd] : [.proftpd, .pyftpdlib] }
+    }
+
+    static var pythonTools: String? {
+        guard let folder = ProcessInfo.processInfo.environment["OORT_TEST_TOOLS"],
+            FileManager.default.isExecutableFile(atPath: folder + "/python3")
+        else { return nil }
+        return folder
+    }
+
+    let kind: Kind
+    /// The folder that holds everything.
+    let folder: String
+    let port: Int
+
+    static let password = "a secret"
+
+    /// The settings with which the server is trusted.
+    var settings: FTPSettings { FTPSettings(caFile: kind == .proftpd ? folder + "/cert.pem" : nil) }
+
+    /// The server's log.
+    var log: String { (try? String(contentsOfFile: folder + "/log", encoding: .utf8)) ?? "" }
+
+    /// The address of a folder below the server's root.
+    func address(_ path: String = "", user: String = "ada") -> FTPAddress {
+        let root = kind == .proftpd ? folder + "/root" : ""
+        guard var address = FTPAddress("\(user)@127.0.0.1:\(port)\(root)/\(path)") else {
+            preconditionFailure("\(path) is a path")
+        }
+        address.security = kind == .proftpd ? .explicit : .plain
+        return address
+    }
+
+    /// Ends every connection at once, as a network that goes does; ProFTPD has a process for each.
+    func cutSessions() async {
+        let pid = (try? String(contentsOfFile: folder + "/pid", encoding: .utf8)) ?? ""
+        let number = pid.filter(\.isNumber)
+        let children = "/proc/\(number)/task/\(number)/children"
+        let all = (try? String(contentsOfFile: children, encoding: .utf8)) ?? ""
+        let sessions = all.split(separator: " ").compactMap { Int32($0) }
+        for session in sessions { kill(session, SIGKILL) }
+        // Until they are gone their ends of the connections are open.
+        for _ in 0..<6000 where sessions.contains(where: { kill($0, 0) == 0 }) {
+            try? await Task.sleep(for: .milliseconds(10))
+        }
+    }
+}
+
+/// Starts each server once, for all tests; they end with the tests' process.
+actor FTPServers {
+    static let shared = FTPServers()
+
+    struct NotStarted: Error { var log: String }
+
+    private var starting: [FTPServer.Kind: Task<FTPServer, any Error>] = [:]
+    private var inputs: [Pipe] = []
+
+    func running(_ kind: FTPServer.Kind) async throws -> FTPServer {
+        if let task = starting[kind] { return try await task.value }
+        let task = Task { try await self.start(kind) }
+        starting[kind] = task
+        return try await task.value
+    }
+
+    private func start(_ kind: FTPServer.Kind) async throws -> FTPServer {
+        var last = ""
+        // A port that was free may be somebody else's by the time it is asked for.
+        for _ in 0..<5 {
+            let folder = NSTemporaryDirectory() + "oort-ftp-\(UUID().uuidString.prefix(8))"
+            try FileManager.default.createDirectory(
+                atPath: folder + "/root",
+                withIntermediateDirectories: true
+            )
+            let server = FTPServer(
+                kind: kind,
+                folder: folder,
+                port: Int.random(in: 20_000..<32_000)
+            )
+            try begin(server)
+            for _ in 0..<1200 {
+                if FileManager.default.fileExists(atPath: folder + "/ended") { break }
+                if FileManager.default.fileExists(atPath: folder + "/ready"),
+                    await answers(server)
+                {
+                    return server
+                }
+                try await Task.sleep(for: .milliseconds(50))
+            }
+            last = server.log
+        }
+        throw NotStarted(log: "\(kind): \(last)")
+    }
+
+    /// Whether the server at the port is this one: it lets this one's person in.
+    private func answers(_ server: FTPServer) async -> Bool {
+        do throws(FTPSignIn.Failure) {
+            _ = try await FTPSignIn.account(
+                at: server.address(),
+                password: FTPServer.password,
+                settings: server.settings
+            )
+            return true
+        } catch { return error.reason == .noMachineListings }
+    }
+
+    private func begin(_ server: FTPServer) throws {
+        let script = server.kind == .proftpd ? Self.proftpd : Self.pyftpdlib
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/setsid")
+        // A group of its own, which ends when the tests' end of the pipe is closed.
+        process.arguments = [
+            "sh", "-c",
+            "cd \"$0\" || exit; { \(script) ; touch ended; } >>log 2>&1 </dev/null & "
+                + "cat >/dev/null; cd /; rm -rf \"$0\"; kill -9 0",
+            server.folder, "\(server.port)", FTPServer.password, server.kind.rawValue,
+        ]
+        process.environment = [
+            "PATH": "\(FTPServer.pythonTools ?? "/nonexistent"):/usr/sbin:/usr/bin:/sbin:/bin"
+        ]
+        let input = Pipe()
+        _ = fcntl(input.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        inputs.append(input)
+        process.standardInput = input
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+    }
+
+    private static let proftpd = #"""
+        openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 3650 \
+            -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 &&
+        chmod 600 key.pem &&
+        echo "ada:$(openssl passwd -5 "$2"):$(id -u):$(id -g)::$0/root:/bin/sh" >users &&
+        chmod 600 users && cat >conf <<END &&
+        LoadModule mod_tls.c
+        ServerType standalone
+        Port $1
+        DefaultAddress 127.0.0.1
+        SocketBindTight on
+        UseReverseDNS off
+        DelayEngine off
+        User $(id -un)
+        Group $(id -gn)
+        RootLogin on
+        RequireValidShell off
+        AuthUserFile $0/users
+        AuthOrder mod_auth_file.c
+        AuthPAM off
+        WtmpLog off
+        TransferLog none
+        PidFile $0/pid
+        ScoreboardFile $0/scoreboard
+        SystemLog $0/log
+        AllowOverwrite on
+        Umask 022
+        TLSEngine on
+        TLSRequired on
+        TLSRSACertificateFile $0/cert.pem
+        TLSRSACertificateKeyFile $0/key.pem
+        TLSLog $0/tlslog
+        END
+        touch ready && proftpd -n -q -c "$0/conf"
+        """#
+
+    private static let pyftpdlib = #"""
+        cat >server.py <<END &&
+        import sys
+        from pyftpdlib.authorizers import DummyAuthorizer
+        from pyftpdlib.handlers import FTPHandler
+        from pyftpdlib.servers import FTPServer
+        authorizer = DummyAuthorizer()
+        authorizer.add_user("ada", sys.argv[2], "root", perm="elradfmwMT")
+        if sys.argv[3] == "old":
+            FTPHandler.proto_cmds = {name: value for name, value in FTPHandler.proto_cmds.items()
+                                     if name not in ("MLST", "MLSD")}
+        FTPHandler.authorizer = authorizer
+        FTPHandler.auth_failed_timeout = 0.1
+        server = FTPServer(("127.0.0.1", int(sys.argv[1])), FTPHandler)
+        open("ready", "w").close()
+        server.serve_forever()
+        END
+        python3 server.py "$1" "$2" "$3"
+        """#
+}
+
+/// A folder of its own at a server, and a client of it.
+struct FTPWorld: Sendable {
+    let server: FTPServer
+    let client: FTPClient
+    /// Where the account's files lie on the disk.
+    let root: String
+    let account: FTPAccount
+
+    /// Runs a test in a folder of its own, with a client that ends with it.
+    static func with(
+        _ kind: FTPServer.Kind,
+        _ body: (FTPWorld) async throws -> Void
+    ) async throws {
+        let server = try await FTPServers.shared.running(kind)
+        let name = "t-\(UUID().uuidString.prefix(8))"
+        let root = "\(server.folder)/root/\(name)"
+        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        let account = FTPAccount(
+            address: server.address(name),
+            setsTimes: true,
+            asksForFacts: false
+        )
+        let world = FTPWorld(
+            server: server,
+            client: FTPClient(
+                account,
+                secret: FixedToken(FTPServer.password),
+                settings: server.settings
+            ),
+            root: root,
+            account: account
+        )
+        let outcome: Result<Void, any Error>
+        do {
+            try await body(world)
+            outcome = .success(())
+        } catch { outcome = .failure(error) }
+        await world.client.close()
+        try outcome.get()
+    }
+
+    // MARK: Somebody else, past the protocol
+
+    func write(_ path: String, _ text: String) throws {
+        let file = root + path
+        try FileManager.default.createDirectory(
+            atPath: (file as NSString).deletingLastPathComponent,
+            withIntermediateDirectories: true
+        )
+        try Data(text.utf8).write(to: URL(filePath: file))
+    }
+
+    func bytes(_ path: String) -> [UInt8]? {
+        FileManager.default.contents(atPath: root + path).map { Array($0) }
+    }
+
+    func names(_ path: String = "") -> [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: root + path)) ?? []).sorted()
+    }
+
+    // MARK: Shorthand
+
+    static func path(_ text: String) -> RemotePath {
+        RemotePath(text.parts(between: "/").filter { !$0.isEmpty }.map(String.init))
+    }
+
+    func upload(
+        _ bytes: [UInt8],
+        to path: String,
+        _ before: PlaceUpload.Before = .nothing,
+        time: Int64 = 1_600_000_000,
+        content: (any ContentSource)? = nil
+    ) async throws(ProviderError) -> PlaceEntry {
+        var hasher = client.makeHasher()
+        hasher.update(bytes[...])
+        return try await client.upload(
+            PlaceUpload(
+                path: Self.path(path),
+                before: before,
+                size: content?.size ?? Int64(bytes.count),
+                hash: hasher.finalize(),
+                modifiedTime: Timestamp(seconds: time),
+                mimeType: nil,
+                content: content ?? BytesSource(bytes)
+            ),
+            observer: SilentUploadObserver()
+        )
+    }
+
+    func read(
+        _ path: String,
+        revision: Revision? = nil,
+        range: Range<Int64> = 0..<1 << 40
+    ) async throws(ProviderError) -> [UInt8] {
+        let stream = try await client.read(Self.path(path), revision: revision, range: range)
+        return try await stream.collect(atMost: 1 << 30)
+    }
+}
+
+/// The kind of error that `body` ends with; nil for none.
+func kind(_ body: () async throws(ProviderError) -> Void) async -> ProviderError.Kind? {
+    do throws(ProviderError) {
+        try await body()
+        return nil
+    } catch { return error.kind }
+}

@@ -1,0 +1,132 @@
+import Foundation
+import OortModel
+import OortPlaces
+import OortTesting
+import Testing
+
+/// What must never be taken for gone, and what must never go unseen.
+@Suite("what a map of places believes", .timeLimit(.minutes(15)))
+struct PlaceRuleTests {
+    private static let kinds = RandomPlacesTests.Kind.allCases
+
+    private func with(
+        _ client: MemoryPlaces,
+        _ body: (PlacesWorld) async throws -> Void
+    ) async throws {
+        let world = try PlacesWorld(client)
+        defer { world.end() }
+        try await body(world)
+    }
+
+    @Test(
+        "a server whose disk is not there for a while loses nothing, ids included",
+        arguments: kinds
+    )
+    func unmounted(kind: RandomPlacesTests.Kind) async throws {
+        try await with(kind.client) { world in
+            for name in ["a", "b", "c"] { world.client.write("/folder/\(name)", name) }
+            await world.readFeed()
+            let before = world.paths.mapValues(\.id)
+            #expect(before.count == 4)
+            world.client.setDown(true)
+            await world.readFeed()
+            #expect(world.paths.mapValues(\.id) == before)
+            world.client.setDown(false)
+            for _ in 0..<3 { await world.readFeed() }
+            #expect(world.paths.mapValues(\.id) == before)
+        }
+    }
+
+    @Test("what is not where it was is looked for before it is gone", arguments: kinds)
+    func moved(kind: RandomPlacesTests.Kind) async throws {
+        try await with(kind.client) { world in
+            world.client.write("/one/file", "content")
+            world.client.makeFolder("/two")
+            await world.readFeed()
+            let id = try #require(world.paths["/one/file"]?.id)
+            world.client.move("/one/file", to: "/two/file")
+            await #expect(throws: ProviderError.self) {
+                try await world.provider.item(ItemReference(id: id, path: .root))
+            }
+            for _ in 0..<6 { await world.readFeed() }
+            #expect(world.paths["/one/file"] == nil)
+            let found = try #require(world.paths["/two/file"])
+            // Where entries have a key, it is the same item still.
+            #expect((found.id == id) == (kind == .nextcloud))
+        }
+    }
+
+    @Test("a folder that goes for good does not take with it what the feed has not shown")
+    func unseen() async throws {
+        try await with(MemoryPlaces(.folderStamps)) { world in
+            world.client.write("/folder/known", "known")
+            await world.readFeed()
+            let folder = try #require(world.paths["/folder/"])
+            let deletion = Deletion(item: ItemReference(id: folder.id, path: .root))
+            world.client.write("/folder/new", "nobody here has seen it")
+            // Not even where the map knows it already.
+            for _ in 0..<2 {
+                await #expect(throws: ProviderError.self) {
+                    try await world.provider.delete(deletion)
+                }
+            }
+            // Nor where the feed told of it, and who reads it has not stored that yet.
+            var place = try #require(world.replica.cursor)
+            _ = try await world.provider.waitForChanges(since: place, atMost: .zero)
+            var names: [String] = []
+            var hasMore = true
+            while hasMore {
+                let page = try await world.provider.changes(since: place)
+                for case .changed(let item) in page.changes { names.append(item.fileName) }
+                (place, hasMore) = (page.cursor, page.hasMore)
+            }
+            #expect(names.contains("new"))
+            await #expect(throws: ProviderError.self) {
+                try await world.provider.delete(deletion)
+            }
+            #expect(world.client.contents["/folder/new"] != nil)
+            await world.readFeed()
+            #expect(world.paths["/folder/new"] != nil)
+            try await world.provider.delete(deletion)
+            #expect(world.client.contents["/folder/known"] == nil)
+        }
+    }
+
+    @Test(
+        "a folder that is moved piece by piece takes along what comes meanwhile, over what is there"
+    )
+    func carried() async throws {
+        try await with(RandomPlacesTests.Kind.s3.client) { world in
+            for number in 0..<5 { world.client.write("/old/in/\(number)", "\(number)") }
+            for _ in 0..<4 { await world.readFeed() }
+            let folder = try #require(world.paths["/old/"])
+            let root = ItemReference(id: ItemID("root"), path: .root)
+            let move = Move(
+                item: ItemReference(id: folder.id, path: .root),
+                oldParent: root,
+                parent: root,
+                name: "new",
+                modifiedTime: nil
+            )
+            // The first answers get lost; somebody else is at both places.
+            world.client.fail(oneIn: 3, seed: 11)
+            var tries = 0
+            while tries < 200 {
+                tries += 1
+                world.client.write("/old/in/late \(tries)", "late")
+                world.client.write("/new/in/3", "somebody else's")
+                let isDone = try? await world.provider.move(move)
+                if isDone != nil { break }
+                if tries == 20 { world.client.fail(oneIn: 0, seed: 11) }
+            }
+            world.client.fail(oneIn: 0, seed: 11)
+            for _ in 0..<20 { await world.readFeed() }
+            let there = world.client.contents
+            for number in 0..<5 {
+                #expect(there.values.contains("\(number)"), "\(number): \(there)")
+            }
+            #expect(there.values.filter { $0 == "late" }.count == tries, "\(there)")
+            #expect(Set(world.paths.keys) == Set(there.keys))
+        }
+    }
+}

@@ -1,0 +1,432 @@
+import Foundation
+import OortModel
+import OortSFTP
+import Testing
+
+/// What a program may rely on, against OpenSSH's own server.
+@Suite("SFTP at a real server", .timeLimit(.minutes(15)), .serialized)
+struct SFTPClientTests {
+    /// The server as it is today, and one that has none of OpenSSH's newer extensions.
+    static let subsystems = [
+        "internal-sftp",
+        "/usr/lib/openssh/sftp-server -P posix-rename,limits,copy-data,fsync,lsetstat",
+    ]
+
+    private static func path(_ text: String) -> RemotePath {
+        RemotePath(text.split(separator: "/").map(String.init))
+    }
+
+    private func upload(
+        _ bytes: [UInt8],
+        to path: String,
+        _ before: PlaceUpload.Before = .nothing,
+        time: Int64 = 1_600_000_000,
+        by client: SFTPClient
+    ) async throws(ProviderError) -> PlaceEntry {
+        var hasher = client.makeHasher()
+        hasher.update(bytes[...])
+        return try await client.upload(
+            PlaceUpload(
+                path: Self.path(path),
+                before: before,
+                size: Int64(bytes.count),
+                hash: hasher.finalize(),
+                modifiedTime: Timestamp(seconds: time),
+                mimeType: nil,
+                content: BytesSource(bytes)
+            ),
+            observer: SilentUploadObserver()
+        )
+    }
+
+    private func kind(
+        _ body: () async throws(ProviderError) -> Void
+    ) async -> ProviderError.Kind? {
+        do throws(ProviderError) {
+            try await body()
+            return nil
+        } catch { return error.kind }
+    }
+
+    @Test("a file is made, read, replaced and removed", arguments: subsystems)
+    func file(subsystem: String) async throws {
+        try await SSHServer.with(subsystem: subsystem) { server, client in
+            let bytes = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 * 7) }
+            let made = try await upload(bytes, to: "/a b%#?.bin", by: client)
+            #expect(server.bytes("/a b%#?.bin") == bytes)
+            #expect(made.size == 300_000)
+            #expect(made.modifiedTime == Timestamp(seconds: 1_600_000_000))
+            #expect(server.names() == ["a b%#?.bin"])
+            let path = Self.path("a b%#?.bin")
+            let some = try await client.read(path, revision: made.revision, range: 100..<2100)
+            #expect(try await some.collect(atMost: 1 << 20) == Array(bytes[100..<2100]))
+            let whole = try await client.read(path, revision: nil, range: 0..<1 << 40)
+            #expect(try await whole.collect(atMost: 1 << 20) == bytes)
+            let beyond = try await client.read(path, revision: nil, range: 400_000..<400_010)
+            #expect(try await beyond.collect(atMost: 10).isEmpty)
+            let new = try await upload(
+                [1, 2],
+                to: "/a b%#?.bin",
+                .file(made.revision),
+                time: 1_600_000_001,
+                by: client
+            )
+            #expect(server.bytes("/a b%#?.bin") == [1, 2])
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await client.read(path, revision: made.revision, range: 0..<2)
+                } == .preconditionFailed
+            )
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await upload([3], to: "/a b%#?.bin", .file(made.revision), by: client)
+                } == .preconditionFailed
+            )
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await upload([3], to: "/a b%#?.bin", by: client)
+                } == .nameTaken
+            )
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    try await client.delete(.file, at: path, revision: made.revision)
+                } == .preconditionFailed
+            )
+            #expect(server.names() == ["a b%#?.bin"])
+            try await client.delete(.file, at: path, revision: new.revision)
+            #expect(server.names() == [".oort-trash"])
+            let kept = server.names("/.oort-trash").flatMap { server.names("/.oort-trash/\($0)") }
+            #expect(kept == ["a b%#?.bin"])
+            #expect(try await client.listing(of: .root).entries.isEmpty)
+            // What is gone already is gone.
+            try await client.delete(.file, at: path, revision: nil)
+        }
+    }
+
+    @Test("what was deleted is listed with its place and comes back", arguments: subsystems)
+    func trash(subsystem: String) async throws {
+        try await SSHServer.with(subsystem: subsystem) { server, client in
+            let trash = try #require(client.trash)
+            let root = ItemReference(id: ItemID(""), path: .root)
+            #expect(try await trash.entries(below: root, page: nil).entries.isEmpty)
+            let long = String(repeating: "long ", count: 45)
+            for path in ["/100% @ ü/a%2Fb/note.txt", "/top", "/\(long)/\(long)/deep"] {
+                try server.write(path, path)
+                try await client.delete(.file, at: Self.path(path), revision: nil)
+            }
+            let all = try await trash.entries(below: root, page: nil).entries
+            #expect(Set(all.map(\.name)) == ["note.txt", "top", "deep"])
+            let note = try #require(all.first { $0.name == "note.txt" })
+            #expect(note.path == Self.path("/100% @ ü/a%2Fb/note.txt"))
+            #expect(note.size == Int64("/100% @ ü/a%2Fb/note.txt".utf8.count))
+            #expect(note.kind == .file)
+            #expect(note.deletedTime != nil)
+            #expect(all.first { $0.name == "top" }?.path == Self.path("/top"))
+            // Of too long a place only the thing itself is known.
+            let deep = try #require(all.first { $0.name == "deep" })
+            #expect(deep.path == nil)
+            let folder = ItemReference(id: ItemID(""), path: Self.path("/100% @ ü/a%2Fb"))
+            try server.write("/100% @ ü/a%2Fb/note.txt", "theirs")
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    try await trash.restore(note, to: Placement(folder: folder, name: "note.txt"))
+                } == .nameTaken
+            )
+            #expect(server.bytes("/100% @ ü/a%2Fb/note.txt") == Array("theirs".utf8))
+            try await trash.restore(note, to: Placement(folder: root, name: "back"))
+            #expect(server.bytes("/back") == Array("/100% @ ü/a%2Fb/note.txt".utf8))
+            try await trash.restore(deep, to: Placement(folder: root, name: "deep"))
+            #expect(try await trash.entries(below: root, page: nil).entries.count == 1)
+            #expect(server.names("/.oort-trash").count == 1)
+            var forged = note
+            forged.id = "../back"
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    try await trash.restore(forged, to: Placement(folder: root, name: "moved"))
+                } != nil
+            )
+            #expect(server.bytes("/back") != nil)
+        }
+    }
+
+    @Test("folders are made, listed, moved and removed with all they hold", arguments: subsystems)
+    func folders(subsystem: String) async throws {
+        try await SSHServer.with(subsystem: subsystem) { server, client in
+            let folder = try await client.createFolder(at: Self.path("/one"))
+            #expect(folder.kind == .folder)
+            #expect(folder.stamp != nil)
+            for number in 0..<250 { try server.write("/one/file \(number)", "\(number)") }
+            try server.write("/one/ü/deep", "deep")
+            let listing = try await client.listing(of: Self.path("/one"))
+            #expect(listing.entries.count == 251)
+            #expect(listing.entries.filter { $0.kind == .folder }.map(\.name) == ["ü"])
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await client.createFolder(at: Self.path("/one"))
+                } == .nameTaken
+            )
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await client.createFolder(at: Self.path("/none/two"))
+                } == .parentNotFound
+            )
+            _ = try await client.createFolder(at: Self.path("/two"))
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await client.move(
+                        .folder,
+                        from: Self.path("/one"),
+                        to: Self.path("/two")
+                    )
+                } == .nameTaken
+            )
+            _ = try await client.move(.folder, from: Self.path("/one"), to: Self.path("/two/three"))
+            #expect(server.bytes("/two/three/ü/deep") == Array("deep".utf8))
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await client.listing(of: Self.path("/one"))
+                } == .notFound
+            )
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await client.listing(of: Self.path("/two/three/file 1"))
+                } == .notAFolder
+            )
+            try await client.delete(.folder, at: Self.path("/two"), revision: nil)
+            #expect(server.names() == [".oort-trash"])
+            let thorough = server.client(keepsTrash: false)
+            try server.write("/x/y/z", "z")
+            try FileManager.default.createSymbolicLink(
+                atPath: server.root + "/x/link",
+                withDestinationPath: server.folder
+            )
+            try await thorough.delete(.folder, at: Self.path("/x"), revision: nil)
+            #expect(server.names() == [".oort-trash"])
+            #expect(FileManager.default.fileExists(atPath: server.folder + "/host"))
+            await thorough.close()
+        }
+    }
+
+    @Test("stamps are new when an entry comes, and come for many folders at once")
+    func stamps() async throws {
+        try await SSHServer.with { server, client in
+            try server.write("/a/x", "x")
+            try server.write("/b/x", "x")
+            let folders = ["/a", "/b", "/none"].map(Self.path)
+            let before = await client.stamps(of: folders)
+            let listed = try await client.listing(of: folders[0])
+            #expect(try before[0].get() == listed.stamp)
+            #expect(throws: ProviderError.self) { try before[2].get() }
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSince1970: 1_500_000_000)],
+                ofItemAtPath: server.root + "/b"
+            )
+            let after = await client.stamps(of: folders)
+            #expect(try after[0].get() == before[0].get())
+            #expect(try after[1].get() != before[1].get())
+        }
+    }
+
+    @Test("links are files that hold their target, in both directions", arguments: subsystems)
+    func links(subsystem: String) async throws {
+        try await SSHServer.with(subsystem: subsystem) { server, client in
+            let files = FileManager.default
+            try files.createSymbolicLink(
+                atPath: server.root + "/theirs",
+                withDestinationPath: "../no where"
+            )
+            let listing = try await client.listing(of: .root)
+            #expect(listing.entries.map(\.name) == ["theirs.rclonelink"])
+            let path = Self.path("/theirs.rclonelink")
+            let stream = try await client.read(
+                path,
+                revision: listing.entries.first?.revision,
+                range: 0..<1000
+            )
+            #expect(try await stream.collect(atMost: 1000) == Array("../no where".utf8))
+            _ = try await upload(Array("a/b".utf8), to: "/ours.rclonelink", by: client)
+            #expect(try files.destinationOfSymbolicLink(atPath: server.root + "/ours") == "a/b")
+            _ = try await client.move(.file, from: path, to: Self.path("/moved.rclonelink"))
+            #expect(
+                try files.destinationOfSymbolicLink(atPath: server.root + "/moved")
+                    == "../no where"
+            )
+            try await client.delete(.file, at: Self.path("/moved.rclonelink"), revision: nil)
+            #expect(server.names() == ["ours"])
+        }
+    }
+
+    @Test("names that are no UTF-8 show, are read, and are renamed")
+    func names() async throws {
+        try await SSHServer.with { server, client in
+            let script = "printf x > \"$(printf 'latin\\351\\342\\200\\233')\""
+            let process = Process()
+            process.executableURL = URL(filePath: "/bin/sh")
+            process.currentDirectoryURL = URL(filePath: server.root)
+            process.arguments = ["-c", script]
+            try process.run()
+            process.waitUntilExit()
+            let entries = try await client.listing(of: .root).entries
+            #expect(entries.map(\.name) == ["latin\u{201B}E9\u{201B}\u{201B}"])
+            let name = try #require(entries.first?.name)
+            let stream = try await client.read(RemotePath([name]), revision: nil, range: 0..<10)
+            #expect(try await stream.collect(atMost: 10) == Array("x".utf8))
+            _ = try await client.move(.file, from: RemotePath([name]), to: RemotePath(["ü"]))
+            #expect(server.names() == ["ü"])
+        }
+    }
+
+    @Test("an upload that is cut goes on where it stood; nobody sees a part of it")
+    func resumed() async throws {
+        try await SSHServer.with { server, client in
+            let bytes = (0..<(24 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 13) }
+            var hasher = client.makeHasher()
+            hasher.update(bytes[...])
+            var upload = PlaceUpload(
+                path: RemotePath(["big"]),
+                before: .nothing,
+                size: Int64(bytes.count),
+                hash: hasher.finalize(),
+                modifiedTime: nil,
+                mimeType: nil,
+                content: CuttingSource(bytes, at: 20 << 20, cut: server.cutter)
+            )
+            let keeper = SessionKeeper()
+            await #expect(throws: ProviderError.self) {
+                _ = try await client.upload(upload, observer: keeper)
+            }
+            let session = try #require(await keeper.session)
+            #expect(session.confirmedBytes > 0)
+            #expect(server.names().allSatisfy { $0.hasSuffix(".part") })
+            #expect(try await client.listing(of: .root).entries.isEmpty)
+            let rest = CuttingSource(bytes, at: .max, cut: {})
+            upload.content = rest
+            upload.session = session
+            _ = try await client.upload(upload, observer: keeper)
+            #expect(server.bytes("/big") == bytes)
+            #expect(server.names() == ["big"])
+            #expect(await rest.bytesRead == Int64(bytes.count) - session.confirmedBytes)
+            #expect(await keeper.session == nil)
+        }
+    }
+
+    @Test("a connection that broke is made anew")
+    func reconnects() async throws {
+        try await SSHServer.with { server, client in
+            try server.write("/a", "a")
+            #expect(try await client.entry(at: RemotePath(["a"])).size == 1)
+            server.cutSessions()
+            var tries = 0
+            while true {
+                do throws(ProviderError) {
+                    #expect(try await client.entry(at: RemotePath(["a"])).size == 1)
+                    break
+                } catch {
+                    tries += 1
+                    #expect(error.isTransient)
+                    try #require(tries < 3)
+                }
+            }
+        }
+    }
+
+    @Test("who may not sign in, and a server that is another one, are said so at once")
+    func refused() async throws {
+        try await SSHServer.with { server, _ in
+            try SSHServer.run(
+                "/usr/bin/ssh-keygen",
+                "-q",
+                "-t",
+                "ed25519",
+                "-N",
+                "",
+                "-f",
+                server.folder + "/stranger"
+            )
+            let stranger = server.client(key: "stranger")
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await stranger.owner()
+                } == .signedOut
+            )
+            await stranger.close()
+            let lost = server.client(folder: server.root + "/not there")
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await lost.owner()
+                } == .notFound
+            )
+            await lost.close()
+            let known = server.folder + "/known"
+            let other = try String(contentsOfFile: server.folder + "/stranger.pub", encoding: .utf8)
+            try "[127.0.0.1]:\(server.port) \(other)"
+                .write(toFile: known, atomically: true, encoding: .utf8)
+            let careful = server.client()
+            do throws(ProviderError) {
+                _ = try await careful.owner()
+                Issue.record("a server with another key was believed")
+            } catch {
+                #expect(error.kind == .signedOut)
+                #expect(error.detail.contains("not the one that is known"))
+            }
+            await careful.close()
+        }
+    }
+
+    @Test("a copy at the server, the room, and the time of a file")
+    func others() async throws {
+        try await SSHServer.with { server, client in
+            try server.write("/a", "content")
+            let time = Timestamp(seconds: 1_234_567_890)
+            let touched = try await client.setModifiedTime(time, of: RemotePath(["a"]))
+            #expect(touched.modifiedTime == time)
+            let copied = try await client.copy(from: RemotePath(["a"]), to: RemotePath(["b"]))
+            #expect(copied.modifiedTime == time)
+            #expect(server.bytes("/b") == Array("content".utf8))
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await client.copy(from: RemotePath(["a"]), to: RemotePath(["b"]))
+                } == .nameTaken
+            )
+            #expect(server.names() == ["a", "b"])
+            let quota = try await client.quota()
+            #expect(quota.used > 0)
+            #expect((quota.total ?? 0) > quota.used)
+        }
+    }
+}
+
+/// A content in the midst of which something happens.
+private actor CuttingSource: ContentSource {
+    private let bytes: [UInt8]
+    private let place: Int64
+    private let cut: @Sendable () -> Void
+    private var isCut = false
+    private(set) var bytesRead: Int64 = 0
+    nonisolated let size: Int64
+
+    init(_ bytes: [UInt8], at place: Int64, cut: @escaping @Sendable () -> Void) {
+        self.bytes = bytes
+        self.place = place
+        self.cut = cut
+        size = Int64(bytes.count)
+    }
+
+    func read(at offset: Int64, count: Int) async throws(ProviderError) -> [UInt8] {
+        if offset >= place, !isCut {
+            isCut = true
+            cut()
+        }
+        bytesRead += Int64(count)
+        return Array(bytes[Int(offset)..<Int(offset) + count])
+    }
+}
+
+/// Remembers the session of an upload.
+private actor SessionKeeper: UploadObserver {
+    private(set) var session: UploadSession?
+
+    func sessionChanged(_ session: UploadSession?) async { self.session = session }
+
+    nonisolated func sent(_ bytes: Int64) {}
+}

@@ -1,0 +1,160 @@
+import Foundation
+import MountTesting
+import OortModel
+import OortSFTP
+
+/// OpenSSH's server on a free port of this machine, with keys of its own, in a folder of its own.
+final class SSHServer {
+    /// The folder that holds everything.
+    let folder: String
+    /// The server's port.
+    var port: Int { Int(place.number) }
+    private let place: HeldPort
+    private let identifier: String
+
+    /// The folder where the account begins.
+    var root: String { folder + "/root" }
+
+    private init(_ folder: String, _ place: HeldPort, _ identifier: String) {
+        self.folder = folder
+        self.place = place
+        self.identifier = identifier
+    }
+
+    /// Runs a test with a server and a client, which both end with it.
+    static func with(
+        subsystem: String = "internal-sftp",
+        _ body: (SSHServer, SFTPClient) async throws -> Void
+    ) async throws {
+        let server = try await start(subsystem)
+        let client = server.client()
+        let outcome: Result<Void, any Error>
+        do {
+            try await body(server, client)
+            outcome = .success(())
+        } catch { outcome = .failure(error) }
+        await client.close()
+        server.end()
+        try outcome.get()
+    }
+
+    private static func start(_ subsystem: String) async throws -> SSHServer {
+        let folder = "/tmp/oort-ssh-\(UUID().uuidString.prefix(8))"
+        let files = FileManager.default
+        try files.createDirectory(atPath: folder + "/root", withIntermediateDirectories: true)
+        // Root's sshd separates its privileges there.
+        try? files.createDirectory(atPath: "/run/sshd", withIntermediateDirectories: true)
+        for name in ["host", "user"] {
+            try run(
+                "/usr/bin/ssh-keygen",
+                "-q",
+                "-t",
+                "ed25519",
+                "-N",
+                "",
+                "-f",
+                "\(folder)/\(name)"
+            )
+        }
+        try files.copyItem(atPath: folder + "/user.pub", toPath: folder + "/authorized")
+        let place = try HeldPort()
+        try """
+        Port \(place.number)
+        ListenAddress 127.0.0.1
+        HostKey \(folder)/host
+        PidFile \(folder)/pid
+        AuthorizedKeysFile \(folder)/authorized
+        PasswordAuthentication no
+        KbdInteractiveAuthentication no
+        UsePAM no
+        StrictModes no
+        PermitRootLogin prohibit-password
+        Subsystem sftp \(subsystem)
+
+        """.write(toFile: folder + "/config", atomically: true, encoding: .utf8)
+        let host = try String(contentsOfFile: folder + "/host.pub", encoding: .utf8)
+        try "[127.0.0.1]:\(place.number) \(host)"
+            .write(toFile: folder + "/known", atomically: true, encoding: .utf8)
+        // It goes on in the background, and writes its number once it listens.
+        try run("/usr/sbin/sshd", "-f", folder + "/config", "-E", folder + "/log")
+        for _ in 0..<12_000 {
+            let pid = (try? String(contentsOfFile: folder + "/pid", encoding: .utf8)) ?? ""
+            if pid.hasSuffix("\n") { return SSHServer(folder, place, String(pid.dropLast())) }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        throw ProviderError(.offline, detail: "sshd does not start: see \(folder)/log")
+    }
+
+    /// A client that signs in with the key.
+    func client(keepsTrash: Bool = true, key: String = "user", folder: String? = nil) -> SFTPClient
+    {
+        SFTPClient(connection(key: key, folder: folder), keepsTrash: keepsTrash)
+    }
+
+    func connection(key: String = "user", folder: String? = nil) -> SSHConnection {
+        let text = "\(NSUserName())@127.0.0.1:\(port)\(folder ?? root)"
+        guard var address = SFTPAddress(text) else { preconditionFailure("\(text) is an address") }
+        address.identity = self.folder + "/" + key
+        address.options = [
+            "UserKnownHostsFile=\(self.folder)/known", "IdentitiesOnly=yes", "IdentityAgent=none",
+            "StrictHostKeyChecking=yes",
+        ]
+        return SSHConnection(
+            address,
+            folder: self.folder + "/s\(UInt16.random(in: .min ... .max))",
+            environment: ["PATH": "/usr/bin:/bin", "HOME": self.folder]
+        )
+    }
+
+    /// Ends every session, as a network that goes does.
+    func cutSessions() { cutter() }
+
+    /// Ends every session, from any thread; none is left when it returns.
+    var cutter: @Sendable () -> Void {
+        let parent = identifier
+        return {
+            for _ in 0..<1000 {
+                // 1 says that there is no such process.
+                if (try? Self.run("/usr/bin/pkill", "-KILL", "-P", parent)) == 1 { return }
+                usleep(1000)
+            }
+        }
+    }
+
+    func end() {
+        cutSessions()
+        _ = try? Self.run("/bin/kill", identifier)
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    @discardableResult
+    static func run(_ program: String, _ arguments: String...) throws -> Int32 {
+        let process = Process()
+        process.executableURL = URL(filePath: program)
+        process.arguments = arguments
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        return process.terminationStatus
+    }
+
+    // MARK: Somebody else, past the protocol
+
+    func write(_ path: String, _ text: String) throws {
+        let file = root + path
+        try FileManager.default.createDirectory(
+            atPath: (file as NSString).deletingLastPathComponent,
+            withIntermediateDirectories: true
+        )
+        try Data(text.utf8).write(to: URL(filePath: file))
+    }
+
+    func bytes(_ path: String) -> [UInt8]? {
+        FileManager.default.contents(atPath: root + path).map { Array($0) }
+    }
+
+    func names(_ path: String = "") -> [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: root + path)) ?? []).sorted()
+    }
+}

@@ -1,0 +1,80 @@
+import OortModel
+import Testing
+
+@testable import OortWebDAV
+
+@Suite("addresses as people paste them")
+struct AddressTests {
+    @Test(
+        "an address is taken apart",
+        arguments: [
+            ("cloud.example.org", "https://cloud.example.org", [], nil),
+            ("  https://Cloud.Example.org/  ", "https://cloud.example.org", [], nil),
+            ("davs://ada@host:8443/a%20b", "https://host:8443", ["a b"], "ada"),
+            ("webdavs://host/dav/?x=1#y", "https://host", ["dav"], nil),
+            ("localhost:8080/dav", "http://localhost:8080", ["dav"], nil),
+            ("http://127.0.0.1/dav", "http://127.0.0.1", ["dav"], nil),
+            ("https://[::1]:8443/dav", "https://[::1]:8443", ["dav"], nil),
+            ("https://ada%40example.org@host/", "https://host", [], "ada@example.org"),
+        ] as [(String, String, [String], String?)]
+    )
+    func taken(_ text: String, _ origin: String, _ path: [String], _ user: String?) throws {
+        let pasted = try PastedAddress(text)
+        #expect(pasted.origin == origin)
+        #expect(pasted.path == path)
+        #expect(pasted.user == user)
+    }
+
+    @Test(
+        "what would send a password to everybody, or is no address, is refused in words",
+        arguments: [
+            "", "http://cloud.example.org", "dav://cloud.example.org/dav",
+            "https://ada:secret@host/", "ftp://host/", "https://", "https:///path",
+            "https://host/%zz", "https://ho st/",
+        ]
+    )
+    func refused(_ text: String) {
+        #expect {
+            _ = try PastedAddress(text)
+        } throws: { error in
+            let words = "\(error)"
+            return words.hasSuffix(".") && !words.contains("secret")
+        }
+    }
+
+    @Test("a cloud's programs are looked for from the pasted place up")
+    func bases() throws {
+        let pasted = try PastedAddress("https://host/sub/cloud/index.php/apps/files?dir=%2FA%20b")
+        #expect(pasted.bases.first == ["sub", "cloud"])
+        #expect(pasted.bases.contains([]))
+        #expect(pasted.folder == ["A b"])
+        let dav = try PastedAddress("https://host/remote.php/dav/files/ada/Sub")
+        #expect(dav.bases.first == [] && dav.folder == ["Sub"])
+    }
+
+    @Test("the addresses of items are encoded byte for byte, and folders end in a slash")
+    func urls() {
+        let address = WebDAVAddress(origin: "https://host", files: ["d v"], folder: ["\u{FC}"])
+        #expect(address.url(.root, isFolder: true) == "https://host/d%20v/%C3%BC/")
+        let path = RemotePath(["a+b;c", "100%#?"])
+        #expect(
+            address.url(path, isFolder: false) == "https://host/d%20v/%C3%BC/a%2Bb%3Bc/100%25%23%3F"
+        )
+        #expect(WebDAVAddress(origin: "https://host", files: []).text == "https://host/")
+    }
+
+    @Test("names of uploads on their way are nobody else's")
+    func temporaryNames() {
+        var abilities = WebDAVAbilities()
+        let unique = "123E4567-E89B-12D3-A456-426614174000"
+        for lists in [true, false] {
+            abilities.listsDotNames = lists
+            let name = WebDAVNames.temporary(unique, abilities)
+            #expect(WebDAVNames.isTemporary(name))
+            #expect(WebDAVNames.refusal(of: name, .plain, abilities) != nil)
+        }
+        for name in ["oort-upload-", ".oort-upload-x", "oort-upload-" + unique + "x", "a"] {
+            #expect(!WebDAVNames.isTemporary(name))
+        }
+    }
+}

@@ -1,0 +1,354 @@
+import Foundation
+import Logging
+import MountTesting
+import OortModel
+import OortTransport
+import OortWebDAV
+import Synchronization
+import Testing
+
+/// A server that nobody here wrote, in a folder and on a port of its own.
+final class DavServer: Sendable {
+    enum Kind: String, CaseIterable, Sendable, CustomTestStringConvertible {
+        case apache, nginx, lighttpd, rclone, wsgidav
+
+        var testDescription: String { rawValue }
+
+        /// Those that are here: Debian's always, those of Python's registry in the folder of tools that
+        /// `scripts/test` names.
+        static var here: [Kind] {
+            [.apache, .nginx, .lighttpd]
+                + [.rclone, .wsgidav].filter { tool($0.rawValue) != nil }
+        }
+
+        static func tool(_ name: String) -> String? {
+            guard let folder = ProcessInfo.processInfo.environment["OORT_TEST_TOOLS"],
+                FileManager.default.isExecutableFile(atPath: folder + "/" + name)
+            else { return nil }
+            return folder + "/" + name
+        }
+    }
+
+    struct NotStarted: Error { var log: String }
+
+    let kind: Kind
+    let folder: String
+    var port: UInt16 { place.number }
+    private let place: HeldPort
+    private let process: Mutex<Process?>
+
+    static let user = "alice"
+    static let password = "secret"
+
+    var url: String { "http://127.0.0.1:\(port)/dav" }
+    /// Where the server keeps the files.
+    var files: String { folder + "/root/dav" }
+
+    /// Runs `body` with a server that ends with it.
+    static func with(_ kind: Kind, _ body: (DavServer) async throws -> Void) async throws {
+        var last: (any Error)?
+        for _ in 0..<3 {
+            let server: DavServer
+            do {
+                server = try await DavServer(kind)
+            } catch {
+                last = error
+                continue
+            }
+            let result: Result<Void, any Error>
+            do {
+                try await body(server)
+                result = .success(())
+            } catch {
+                result = .failure(error)
+            }
+            await server.stop()
+            return try result.get()
+        }
+        throw last ?? NotStarted(log: "")
+    }
+
+    private init(_ kind: Kind) async throws {
+        self.kind = kind
+        folder = NSTemporaryDirectory() + "dav-\(UUID().uuidString.prefix(8))"
+        place = try HeldPort()
+        process = Mutex(nil)
+        let manager = FileManager.default
+        for part in ["root/dav", "lock", "tmp"] {
+            try manager.createDirectory(
+                atPath: folder + "/" + part,
+                withIntermediateDirectories: true
+            )
+        }
+        // Started by root, Apache serves as somebody else.
+        for part in ["", "/root", "/root/dav", "/lock", "/tmp"] {
+            try manager.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder + part)
+        }
+        let plain = kind == .lighttpd
+        // Base64 of the SHA-1 of the password.
+        let users =
+            "\(Self.user):\(plain ? Self.password : "{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=")\n"
+        try Data(users.utf8).write(to: URL(fileURLWithPath: folder + "/users"))
+        let configuration = folder + "/conf.yaml"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: configuration))
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments =
+            switch kind {
+            case .apache: ["-d", folder, "-f", configuration, "-X"]
+            case .nginx: ["-p", folder, "-c", configuration]
+            case .lighttpd: ["-D", "-f", configuration]
+            case .rclone:
+                [
+                    "serve", "webdav", files, "--config", "/dev/null", "--addr",
+                    "127.0.0.1:\(port)", "--baseurl", "/dav", "--user", Self.user, "--pass",
+                    Self.password, "--dir-cache-time", "1ms", "--log-file", folder + "/error.log",
+                ]
+            case .wsgidav: ["-c", configuration]
+            }
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        self.process.withLock { $0 = process }
+        for _ in 0..<600 {
+            if Self.answers(port) { return }
+            guard process.isRunning else { break }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        await stop(keepsFolder: true)
+        let log = (try? String(contentsOfFile: folder + "/error.log", encoding: .utf8)) ?? ""
+        try? manager.removeItem(atPath: folder)
+        throw NotStarted(log: "\(kind): \(log)")
+    }
+
+    func stop(keepsFolder: Bool = false) async {
+        let running = process.withLock { $0.take() }
+        if let running {
+            // SIGTERM is blocked in what a task's thread starts.
+            kill(running.processIdentifier, SIGKILL)
+            await onThread { running.waitUntilExit() }
+        }
+        if !keepsFolder { try? FileManager.default.removeItem(atPath: folder) }
+    }
+
+    private var program: String {
+        switch kind {
+        case .apache: "/usr/sbin/apache2"
+        case .nginx: "/usr/sbin/nginx"
+        case .lighttpd: "/usr/sbin/lighttpd"
+        case .rclone, .wsgidav: Kind.tool(kind.rawValue) ?? "/usr/bin/" + kind.rawValue
+        }
+    }
+
+    /// Connections stay open while a busy machine makes a test wait: what goes out on one that is just
+    /// being closed has an unknown outcome.
+    private var text: String {
+        switch kind {
+        case .apache:
+            """
+            ServerName localhost
+            Listen 127.0.0.1:\(port)
+            PidFile \(folder)/pid
+            ErrorLog \(folder)/error.log
+            Mutex file:\(folder)/lock default
+            \(geteuid() == 0 ? "User nobody\nGroup nogroup" : "")
+            \(["mpm_event", "authn_core", "authn_file", "authz_core", "authz_user", "auth_basic", "dav",
+                "dav_fs", "dav_lock", "dir", "mime"]
+                .map { "LoadModule \($0)_module /usr/lib/apache2/modules/mod_\($0).so" }
+                .joined(separator: "\n"))
+            TypesConfig /dev/null
+            DirectoryIndex disabled
+            KeepAliveTimeout 60
+            LimitXMLRequestBody 0
+            DavLockDB \(folder)/lock/db
+            DocumentRoot \(folder)/root
+            <Directory \(folder)/root/dav>
+                Dav On
+                AuthType Basic
+                AuthName dav
+                AuthUserFile \(folder)/users
+                Require valid-user
+            </Directory>
+
+            """
+        case .nginx:
+            """
+            load_module /usr/lib/nginx/modules/ngx_http_dav_ext_module.so;
+            daemon off;
+            master_process off;
+            pid \(folder)/pid;
+            error_log \(folder)/error.log;
+            events { worker_connections 64; }
+            http {
+                access_log off;
+                client_max_body_size 0;
+                client_body_temp_path \(folder)/tmp/body;
+                proxy_temp_path \(folder)/tmp/proxy;
+                fastcgi_temp_path \(folder)/tmp/fastcgi;
+                uwsgi_temp_path \(folder)/tmp/uwsgi;
+                scgi_temp_path \(folder)/tmp/scgi;
+                dav_ext_lock_zone zone=locks:1m;
+                server {
+                    listen 127.0.0.1:\(port);
+                    root \(folder)/root;
+                    location /dav {
+                        dav_methods PUT DELETE MKCOL COPY MOVE;
+                        dav_ext_methods PROPFIND OPTIONS LOCK UNLOCK;
+                        dav_ext_lock zone=locks;
+                        create_full_put_path off;
+                        auth_basic dav;
+                        auth_basic_user_file \(folder)/users;
+                    }
+                }
+            }
+
+            """
+        case .lighttpd:
+            """
+            server.modules = ("mod_auth", "mod_authn_file", "mod_webdav")
+            server.document-root = "\(folder)/root"
+            server.bind = "127.0.0.1"
+            server.port = \(port)
+            server.pid-file = "\(folder)/pid"
+            server.max-keep-alive-idle = 60
+            server.errorlog = "\(folder)/error.log"
+            server.upload-dirs = ("\(folder)/tmp")
+            mimetype.assign = ("" => "application/octet-stream")
+            webdav.sqlite-db-name = "\(folder)/lock/db"
+            auth.backend = "plain"
+            auth.backend.plain.userfile = "\(folder)/users"
+            $HTTP["url"] =~ "^/dav($|/)" {
+                webdav.activate = "enable"
+                auth.require = ("" => ("method" => "basic", "realm" => "dav",
+                    "require" => "valid-user"))
+            }
+
+            """
+        case .rclone: ""
+        case .wsgidav:
+            """
+            server: cheroot
+            host: 127.0.0.1
+            port: \(port)
+            provider_mapping: {"/dav": "\(files)"}
+            simple_dc: {user_mapping: {"*": {"\(Self.user)": {"password": "\(Self.password)"}}}}
+            http_authenticator:
+                accept_basic: true
+                accept_digest: false
+                default_to_digest: false
+            verbose: 1
+
+            """
+        }
+    }
+
+    // MARK: Ports
+
+    private static func answers(_ port: UInt16) -> Bool {
+        (try? withSocket { descriptor in
+            var address = loopback(port: port)
+            return unsafe withUnsafeMutablePointer(to: &address) { pointer in
+                unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                    unsafe connect(
+                        descriptor,
+                        generic,
+                        socklen_t(MemoryLayout<sockaddr_in>.size)
+                    ) == 0
+                }
+            }
+        }) ?? false
+    }
+
+    private static func withSocket<Value>(_ body: (Int32) throws -> Value) throws -> Value {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { throw NotStarted(log: "no socket") }
+        defer { close(descriptor) }
+        return try body(descriptor)
+    }
+
+    private static func loopback(port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return address
+    }
+
+    // MARK: Clients
+
+    private static let wire = Mutex<CurlClient?>(nil)
+
+    /// The transport as the program builds it.
+    static func http(
+        user: String = DavServer.user,
+        password: String = DavServer.password
+    ) throws -> any HTTPClient {
+        let curl = try wire.withLock { wire in
+            if let curl = wire { return curl }
+            let curl = try CurlClient()
+            wire = curl
+            return curl
+        }
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        return AccountClient.make(
+            wire: curl,
+            tokens: FixedToken(password),
+            signer: BasicSigner(user: user),
+            rules: .webDAV,
+            requests: RequestLimit(.webDAV),
+            logger: logger
+        )
+    }
+
+    private static let known = Mutex<[Kind: WebDAVAbilities]>([:])
+
+    /// Signs in as `oort login` does.
+    func signIn(
+        user: String = DavServer.user,
+        password: String = DavServer.password
+    ) async throws -> WebDAVDiscovery.Account {
+        let http = try Self.http(user: user, password: password)
+        var server = try await WebDAVDiscovery.server(at: url, http: http)
+        server.address.user = user
+        return try await WebDAVDiscovery.account(at: server, http: http)
+    }
+
+    /// A client of the server; its abilities are probed once for each kind of server.
+    func client() async throws -> WebDAVClient {
+        let http = try Self.http()
+        var abilities = Self.known.withLock { $0[kind] }
+        if abilities == nil {
+            let found = try await signIn().abilities
+            Self.known.withLock { $0[kind] = found }
+            abilities = found
+        }
+        return WebDAVClient(
+            http: http,
+            address: WebDAVAddress(
+                origin: "http://127.0.0.1:\(port)",
+                files: ["dav"],
+                user: Self.user
+            ),
+            dialect: .plain,
+            abilities: abilities ?? WebDAVAbilities()
+        )
+    }
+
+    /// The bytes of a file as the server keeps it; nil where there is none.
+    func bytes(_ name: String) -> [UInt8]? {
+        FileManager.default.contents(atPath: files + "/" + name).map { Array($0) }
+    }
+
+    /// Writes a file behind the server's back.
+    func write(_ text: String, to name: String) throws {
+        let path = files + "/" + name
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: path)
+    }
+
+    /// The names in the account's root, as the disk has them.
+    var names: Set<String> {
+        Set((try? FileManager.default.contentsOfDirectory(atPath: files)) ?? [])
+    }
+}
