@@ -1,0 +1,242 @@
+"""Servers of a person's own, that nobody here wrote, each with its files in a folder."""
+
+import grp
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+
+from machine import eventually, held_port
+
+KINDS = ["sftp", "ftp", "webdav", "s3"]
+
+
+def answers(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Server:
+    """A server of one kind, that runs until it is stopped."""
+
+    def __init__(self, kind, folder):
+        self.kind = kind
+        self.folder = folder / f"server-{kind}"
+        self.root = self.folder / "root"
+        self.root.mkdir(parents=True)
+        # While it is stopped, too: the account knows the port.
+        self.port, self.place = held_port()
+        self.process = None
+        self.start()
+
+    def start(self):
+        arguments = getattr(self, f"_{self.kind}")()
+        with open(self.folder / "log", "a") as log:
+            self.process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, cwd=self.folder, start_new_session=True)
+        eventually(lambda: answers(self.port) or self.process.poll() is not None, "it listens")
+        assert self.process.poll() is None, (self.folder / "log").read_text()
+
+    def stop(self):
+        if self.kind in ("sftp", "ftp"):
+            subprocess.run(["pkill", "-KILL", "-P", str(self.process.pid)])
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _sftp(self):
+        for name in ("host", "user"):
+            if not (self.folder / name).exists():
+                subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", name],
+                               cwd=self.folder, check=True)
+        shutil.copy(self.folder / "user.pub", self.folder / "authorized")
+        key = (self.folder / "host.pub").read_text()
+        (self.folder / "known").write_text(f"[127.0.0.1]:{self.port} {key}")
+        if os.getuid() == 0:
+            pathlib.Path("/run/sshd").mkdir(exist_ok=True)
+        (self.folder / "config").write_text(f"""
+Port {self.port}
+ListenAddress 127.0.0.1
+HostKey {self.folder}/host
+PidFile none
+AuthorizedKeysFile {self.folder}/authorized
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM no
+StrictModes no
+PermitRootLogin prohibit-password
+Subsystem sftp internal-sftp
+""")
+        return ["/usr/sbin/sshd", "-D", "-e", "-f", str(self.folder / "config")]
+
+    def _ftp(self):
+        """ProFTPD, encrypted and no other way."""
+        if not (self.folder / "cert.pem").exists():
+            subprocess.run(
+                ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem",
+                 "-out", "cert.pem", "-days", "3650", "-subj", "/CN=localhost", "-addext",
+                 "subjectAltName=IP:127.0.0.1"], cwd=self.folder, check=True, capture_output=True)
+        secret = subprocess.run(["openssl", "passwd", "-5", "secret"], check=True,
+                                capture_output=True, text=True).stdout.strip()
+        users = self.folder / "users"
+        users.write_text(f"ada:{secret}:{os.getuid()}:{os.getgid()}::{self.root}:/bin/sh\n")
+        for private in (users, self.folder / "key.pem"):
+            private.chmod(0o600)
+        (self.folder / "config").write_text(f"""
+LoadModule mod_tls.c
+ServerType standalone
+Port {self.port}
+DefaultAddress 127.0.0.1
+SocketBindTight on
+UseReverseDNS off
+DelayEngine off
+User {pwd.getpwuid(os.getuid()).pw_name}
+Group {grp.getgrgid(os.getgid()).gr_name}
+RootLogin on
+RequireValidShell off
+AuthUserFile {users}
+AuthOrder mod_auth_file.c
+AuthPAM off
+WtmpLog off
+TransferLog none
+PidFile {self.folder}/pid
+ScoreboardFile {self.folder}/scoreboard
+SystemLog {self.folder}/errors
+AllowOverwrite on
+Umask 022
+TLSEngine on
+TLSRequired on
+TLSRSACertificateFile {self.folder}/cert.pem
+TLSRSACertificateKeyFile {self.folder}/key.pem
+TLSLog {self.folder}/tls
+""")
+        return ["/usr/sbin/proftpd", "-n", "-q", "-c", str(self.folder / "config")]
+
+    def _webdav(self):
+        modules = "/usr/lib/apache2/modules"
+        names = ["mpm_event", "authz_core", "authn_core", "authn_file", "authz_user", "auth_basic",
+                 "dir", "mime", "dav", "dav_fs", "dav_lock"]
+        loads = "\n".join(f"LoadModule {name}_module {modules}/mod_{name}.so" for name in names)
+        secret = subprocess.run(["openssl", "passwd", "-apr1", "secret"], check=True,
+                                capture_output=True, text=True).stdout.strip()
+        (self.folder / "passwords").write_text(f"ada:{secret}\n")
+        # Apache as root serves as somebody else.
+        shutil.chown(self.root, *(["www-data"] * 2)) if os.getuid() == 0 else None
+        (self.folder / "locks").mkdir(exist_ok=True)
+        os.chmod(self.folder / "locks", 0o777)
+        person = "User www-data\nGroup www-data" if os.getuid() == 0 else ""
+        (self.folder / "config").write_text(f"""
+ServerRoot {self.folder}
+ServerName 127.0.0.1
+Listen 127.0.0.1:{self.port}
+PidFile {self.folder}/pid
+ErrorLog {self.folder}/errors
+{loads}
+{person}
+TypesConfig /etc/mime.types
+DocumentRoot {self.root}
+DirectoryIndex disabled
+DavLockDB {self.folder}/locks/db
+KeepAliveTimeout 60
+<Directory {self.root}>
+    Dav On
+    AuthType Basic
+    AuthName files
+    AuthUserFile {self.folder}/passwords
+    Require valid-user
+</Directory>
+""")
+        for above in [self.folder, *self.folder.parents][:2]:
+            os.chmod(above, 0o755)
+        return ["/usr/sbin/apache2", "-DFOREGROUND", "-f", str(self.folder / "config")]
+
+    def _s3(self):
+        (self.root / "bucket").mkdir(exist_ok=True)
+        rclone = pathlib.Path(sys.executable).with_name("rclone")
+        return [str(rclone), "serve", "s3", "--addr", f"127.0.0.1:{self.port}", "--auth-key",
+                "an-access-key,a-secret-access-key", "--vfs-cache-mode", "full",
+                "--vfs-write-back", "100ms", "--dir-cache-time", "1s", "--cache-dir",
+                str(self.folder / "cache"), "--config", str(self.folder / "none"), str(self.root)]
+
+    @property
+    def files(self):
+        """Where the account's files lie at the server."""
+        return self.root / "bucket" if self.kind == "s3" else self.root
+
+    def login(self, machine, name=None):
+        """Signs a machine in."""
+        named = ["--name", name] if name else []
+        if self.kind == "sftp":
+            return machine.oort(
+                "login", "sftp", f"127.0.0.1:{self.port}{self.root}", "--identity",
+                self.folder / "user", "--ssh-option", f"UserKnownHostsFile={self.folder}/known",
+                "--ssh-option", "IdentityAgent=none", *named)
+        if self.kind == "ftp":
+            machine.environment["SSL_CERT_FILE"] = str(self.folder / "cert.pem")
+            return machine.oort("login", "ftp", f"ada@127.0.0.1:{self.port}", "--password-file", "-",
+                                *named, input="secret\n")
+        if self.kind == "webdav":
+            return machine.oort("login", "webdav", f"http://127.0.0.1:{self.port}/", "--user", "ada",
+                                "--password-file", "-", *named, input="secret\n")
+        keys = {"access_key_id": "an-access-key", "secret_access_key": "a-secret-access-key"}
+        return machine.oort("login", "s3", "bucket", "--endpoint", f"http://127.0.0.1:{self.port}",
+                            "--path-style", "--key-file", "-", *named, input=json.dumps(keys))
+
+    def write(self, path, text):
+        """Somebody else writes a file: on the server's disk, or where that is cached, by rclone."""
+        if self.kind == "s3":
+            return self._rclone("rcat", path, input=text)
+        file = self.files / path
+        file.write_text(text)
+        if self.kind == "webdav" and os.getuid() == 0:
+            shutil.chown(file, "www-data", "www-data")
+
+    def remove(self, path):
+        """Somebody else removes a file."""
+        if self.kind == "s3":
+            return self._rclone("deletefile", path)
+        (self.files / path).unlink()
+
+    def _rclone(self, command, path, **more):
+        remote = (f":s3,provider=Other,endpoint='http://127.0.0.1:{self.port}',"
+                  "access_key_id=an-access-key,secret_access_key=a-secret-access-key:bucket/")
+        rclone = pathlib.Path(sys.executable).with_name("rclone")
+        # Right after an object was replaced rclone's own server may answer with the one of before,
+        # which rclone takes for damage.
+        for last in (False, False, True):
+            done = subprocess.run(
+                [str(rclone), "--config", str(self.folder / "none"), command, remote + path],
+                check=last, text=True, **more)
+            if done.returncode == 0:
+                return
+
+    def holds(self, wanted):
+        """Fails where the server does not hold exactly this; rclone writes a little later."""
+        def difference():
+            found = self.tree()
+            return {path: (found.get(path, "missing"), wanted.get(path, "not wanted"))
+                    for path in found.keys() | wanted.keys()
+                    if found.get(path, "missing") != wanted.get(path, "missing")}
+        if self.kind == "s3":
+            eventually(lambda: not difference(), "the server has it")
+        assert not difference(), str(difference())[:2000]
+
+    def tree(self):
+        """What lies at the server: bytes by path, None for folders, without files of Oort's own."""
+        found = {}
+        for path in sorted(self.files.rglob("*")):
+            name = str(path.relative_to(self.files))
+            if ".oort-" in name or ".DAV" in name:
+                continue
+            try:
+                found[name] = None if path.is_dir() else path.read_bytes()
+            except FileNotFoundError:
+                continue  # what a server writes aside has its name by now
+        return found
