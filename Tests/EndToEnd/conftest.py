@@ -1,4 +1,6 @@
+import os
 import pathlib
+import re
 import tempfile
 
 import pytest
@@ -90,5 +92,22 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
+class FailedTests:
+    """Writes each test that failed, and the seeds it printed, as a line of a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def pytest_runtest_logreport(self, report):
+        if not report.failed:
+            return
+        seeds = sorted(set(re.findall(r"^(OORT_[A-Z_]*SEED=\S+)$", report.capstdout, re.M)))
+        with open(self.path, "a", encoding="utf-8") as file:
+            print("\t".join([report.nodeid, *seeds]), file=file)
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "sample: the clouds hold the sample account")
+    path = os.environ.get("OORT_FAILED_TESTS")
+    if path and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(FailedTests(path))
