@@ -14,9 +14,15 @@ struct NextcloudTrash: Trash {
         .nextcloud("trashbin-deletion-time"),
     ]
 
-    private func url(_ names: [String]) -> String {
+    /// The address of what lies in the trash.
+    func url(_ names: [String]) -> String {
+        program(["trash"] + names)
+    }
+
+    /// The address of something in the person's trash program.
+    func program(_ names: [String]) -> String {
         let person = client.address.userID ?? client.address.user ?? ""
-        return client.address.program(["remote.php", "dav", "trashbin", person, "trash"] + names)
+        return client.address.program(["remote.php", "dav", "trashbin", person] + names)
     }
 
     func entries(
@@ -58,27 +64,5 @@ struct NextcloudTrash: Trash {
             entry.size = size.flatMap { Int64($0) }
         }
         return entry
-    }
-
-    func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError) {
-        let target = place.folder.path.appending(place.name)
-        let request = HTTPRequest(
-            method: "MOVE",
-            url: url([entry.id]),
-            headers: [
-                client.api.destination(target, isFolder: entry.kind == .folder),
-                ("Overwrite", "F"),
-            ],
-            repetition: .onlyIfNotDone
-        )
-        let response = try await client.api.exchange(request)
-        guard (200..<300).contains(response.head.status) else {
-            let error = WebDAVErrors.error(response, about: .item)
-            switch response.head.status {
-            case 412: throw error.asKind(.nameTaken)
-            case 409: throw error.asKind(.parentNotFound)
-            default: throw error
-            }
-        }
     }
 }

@@ -96,6 +96,27 @@ def test_the_trash(machine, server, drive):
     assert read(drive / "back.txt") == "the note"
 
 
+def test_a_folder_of_the_trash_comes_back_elsewhere(machine, server, drive):
+    (drive / "papers" / "old").mkdir(parents=True)
+    (drive / "papers" / "old" / "deep.txt").write_text("deep")
+    (drive / "new").mkdir()
+    machine.sync()
+    known = server.tree()
+    machine.run("rm", "-r", drive / "papers" / "old")
+    machine.sync()
+    (drive / "papers" / "old").write_text("a file of the same name")
+    machine.sync()
+    machine.oort("restore", drive / "papers" / "old", "--to", drive / "new" / "kept")
+    assert read(drive / "new" / "kept" / "deep.txt") == "deep"
+    assert read(drive / "papers" / "old") == "a file of the same name"
+    machine.sync()
+    after = server.tree()
+    assert after["/new/kept"]["id"] == known["/papers/old"]["id"]
+    assert after["/new/kept/deep.txt"]["id"] == known["/papers/old/deep.txt"]["id"]
+    assert "/new/kept (restored)" not in after and "/papers/old (restored)" not in after
+
+
+
 def test_versions(machine, server, drive, folder):
     path = drive / "report.txt"
     for second, text in enumerate(["first", "the second", "and the third"]):

@@ -39,7 +39,20 @@ extension NextcloudSimulator {
                 asked: asked
             )
             return NextcloudXML.multistatus([own] + entries.sorted())
-        case ("MOVE", 2): return restore(parts[1], request)
+        case ("PROPFIND", 2):
+            return account.withTree { tree in
+                guard let item = Self.trashed(parts[1], tree) else {
+                    return Self.failure(404, "NotFound", "not found")
+                }
+                return NextcloudXML.multistatus([
+                    NextcloudXML.response(
+                        href: href(request, parts, program: "trashbin"),
+                        properties(ofTrashed: item, tree),
+                        asked: NextcloudXML.names(in: request.bytes)
+                    )
+                ])
+            }
+        case ("MOVE", 2): return moveFromTrash(parts[1], request)
         default: return Self.failure(405, "MethodNotAllowed", "")
         }
     }
@@ -66,51 +79,77 @@ extension NextcloudSimulator {
         return values
     }
 
-    /// Back to where it lay, under another name where that is taken; or straight to a place among the
-    /// files.
-    private func restore(_ name: String, _ request: SimulatorRequest) -> SimulatorAnswer {
+    /// A move out of the trash: to `restore/ANYTHING` it puts back where it lay, under another name
+    /// where that is taken; to a place among the files only a copy of a file can go.
+    private func moveFromTrash(_ name: String, _ request: SimulatorRequest) -> SimulatorAnswer {
         let target = target(request)
         let replaces = request.header("Overwrite") != "F"
         return account.withTree { tree in
-            let found = tree.allItems.first {
-                $0.trashedTime != nil && Self.trashName($0).isSameText(as: name)
+            guard let item = Self.trashed(name, tree) else {
+                return Self.failure(404, "NotFound", "not found")
             }
-            guard let item = found else { return Self.failure(404, "NotFound", "not found") }
-            var parent = item.parentID.flatMap { tree.item($0) }
-            var name = item.name
             switch target {
             case .files(let user, let path)?:
-                guard user == Self.userID, let last = path.last else {
+                guard user == Self.userID, let name = path.last else {
                     return Self.failure(403, "Forbidden", "")
                 }
-                parent = tree.item(at: Array(path.dropLast()))
-                guard let parent, parent.isFolder else {
-                    return Self.failure(409, "Conflict", "The destination node is not found")
-                }
-                name = last
-                if let old = tree.items(named: name, in: parent.id).first {
-                    guard replaces else {
-                        return Self.failure(412, "PreconditionFailed", "exists")
-                    }
-                    tree.trash(old.id)
-                }
+                return Self.copyOut(item, to: path.dropLast(), name, replaces, &tree)
             case .trash(let user, let path)?:
-                guard user == Self.userID, path.first == "restore" else {
+                guard user == Self.userID, path.first == "restore", path.count == 2 else {
                     return Self.failure(403, "Forbidden", "")
                 }
-                if parent.map({ tree.isTrashed($0.id) }) ?? true { parent = tree.item(tree.rootID) }
-                if let parent, !tree.items(named: name, in: parent.id).isEmpty {
-                    name += " (restored)"
-                }
+                return Self.restore(item, &tree)
             default: return Self.failure(400, "BadRequest", "Destination")
             }
-            guard let parent else { return Self.failure(409, "Conflict", "") }
-            let time = item.modifiedTime
-            tree.restore(item.id)
-            tree.move(item.id, to: parent.id, name: name)
-            tree.update(item.id) { $0.modifiedTime = time }
-            return SimulatorAnswer(status: 201)
         }
+    }
+
+    private static func trashed(_ name: String, _ tree: SimulatedTree) -> SimulatedItem? {
+        tree.allItems.first { $0.trashedTime != nil && trashName($0).isSameText(as: name) }
+    }
+
+    private static func copyOut(
+        _ item: SimulatedItem,
+        to folder: ArraySlice<String>,
+        _ name: String,
+        _ replaces: Bool,
+        _ tree: inout SimulatedTree
+    ) -> SimulatorAnswer {
+        guard let parent = tree.item(at: Array(folder)), parent.isFolder else {
+            return failure(409, "Conflict", "The destination node is not found")
+        }
+        let old = tree.items(named: name, in: parent.id).first
+        guard old == nil || replaces else { return failure(412, "PreconditionFailed", "exists") }
+        guard !item.isFolder else { return failure(400, "BadRequest", "Incompatible node types") }
+        if let old { tree.trash(old.id) }
+        _ = tree.create(name, in: parent.id, content: item.head?.content)
+        tree.remove(item.id)
+        return SimulatorAnswer(status: old == nil ? 201 : 204)
+    }
+
+    private static func restore(
+        _ item: SimulatedItem,
+        _ tree: inout SimulatedTree
+    ) -> SimulatorAnswer {
+        // By its path: a folder that was made anew holds it, too.
+        let lay = tree.path(of: item.id)?.dropLast() ?? []
+        guard
+            let parent = tree.item(at: Array(lay)).flatMap({ $0.isFolder ? $0 : nil })
+                ?? tree.item(tree.rootID)
+        else { return failure(409, "Conflict", "") }
+        var name = item.name
+        var number = 1
+        while !tree.items(named: name, in: parent.id).isEmpty {
+            let (before, ending) = item.name.cut(atLast: ".") ?? (item.name[...], "")
+            name = "\(before) (restored\(number == 1 ? "" : " \(number)"))"
+            if !ending.isEmpty { name += ".\(ending)" }
+            number += 1
+        }
+        let time = item.modifiedTime
+        tree.restore(item.id)
+        tree.move(item.id, to: parent.id, name: name)
+        tree.update(item.id) { $0.modifiedTime = time }
+        return SimulatorAnswer(status: 201)
     }
 
     // MARK: Versions
