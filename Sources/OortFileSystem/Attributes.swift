@@ -22,7 +22,10 @@ public struct FileAttributes: Hashable, Sendable {
     public var owner: UInt32
     /// The group.
     public var group: UInt32
-    /// Names of the inode: 1, or 0 once unlinked; 2 for folders, whose children are not counted.
+    /// Names of the inode: 1, or 0 once unlinked.
+    ///
+    /// 1 for folders, too, as Btrfs has it: from 2 on, `fts(3)` takes the number for two more than
+    /// there are folders in it, and looks into none where it is 2.
     public var linkCount: UInt32
 
     /// The blocks of 512 bytes that a file of so many bytes takes.

@@ -317,7 +317,7 @@ public final class CloudFileSystem: FileSystem {
             mode: mode,
             owner: node.owner ?? settings.owner,
             group: node.group ?? settings.group,
-            linkCount: kind == .folder ? 2 : isLinked ? 1 : 0
+            linkCount: kind == .folder || isLinked ? 1 : 0
         )
     }
 }

@@ -156,7 +156,7 @@ public final class TrashFileSystem: FileSystem {
                 mode: mode,
                 owner: files.settings.owner,
                 group: files.settings.group,
-                linkCount: kind == .folder ? 2 : 1
+                linkCount: 1
             ),
             // What it shows changes without the kernel being told.
             validity: Validity(entry: .zero, attributes: .zero)

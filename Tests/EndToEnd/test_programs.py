@@ -1,5 +1,6 @@
 """Ordinary programs on the mount of each cloud; afterwards the cloud has what the disk has."""
 
+import ctypes
 import hashlib
 import os
 import pathlib
@@ -233,6 +234,22 @@ def test_find_and_df(machine, clouds, cloud, drive, folder):
     account = machine.account(cloud)
     assert abs(int(size) - account["total_bytes"]) < 1 << 20
     assert abs(int(used) - account["used_bytes"]) < 64 << 20
+
+
+def test_walks_that_count_links_find_every_folder(drive):
+    (drive / "a" / "b").mkdir(parents=True)
+    (drive / "a" / "b" / "file").write_text("content")
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.fts_open.restype = libc.fts_read.restype = ctypes.c_void_p
+    physical, without_looking = 0x10, 0x8  # FTS_PHYSICAL, FTS_NOSTAT
+    walk = libc.fts_open((ctypes.c_char_p * 2)(os.fsencode(drive / "a"), None),
+                         physical | without_looking, None)
+    assert walk
+    entries = 0
+    while libc.fts_read(ctypes.c_void_p(walk)):
+        entries += 1
+    libc.fts_close(ctypes.c_void_p(walk))
+    assert entries == 5, "a, b, file, and each folder once more at its end"
 
 
 def test_what_the_service_says_of_an_upload_is_shown_at_once(machine, clouds, cloud):
