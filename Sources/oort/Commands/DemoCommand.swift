@@ -5,10 +5,24 @@ import OortSimulators
 import Synchronization
 
 /// `oort demo`.
-struct DemoCommand: AsyncParsableCommand, StopsOrderly {
+struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
         abstract: "Mount three simulated clouds; no account is needed.",
+        discussion: """
+            `oort demo` mounts them; `oort demo play SCENE` in a second terminal lets something \
+            happen there: somebody else edits, the network goes, the account is full.
+            """,
+        subcommands: [DemoMountCommand.self, DemoPlayCommand.self],
+        defaultSubcommand: DemoMountCommand.self
+    )
+}
+
+/// `oort demo mount`, which is what `oort demo` does.
+struct DemoMountCommand: AsyncParsableCommand, StopsOrderly {
+    static let configuration = CommandConfiguration(
+        commandName: "mount",
+        abstract: "Mount three simulated clouds until Ctrl-C.",
         discussion: """
             The clouds run inside this program and speak the real services' protocols on this \
             machine only. The demo stays until Ctrl-C and leaves nothing behind: its settings, \
@@ -48,6 +62,9 @@ struct DemoCommand: AsyncParsableCommand, StopsOrderly {
         at point: MountPoint
     ) async throws {
         try demo.write(settings: simulators.settings)
+        try demo.write(
+            RunningDemo.Record(mountPoint: point.path, clouds: simulators.addresses)
+        )
         let surroundings = try Surroundings(folders: demo.folders)
         try await simulators.register(in: surroundings)
         let file = try LogFile(path: demo.folders.logFile)
@@ -77,6 +94,8 @@ struct DemoCommand: AsyncParsableCommand, StopsOrderly {
 
             To let `oort status`, `oort status --watch` and `oort sync` there speak to the demo:
               source \(demo.environmentFile)
+
+            To let something happen: oort demo play edit|offline|full|conflict|slow
 
             Ctrl-C ends the demo; nothing is left behind.
             """

@@ -24,6 +24,14 @@ struct DemoClouds: Sendable {
         for running in simulators { await running.simulator.stop() }
     }
 
+    /// Where each simulator answers, by the name of its account.
+    var addresses: [String: String] {
+        simulators.reduce(into: [:]) { all, running in
+            guard let service = Services.named(running.name) else { return }
+            all[service.name] = "http://127.0.0.1:\(running.simulator.port)"
+        }
+    }
+
     /// Settings that lead to the simulators in place of the real hosts.
     var settings: String {
         var lines = ["poll_interval = \"2s\""]

@@ -2,6 +2,9 @@ import Foundation
 
 /// The demo's own settings, state, cache and socket, in a temporary folder that goes with it.
 struct DemoFolders: Sendable {
+    /// What the names of the temporary folders begin with.
+    static let prefix = "oort-demo-"
+
     /// The temporary folder.
     let path: String
     /// The folders in it.
@@ -12,7 +15,7 @@ struct DemoFolders: Sendable {
     /// - Throws: `Failure` when there is no room for it.
     init() throws(Failure) {
         // Not the user's TMPDIR, which may be too long for a socket's path.
-        let path = "/tmp/oort-demo-" + UUID().uuidString.prefix(8).lowercased()
+        let path = "/tmp/" + Self.prefix + UUID().uuidString.prefix(8).lowercased()
         try Folders.makePrivate(path)
         self.path = path
         var environment = ProcessInfo.processInfo.environment
@@ -44,6 +47,21 @@ struct DemoFolders: Sendable {
         } catch {
             throw Failure(
                 "The demo's settings cannot be written: \(error.localizedDescription)",
+                advice: "Free some space in /tmp and try again."
+            )
+        }
+    }
+
+    /// Writes what `oort demo play` reads.
+    ///
+    /// - Throws: `Failure` when there is no room for it.
+    func write(_ record: RunningDemo.Record) throws(Failure) {
+        do {
+            try JSONEncoder().encode(record)
+                .write(to: URL(filePath: "\(path)/\(RunningDemo.Record.name)"))
+        } catch {
+            throw Failure(
+                "The demo's record cannot be written: \(error.localizedDescription)",
                 advice: "Free some space in /tmp and try again."
             )
         }
