@@ -1,9 +1,11 @@
 """What other programs may send to the control socket: everything, and the mount goes on."""
 
+import fcntl
 import json
 import os
 import random
 import socket
+import subprocess
 
 import pytest
 
@@ -124,3 +126,28 @@ def test_random_requests(mounted):
     for length in range(0, len(good), 7):
         with connect(mounted) as connection:
             connection.sendall(good[:length])
+
+
+def test_a_command_waits_for_a_mount_that_begins(machine):
+    machine.state.mkdir(parents=True, exist_ok=True)
+    (machine.folder / "run" / "oort").mkdir(parents=True, exist_ok=True)
+    body = b'{"message": "Here I am."}'
+    with open(machine.state / "lock", "w") as lock, socket.socket(socket.AF_UNIX) as listener:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as a mount does before it listens
+        listener.bind(str(machine.folder / "run" / "oort" / "control.sock"))
+        command = subprocess.Popen([OORT, "status"], env=machine.environment, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            with pytest.raises(subprocess.TimeoutExpired):
+                command.wait(0.5)  # so that it has asked in vain before
+            listener.listen()
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 409 Conflict\r\nContent-Length: %d\r\n\r\n" % len(body)
+                                   + body)
+                said, _ = command.communicate(timeout=120)
+        finally:
+            command.kill()
+            command.wait()
+    assert "Here I am." in said

@@ -149,8 +149,7 @@ struct ControlClient: Sendable {
         each: @Sendable (Line) -> Void
     ) async throws(Failure) -> Line? {
         do {
-            var client = HTTPClient()
-            let response = try await client.sendHTTPRequest(message, to: try address())
+            let response = try await response(to: message)
             guard case .httpBody(let body) = response.payload else { throw Self.silence }
             var line = Data()
             var last: Line?
@@ -201,8 +200,7 @@ struct ControlClient: Sendable {
         answer: Answer.Type
     ) async throws(Failure) -> Answer {
         do {
-            var client = HTTPClient()
-            let response = try await client.sendHTTPRequest(message, to: try address())
+            let response = try await response(to: message)
             let data = try await response.bodyData
             guard response.statusCode == .ok else {
                 throw try ControlCoding.decode(ControlFailure.self, from: data).failure
@@ -253,6 +251,24 @@ struct ControlClient: Sendable {
             ],
             body: data
         )
+    }
+
+    /// Sends a request as soon as somebody listens.
+    ///
+    /// A mount holds its lock, and shows its folders, some moments before it listens; one that has
+    /// not begun to after ten seconds will not.
+    private func response(to message: HTTPRequest) async throws -> HTTPResponse {
+        let limit = ContinuousClock.now + .seconds(10)
+        while true {
+            do {
+                var client = HTTPClient()
+                return try await client.sendHTTPRequest(message, to: try address())
+            } catch SocketError.failed(_, let number, _)
+                where [ENOENT, ECONNREFUSED].contains(number) && ContinuousClock.now < limit
+            {
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
     }
 
     private func address() throws(Failure) -> sockaddr_un {
