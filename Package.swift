@@ -5,7 +5,7 @@ import PackageDescription
 ///
 /// Adding one: a folder `Sources/Oort<Service>`, its name here, and one registration line in
 /// `Sources/oort/Services.swift`.
-let services = ["Dropbox", "GoogleDrive", "OneDrive"]
+let services = ["Box", "Dropbox", "GoogleDrive", "OneDrive"]
 
 let strict: [SwiftSetting] = [
     .swiftLanguageMode(.v6),

@@ -1,7 +1,7 @@
 /// How a service does OAuth 2: what its `<Service>Authorization.swift` fills in.
 ///
-/// PKCE (S256) and `state` are always used and need no words here. Every URL can be pointed to a
-/// simulator.
+/// `state` is always used, PKCE (S256) wherever the service knows it; neither needs further words
+/// here. Every URL can be pointed to a simulator.
 public struct OAuthService: Sendable {
     /// Where the browser may be sent back to (RFC 8252, section 7.3).
     public enum Redirect: Sendable, Hashable {
@@ -39,6 +39,10 @@ public struct OAuthService: Sendable {
     public var redirect: Redirect
     /// Whether the client secret, where the person has one, is sent to the token URL.
     public var sendsClientSecret: Bool
+    /// Whether nobody can sign in under a registration without a secret.
+    public var needsClientSecret: Bool
+    /// Whether the service knows PKCE (RFC 7636).
+    public var usesPKCE: Bool
     /// Whether scopes are named again when refreshing and at the token URL (Microsoft).
     public var repeatsScopes: Bool
     /// Whether an authorize URL without a redirect shows the code for copying (Dropbox).
@@ -63,6 +67,8 @@ public struct OAuthService: Sendable {
         revocation = nil
         extraParameters = []
         sendsClientSecret = false
+        needsClientSecret = false
+        usesPKCE = true
         repeatsScopes = false
         showsCode = false
         isSignedOut = { $0.code == "invalid_grant" }

@@ -57,10 +57,12 @@ extension SignIn {
         redirect: String?
     ) -> String {
         var fields = FormFields([
-            ("client_id", client.id), ("response_type", "code"),
-            ("code_challenge", challenge.challenge), ("code_challenge_method", "S256"),
-            ("state", state),
+            ("client_id", client.id), ("response_type", "code"), ("state", state),
         ])
+        if service.usesPKCE {
+            fields.add("code_challenge", challenge.challenge)
+            fields.add("code_challenge_method", "S256")
+        }
         fields.add("redirect_uri", redirect)
         if !service.scopes.isEmpty {
             fields.add("scope", service.scopes.joined(separator: " "))
@@ -76,8 +78,8 @@ extension SignIn {
     ) async throws(SignInError) -> Tokens {
         var fields = FormFields([
             ("grant_type", "authorization_code"), ("code", code),
-            ("code_verifier", challenge.verifier),
         ])
+        if service.usesPKCE { fields.add("code_verifier", challenge.verifier) }
         fields.add("redirect_uri", redirect)
         addClient(to: &fields)
         // A code works once, so a lost answer cannot be asked for again.

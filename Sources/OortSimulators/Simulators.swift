@@ -23,7 +23,8 @@ public enum Simulators {
 
     /// Services that are started only when they are named.
     public static let others: [Maker] = [
-        Maker(name: "nextcloud") { $0 ? NextcloudSimulator.sample() : NextcloudSimulator() }
+        Maker(name: "nextcloud") { $0 ? NextcloudSimulator.sample() : NextcloudSimulator() },
+        Maker(name: "box") { $0 ? BoxSimulator.sample() : BoxSimulator() },
     ]
 
     /// A running service with tokens that are good for its account.

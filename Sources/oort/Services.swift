@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import OortBox
 import OortDropbox
 import OortFTP
 import OortGoogleDrive
@@ -15,7 +16,7 @@ import OortWebDAV
 ///
 /// Nothing else knows which there are.
 enum Services {
-    static let all = [dropbox, drive, oneDrive, nextcloud, webDAV, sftp, ftp, s3]
+    static let all = [dropbox, drive, oneDrive, box, nextcloud, webDAV, sftp, ftp, s3]
 
     /// Those where a person signs in with OAuth, in a browser.
     static let withOAuth = all.filter { $0.oauth != nil }
@@ -70,6 +71,21 @@ enum Services {
         ),
         noTrash: "Microsoft lists OneDrive's recycle bin on its web page only: onedrive.com, "
             + "Recycle bin."
+    )
+
+    private static let box = CloudService(
+        name: "box",
+        title: "Box",
+        oauth: OAuthAccess(
+            addresses: {
+                let endpoints = BoxEndpoints($0)
+                return [endpoints.api, endpoints.upload]
+            },
+            authorization: { .box(at: BoxEndpoints($0)) },
+            makeProvider: { BoxProvider(client: $0, endpoints: BoxEndpoints($1), revoke: $2) },
+            requests: .box,
+            answerRules: .box
+        )
     )
 
     private static let nextcloud = CloudService(
@@ -295,6 +311,18 @@ struct Hosts: Sendable {
         guard let place = places[String(host)] else { return address }
         return (place.hasSuffix("/") ? String(place.dropLast()) : place)
             + rest.dropFirst(host.count)
+    }
+}
+
+extension BoxEndpoints {
+    /// Box's servers, or where the settings say.
+    init(_ hosts: Hosts) {
+        let live = Self.live
+        self.init(
+            api: hosts.place(live.api),
+            upload: hosts.place(live.upload),
+            account: hosts.place(live.account)
+        )
     }
 }
 

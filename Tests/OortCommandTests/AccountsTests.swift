@@ -18,7 +18,7 @@ struct AccountsTests {
         var credentials: Credentials {
             let issued = simulator.simulator.account.tokens.issue()
             return Credentials(
-                client: OAuthClient(id: "test"),
+                client: OAuthClient(id: "test", secret: Secret("of the tests")),
                 tokens: Tokens(
                     accessToken: Secret(issued.access),
                     refreshToken: issued.refresh.map { Secret($0) }

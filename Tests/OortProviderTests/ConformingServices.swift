@@ -1,10 +1,13 @@
+import OortBox
 import OortDropbox
 import OortOneDrive
 import OortSimulators
 import OortTesting
 
 /// The services that the conformance suite runs: one line each.
-let conformingServices: [ConformingService] = [.dropbox, .googleDrive, .oneDrive]
+let conformingServices: [ConformingService] = [
+    .dropbox, .googleDrive, .oneDrive, .box,
+]
 
 extension ConformingService {
     static let dropbox = ConformingService("dropbox", rules: .dropbox) { content in
@@ -34,6 +37,23 @@ extension ConformingService {
             client: client,
             endpoints: .simulated(by: simulator),
             partSize: 4 * OneDriveProvider.partMultiple
+        )
+    }
+
+    /// Box does not say what it answers to who comes too late; the provider does not wait for that.
+    static let box = ConformingService("box", losesCursors: false, rules: .box) { content in
+        content == .sample ? BoxSimulator.sample() : BoxSimulator()
+    } provide: { client, simulator in
+        BoxProvider(client: client, endpoints: .simulated(by: simulator))
+    }
+}
+
+extension BoxEndpoints {
+    static func simulated(by simulator: Simulator) -> BoxEndpoints {
+        BoxEndpoints(
+            api: simulator.url(host: "api.box.com"),
+            upload: simulator.url(host: "upload.box.com"),
+            account: simulator.url(host: "account.box.com")
         )
     }
 }

@@ -8,7 +8,7 @@ struct LoginCommand: AsyncParsableCommand {
         commandName: "login",
         abstract: "Sign in to a cloud, or sign in again.",
         usage: """
-            oort login dropbox|drive|onedrive [<options>]
+            oort login dropbox|drive|onedrive|box [<options>]
             oort login nextcloud URL [<options>]
             oort login webdav URL [<options>]
             oort login sftp [USER@]HOST[:PORT][/PATH] [<options>]
@@ -27,12 +27,12 @@ struct LoginCommand: AsyncParsableCommand {
     )
 }
 
-/// `oort login dropbox`, `drive` and `onedrive`.
+/// `oort login dropbox`, `drive`, `onedrive` and `box`.
 struct LoginCloudCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cloud",
-        abstract: "Dropbox, Google Drive or OneDrive, in your browser.",
-        usage: "oort login dropbox|drive|onedrive [<options>]",
+        abstract: "Dropbox, Google Drive, OneDrive or Box, in your browser.",
+        usage: "oort login dropbox|drive|onedrive|box [<options>]",
         discussion: """
             Opens the service's page in your browser and waits for your answer there. The account \
             becomes a folder under the mount point, at once if a mount runs.
@@ -88,10 +88,11 @@ struct LoginCloudCommand: AsyncParsableCommand {
             credentials = Credentials(client: client, tokens: try TokenFile.read(tokenFile))
         } else {
             guard let client else { throw Self.noRegistration(service, surroundings) }
-            let dialog = SignInDialog(
-                service: service,
-                signIn: accounts.signIn(service, access, client)
-            )
+            let signIn = accounts.signIn(service, access, client)
+            guard client.secret != nil || !signIn.service.needsClientSecret else {
+                throw Self.noSecret(service, client, surroundings)
+            }
+            let dialog = SignInDialog(service: service, signIn: signIn)
             credentials = try await dialog.run(opensBrowser: !noBrowser)
         }
         try await NewAccount(surroundings, accounts).add(
@@ -128,6 +129,27 @@ struct LoginCloudCommand: AsyncParsableCommand {
                 or put it into \(surroundings.folders.settingsFile):
                   [\(service.name)]
                   client_id = "ID"
+                """
+        )
+    }
+}
+
+extension LoginCloudCommand {
+    fileprivate static func noSecret(
+        _ service: CloudService,
+        _ client: OAuthClient,
+        _ surroundings: Surroundings
+    ) -> Failure {
+        Failure(
+            "\(service.title) lets nobody sign in under a registration without its secret.",
+            advice: """
+                Put the client secret, which \(service.title) shows beside the client id, into a file \
+                that only you can read, then: oort login \(service.name) \
+                --client-id \(TerminalText.line(client.id)) --client-secret-file FILE
+                or put it into \(surroundings.folders.settingsFile):
+                  [\(service.name)]
+                  client_id = "ID"
+                  client_secret_file = "FILE"
                 """
         )
     }

@@ -1,0 +1,99 @@
+import Foundation
+import OortModel
+
+/// Our place in the stream of events, and the folders that are still to be listed.
+///
+/// Box has no enumeration, keeps events for some weeks only, repeats them, and tells them in no order:
+/// the cursor carries what is needed to bear all that after a restart, too.
+struct BoxCursor: Codable, Equatable {
+    /// A folder that is to be listed.
+    struct Listing: Codable, Equatable {
+        var folder: String
+        /// The next page; Box forgets it soon, and the folder is begun anew then.
+        var marker: String?
+        /// Whether what lies below is to be listed, too.
+        var isDeep = true
+    }
+
+    /// The last that events told of an item.
+    struct Told: Codable, Equatable {
+        var item: String
+        var sequence: Int64
+    }
+
+    /// Where the stream goes on; a number of 64 bits, kept as the text that it came as.
+    var position: String
+    /// Seconds since 1970 when the stream was read; written down once a day.
+    var read: Int64
+    /// Seconds since 1970 when the last enumeration began.
+    var enumerated: Int64
+    /// Folders to be listed, the next one last.
+    var listings: [Listing] = []
+    var isEnumeration = false
+    /// The ends of the newest events' ids, the newest last.
+    var seen: [String] = []
+    /// Items of the newest events, the newest last.
+    var told: [Told] = []
+
+    static let seenKept = 1000
+    static let toldKept = 500
+    /// Box keeps events for two weeks at least, and does not say what it answers later.
+    static let longestPause: Int64 = 14 * 24 * 3600
+    /// The stream is no perfect history: after so long all folders are listed again.
+    static let longestTrust: Int64 = 28 * 24 * 3600
+
+    init(position: String, now: Int64) {
+        self.position = position
+        read = now
+        enumerated = now
+    }
+
+    init(_ cursor: Cursor) throws(ProviderError) {
+        do {
+            self = try JSONDecoder().decode(BoxCursor.self, from: Data(cursor.rawValue.utf8))
+        } catch {
+            throw ProviderError(.cursorLost, detail: "not a cursor of this provider")
+        }
+    }
+
+    func cursor() throws(ProviderError) -> Cursor {
+        Cursor(String(decoding: try BoxAPI.json(self), as: UTF8.self))
+    }
+
+    /// - Throws: `.cursorLost` when the stream may have forgotten something.
+    func check(now: Int64) throws(ProviderError) {
+        guard now.addingSaturating(-read) <= Self.longestPause else {
+            throw ProviderError(.cursorLost, detail: "the events were not read for two weeks")
+        }
+        guard now.addingSaturating(-enumerated) <= Self.longestTrust else {
+            throw ProviderError(.cursorLost, detail: "the last enumeration is four weeks old")
+        }
+    }
+
+    /// Those of a page's events that were not seen before, each once.
+    mutating func unseen(_ events: [BoxWire.Event]) -> [BoxWire.Event] {
+        var known = Set(seen)
+        var fresh: [BoxWire.Event] = []
+        for event in events {
+            guard let id = event.event_id.map({ String($0.suffix(16)) }) else { continue }
+            guard known.insert(id).inserted else { continue }
+            seen.append(id)
+            fresh.append(event)
+        }
+        seen = seen.suffix(Self.seenKept)
+        return fresh
+    }
+
+    /// Whether an event tells something newer of an item than what was told before; notes it then.
+    mutating func isNews(of item: BoxID, sequence: String?) -> Bool {
+        guard let sequence = sequence.flatMap({ Int64($0) }) else { return true }
+        let key = item.itemID.rawValue
+        if let index = told.firstIndex(where: { $0.item == key }) {
+            guard told[index].sequence < sequence else { return false }
+            told.remove(at: index)
+        }
+        told.append(Told(item: key, sequence: sequence))
+        if told.count > Self.toldKept { told.removeFirst(told.count - Self.toldKept) }
+        return true
+    }
+}

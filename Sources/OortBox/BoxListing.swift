@@ -1,0 +1,116 @@
+public import OortModel
+import OortTransport
+
+extension BoxProvider {
+    public func children(
+        of folder: ItemReference,
+        page: PageToken?
+    ) async throws(ProviderError) -> ListingPage {
+        let id = try folderID(folder)
+        let answer = try await api.list(id.id, marker: page?.rawValue)
+        let me = try await me()
+        let items = (answer.entries ?? []).compactMap { entry in
+            entry.isGone ? nil : entry.item(me: me, listedIn: id)
+        }
+        return ListingPage(items: items, next: answer.next.map { PageToken($0) })
+    }
+
+    public func item(_ reference: ItemReference) async throws(ProviderError) -> Item {
+        let wire = try await api.item(try BoxID(reference.id))
+        guard !wire.isGone else {
+            throw ProviderError(.notFound, detail: "Box has it in its trash")
+        }
+        return try await item(wire)
+    }
+
+    /// Asks as an upload of this name would: Box names the item that has the name.
+    ///
+    /// Where that says neither yes nor no, the folder is listed.
+    public func items(
+        named name: String,
+        in folder: ItemReference
+    ) async throws(ProviderError) -> [Item] {
+        let id = try folderID(folder)
+        switch try await preflight(name, in: id) {
+        case .success: return []
+        case .refused(let failure):
+            switch failure.error.kind {
+            case .nameTaken:
+                guard
+                    let other = failure.conflicts.lazy
+                        .compactMap({ BoxID(type: $0.type, id: $0.id) }).first
+                else { break }
+                do throws(ProviderError) {
+                    return [try await item(ItemReference(id: other.itemID, path: .root))]
+                } catch {
+                    // It went between the two questions: looked for once more.
+                    guard error.kind == .notFound else { throw error }
+                }
+            case .notFound: throw ProviderError(.parentNotFound, detail: failure.error.detail)
+            case .noPermission, .badRequest, .quotaExceeded, .nameRefused, .nameTooLong: break
+            default: throw failure.error
+            }
+        }
+        return try await listedItems(named: name, in: folder)
+    }
+
+    private func preflight(
+        _ name: String,
+        in folder: BoxID
+    ) async throws(ProviderError) -> BoxAPI.Answer {
+        try await api.perform(
+            try api.request(
+                "OPTIONS",
+                api.url("files/content"),
+                BoxWire.Preflight(name: name, parent: .init(folder.id), size: 0),
+                repetition: .harmless
+            )
+        )
+    }
+
+    private func listedItems(
+        named name: String,
+        in folder: ItemReference
+    ) async throws(ProviderError) -> [Item] {
+        var found: [Item] = []
+        var page: PageToken?
+        var walk = PageWalk()
+        let key = traits.names.key(name)
+        repeat {
+            if let page { try walk.goOn(to: page.rawValue) }
+            let listing: ListingPage
+            do throws(ProviderError) {
+                listing = try await children(of: folder, page: page)
+            } catch {
+                guard error.kind == .notFound else { throw error }
+                throw ProviderError(.parentNotFound, detail: error.detail)
+            }
+            found += listing.items.filter { traits.names.key($0.fileName).isSameText(as: key) }
+            page = listing.next
+        } while page != nil
+        return found
+    }
+
+    /// The id of a folder.
+    ///
+    /// - Throws: `.notAFolder`.
+    func folderID(_ folder: ItemReference) throws(ProviderError) -> BoxID {
+        let id = try BoxID(folder.id)
+        guard id.kind == .folder else {
+            throw ProviderError(.notAFolder, detail: "a file holds nothing")
+        }
+        return id
+    }
+
+    /// The id of a file.
+    ///
+    /// - Throws: `.notAFile`.
+    func fileID(_ file: ItemReference) throws(ProviderError) -> BoxID {
+        let id = try BoxID(file.id)
+        switch id.kind {
+        case .file: return id
+        case .folder: throw ProviderError(.notAFile, detail: "a folder has no content")
+        case .webLink: throw ProviderError(.unsupported, detail: "a web link has no content")
+        }
+    }
+}

@@ -1,0 +1,203 @@
+public import OortModel
+public import OortTransport
+import Synchronization
+
+/// Box for one account: canonical operations in terms of its API 2.0.
+///
+/// Box addresses by id, lists one folder at a time, and tells of changes by a stream of events that
+/// come at least once and in no order; the facts are in `docs/providers/box.md`.
+public final class BoxProvider: Provider {
+    public let traits: ProviderTraits
+
+    let api: BoxAPI
+    let clock: any Clock<Duration>
+    /// Box takes 240 uploads a minute.
+    let uploadPace: BoxPace
+    /// Box answers 1,000 calls a minute, of which a walk over all folders takes six tenths.
+    let walkPace: BoxPace
+    let memory = BoxMemory()
+    private let revoke: @Sendable () async throws(ProviderError) -> Void
+
+    /// A provider that sends through `client`, which adds the account's token.
+    ///
+    /// Contents above `simpleUpload` bytes, at most 50,000,000, go in upload sessions, whose parts are
+    /// as long as Box says; `clock` is what it waits by. `revoke` takes the token back at the service,
+    /// which only the keeper of the token can do.
+    public init(
+        client: any HTTPClient,
+        endpoints: BoxEndpoints = .live,
+        simpleUpload: Int64 = 20_000_000,
+        clock: some Clock<Duration> = ContinuousClock(),
+        revoke: @escaping @Sendable () async throws(ProviderError) -> Void = {
+            () throws(ProviderError) in
+            throw ProviderError(.unsupported, detail: "nobody here keeps the token")
+        }
+    ) {
+        api = BoxAPI(client: client, endpoints: endpoints, clock: clock)
+        self.clock = clock
+        self.revoke = revoke
+        uploadPace = BoxPace(burst: 40, perMinute: 200, clock: clock)
+        walkPace = BoxPace(burst: 100, perMinute: 500, clock: clock)
+        traits = Self.traits(simpleUpload: min(max(simpleUpload, 1), 50_000_000))
+    }
+
+    public var trash: (any Trash)? { BoxTrash(provider: self) }
+    public var undeletion: (any Undeletion)? { BoxTrash(provider: self) }
+    public var versions: (any VersionHistory)? { BoxVersions(provider: self) }
+    public var links: (any LinkSharing)? { BoxLinks(provider: self) }
+    public var webPages: (any WebPages)? { BoxWebPages() }
+    public var contentSearch: (any ContentSearching)? { BoxSearch(provider: self) }
+
+    private static func traits(simpleUpload: Int64) -> ProviderTraits {
+        var traits = ProviderTraits(
+            addressing: .id,
+            names: .box,
+            hashAlgorithm: .sha1,
+            largestSimpleUpload: simpleUpload,
+            // The plan decides, and the account tells (`largestFile`).
+            largestFile: ReportedSize.largest,
+            uploadPartMultiple: 1,
+            // A guess: each session says its own.
+            uploadPartSize: 8 << 20
+        )
+        traits.replaceIsAtomic = true
+        traits.setsModifiedTime = true
+        traits.setsDescription = true
+        traits.copiesFiles = true
+        traits.feed = .longPoll
+        traits.pollInterval = .seconds(60)
+        traits.maximumWritesInFlight = 4
+        traits.largestRangeRequest = 16 << 20
+        return traits
+    }
+
+    // MARK: Account
+
+    public func identity() async throws(ProviderError) -> AccountIdentity {
+        let user = try await api.user()
+        memory.learn(user)
+        return AccountIdentity(
+            id: user.id.text,
+            displayName: user.name ?? user.login ?? user.id.text,
+            email: user.login,
+            rootID: BoxID.root.itemID
+        )
+    }
+
+    public func quota() async throws(ProviderError) -> Quota {
+        let user = try await api.user()
+        memory.learn(user)
+        guard let used = user.space_used else {
+            throw ProviderError(.malformedAnswer, detail: "a quota without usage")
+        }
+        // Plans without a limit have a huge one.
+        let total = user.space_amount.flatMap { $0.value >= Self.unlimited ? nil : $0.value }
+        return Quota(used: used.value, total: total)
+    }
+
+    private static let unlimited: Int64 = 1_000_000_000_000_000
+
+    public func signOut() async throws(ProviderError) { try await revoke() }
+
+    /// The id of the account's person, by whom items are told to be own.
+    func me() async throws(ProviderError) -> String {
+        if let me = memory.me { return me }
+        let user = try await api.user()
+        memory.learn(user)
+        return user.id.text
+    }
+
+    /// The largest file that the account's plan takes; nil where it does not say.
+    func largestFile() async throws(ProviderError) -> Int64? {
+        _ = try await me()
+        return memory.largestFile
+    }
+
+    // MARK: Items
+
+    /// An answer as an item.
+    ///
+    /// - Throws: `.malformedAnswer` where it is none.
+    func item(_ wire: BoxWire.Item) async throws(ProviderError) -> Item {
+        guard let item = wire.item(me: try await me()) else {
+            throw ProviderError(.malformedAnswer, detail: "an item without its fields")
+        }
+        return item
+    }
+
+    // MARK: Content
+
+    public func makeHasher() -> any ContentHasher { SHA1Hasher() }
+}
+
+/// What a provider keeps in mind: nothing of it is needed, and all of it may be old.
+final class BoxMemory: Sendable {
+    /// Where the bytes of a version are, for whoever has the address.
+    struct Download: Sendable {
+        var url: String
+        var until: Timestamp
+    }
+
+    private struct State {
+        var me: String?
+        var largestFile: Int64?
+        var downloads: [String: Download] = [:]
+        var poll: (server: BoxWire.Servers.Server, left: Int)?
+        /// Whether events came that others may follow.
+        var mayHaveMore = false
+    }
+
+    private static let mostDownloads = 500
+    private let state = Mutex(State())
+
+    var me: String? { state.withLock { $0.me } }
+    var largestFile: Int64? { state.withLock { $0.largestFile } }
+
+    func learn(_ user: BoxWire.User) {
+        state.withLock { state in
+            state.me = user.id.text
+            state.largestFile = user.max_upload_size.flatMap { $0.value > 0 ? $0.value : nil }
+        }
+    }
+
+    func download(_ key: String) -> String? {
+        state.withLock { state in
+            guard let known = state.downloads[key], known.until > .now else { return nil }
+            return known.url
+        }
+    }
+
+    /// Addresses last some 15 minutes, of which ten are used.
+    func learn(download url: String, of key: String) {
+        state.withLock { state in
+            if state.downloads.count >= Self.mostDownloads { state.downloads = [:] }
+            let until = Timestamp(seconds: Timestamp.now.seconds.addingSaturating(600))
+            state.downloads[key] = Download(url: url, until: until)
+        }
+    }
+
+    func forgetDownload(_ key: String) {
+        state.withLock { _ = $0.downloads.removeValue(forKey: key) }
+    }
+
+    /// The server to wait at, for one time more.
+    func pollServer() -> BoxWire.Servers.Server? {
+        state.withLock { state in
+            guard let poll = state.poll, poll.left > 0 else { return nil }
+            state.poll?.left -= 1
+            return poll.server
+        }
+    }
+
+    func learn(_ server: BoxWire.Servers.Server) {
+        let times = server.max_retries.flatMap { Int($0.text) } ?? 10
+        state.withLock { $0.poll = (server, min(max(times, 1), 100)) }
+    }
+
+    func forgetPollServer() { state.withLock { $0.poll = nil } }
+
+    var mayHaveMore: Bool {
+        get { state.withLock { $0.mayHaveMore } }
+        set { state.withLock { $0.mayHaveMore = newValue } }
+    }
+}
