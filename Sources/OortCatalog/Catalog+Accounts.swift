@@ -104,6 +104,7 @@ extension Catalog {
                 ]
             )
             let root = Inode(column: database.lastInsertedRowID)
+            transaction.touch(root)
             try database.run(
                 "UPDATE account SET root = ? WHERE id = ?",
                 [root.column, id.rawValue]
@@ -147,7 +148,12 @@ extension Catalog {
             try database.run("DELETE FROM account WHERE id = ?", [id.rawValue])
             transaction.effects.touchesAll = true
             transaction.effects.news.append(
-                .entryRemoved(parent: .root, name: account.name, child: account.root)
+                .entryRemoved(
+                    parent: .root,
+                    name: account.name,
+                    child: account.root,
+                    isFolder: true
+                )
             )
         }
         rules.withLock { $0[id] = nil }

@@ -79,7 +79,14 @@ extension CatalogTransaction {
     /// Takes every trace of an item out of the catalog, and its name out of its folder.
     mutating func remove(_ node: Node) throws {
         if let parent = node.parent {
-            effects.news.append(.entryRemoved(parent: parent, name: node.name, child: node.inode))
+            effects.news.append(
+                .entryRemoved(
+                    parent: parent,
+                    name: node.name,
+                    child: node.inode,
+                    isFolder: node.kind == .folder
+                )
+            )
         }
         try forget(node.inode)
     }

@@ -300,7 +300,13 @@ extension CatalogTransaction {
         // Out of their places first, since names are unique in between, too.
         for renaming in renamings {
             if let parent = renaming.node.parent {
-                effects.news.append(.entryLeft(parent: parent, name: renaming.node.name))
+                effects.news.append(
+                    .entryLeft(
+                        parent: parent,
+                        name: renaming.node.name,
+                        isFolder: renaming.node.kind == .folder
+                    )
+                )
             }
             try database.run(
                 "UPDATE node SET parent = NULL WHERE inode = ?",

@@ -36,7 +36,9 @@ extension CatalogTransaction {
     ) throws {
         touch(node.inode)
         if let old = node.parent {
-            effects.news.append(.entryLeft(parent: old, name: node.name))
+            effects.news.append(
+                .entryLeft(parent: old, name: node.name, isFolder: node.kind == .folder)
+            )
         }
         effects.news.append(.entryAdded(parent: parent, name: name))
         try conflictsFollow(node.inode, to: parent, key: rules.comparison.key(name))

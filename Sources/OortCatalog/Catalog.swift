@@ -19,6 +19,7 @@ public final class Catalog: Sendable {
     let cache: NodeCache
     let logger: Logger
     private let listeners = Mutex(CatalogListeners())
+    let treeObserver = Mutex<TreeObserver?>(nil)
     let rules = Mutex<[AccountID: AccountNameRules]>([:])
     let exports = Mutex<[AccountID: ExportPreference]>([:])
     let links = Mutex<[AccountID: LinkPolicy]>([:])
@@ -183,16 +184,23 @@ public final class Catalog: Sendable {
         var result: T?
         var fresh: [Node] = []
         var changes = 0
+        let observer = treeObserver.withLock { $0 }
+        var seen: TreeChanges?
         // In it, since a catalog that was closed has no transaction, and nothing to count either.
         try database.inTransaction {
             let before = database.totalChangesCount
             result = try body(&transaction)
             fresh = try transaction.freshNodes()
             changes = database.totalChangesCount - before
+            if observer != nil {
+                // Whoever watches is not to keep anybody from writing.
+                do { seen = try treeChanges(by: transaction) } catch { seen = .tooMany }
+            }
             try check?.run(database)
             return .commit
         }
         searchBacklog.grew(by: changes)
+        if let observer, let seen { observer.changed(seen) }
         let effects = transaction.effects
         cache.transactionEnded(
             touching: effects.touchesAll ? nil : effects.touched,
@@ -226,6 +234,7 @@ public final class Catalog: Sendable {
         let listeners = listeners.withLock { $0 }
         if !effects.news.isEmpty { listeners.news(effects.news) }
         for account in effects.locallyChanged { listeners.localChange(account) }
+        if !effects.touched.isEmpty || effects.touchesAll { treeObserver.withLock { $0 }?.told() }
     }
 
     /// Runs `body` and puts SQLite's errors into the catalog's words.

@@ -5,9 +5,9 @@ public enum CatalogChange: Hashable, Sendable {
     /// A name appeared in a folder.
     case entryAdded(parent: Inode, name: String)
     /// A name went from a folder; what had it lies elsewhere.
-    case entryLeft(parent: Inode, name: String)
+    case entryLeft(parent: Inode, name: String, isFolder: Bool)
     /// A name went from a folder; `child` had it, and is nowhere any longer.
-    case entryRemoved(parent: Inode, name: String, child: Inode)
+    case entryRemoved(parent: Inode, name: String, child: Inode, isFolder: Bool)
     /// A file's content, and with it size and times, is another.
     case content(Inode)
     /// Attributes alone are others.

@@ -54,7 +54,9 @@ struct Merger {
             guard let node = try Catalog.fetch(inode, database), let parent = node.parent else {
                 continue
             }
-            transaction.effects.news.append(.entryLeft(parent: parent, name: node.name))
+            transaction.effects.news.append(
+                .entryLeft(parent: parent, name: node.name, isFolder: node.kind == .folder)
+            )
             waiting[inode] = parent
             try setParent(nil, of: inode)
         }

@@ -102,13 +102,14 @@ extension CatalogTransaction {
         if tellsKernel {
             for inode in tree.inodes.reversed() {
                 let entry = try database.first(
-                    "SELECT parent, name FROM node WHERE inode = ? AND parent IS NOT NULL",
+                    "SELECT parent, name, kind FROM node WHERE inode = ? AND parent IS NOT NULL",
                     [inode.column]
                 ) { row in
                     CatalogChange.entryRemoved(
                         parent: Inode(column: row[0]),
                         name: row[1],
-                        child: inode
+                        child: inode,
+                        isFolder: row[2] == NodeKind.folder.rawValue
                     )
                 }
                 if let entry { effects.news.append(entry) }

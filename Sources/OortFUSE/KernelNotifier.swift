@@ -92,12 +92,12 @@ public final class KernelNotifier: Sendable {
         switch change {
         // A folder of which a name is told as removed is dead to the kernel: nothing can be listed or
         // made in it any more (fs/fuse/dir.c, fuse_reverse_inval_entry). One that moved is not.
-        case .entryAdded(let parent, let name), .entryLeft(let parent, let name):
+        case .entryAdded(let parent, let name), .entryLeft(let parent, let name, _):
             [
                 .name(name, in: InodeNumber(parent)),
                 .content(InodeNumber(parent), offset: 0, length: 0),
             ]
-        case .entryRemoved(let parent, let name, let child):
+        case .entryRemoved(let parent, let name, let child, _):
             [
                 .removed(name, in: InodeNumber(parent), inode: InodeNumber(child)),
                 .content(InodeNumber(parent), offset: 0, length: 0),

@@ -317,7 +317,11 @@ public final class TrashFileSystem: FileSystem {
                     _ = self.notes.remove(newName + Self.infoEnding)
                     // The kernel takes it for the same item under another name for a day.
                     self.files.catalog.announce([
-                        .entryLeft(parent: TrashPlace.files.inode, name: item.name)
+                        .entryLeft(
+                            parent: TrashPlace.files.inode,
+                            name: item.name,
+                            isFolder: item.kind == .folder
+                        )
                     ])
                 case .notAllAtService: throw .notInTrash
                 case .notKnown: throw .locked
@@ -342,7 +346,9 @@ public final class TrashFileSystem: FileSystem {
                 // Whoever brought it back takes this away next.
                 _ = self.notes.make(name + Self.infoEnding, bytes: item.info)
                 // The kernel takes what is there now for what was in the trash.
-                self.files.catalog.announce([.entryLeft(parent: folder, name: newName)])
+                self.files.catalog.announce([
+                    .entryLeft(parent: folder, name: newName, isFolder: item.kind == .folder)
+                ])
             }
         } catch { return .failure(error) }
     }

@@ -59,7 +59,8 @@ struct OortCommand: AsyncParsableCommand {
         subcommands: [
             LoginCommand.self, LogoutCommand.self, AccountsCommand.self, MountCommand.self,
             UnmountCommand.self, StatusCommand.self, SyncCommand.self, SearchCommand.self,
-            ConflictsCommand.self, ResolveCommand.self, TrashCommand.self, RestoreCommand.self,
+            ConflictsCommand.self, ResolveCommand.self, WatchCommand.self, TrashCommand.self,
+            RestoreCommand.self,
             VersionsCommand.self, ShareCommand.self, UnshareCommand.self, OpenCommand.self,
             PinCommand.self,
             UnpinCommand.self, PinsCommand.self, FreeCommand.self, PauseCommand.self,

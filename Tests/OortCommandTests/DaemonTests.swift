@@ -86,6 +86,9 @@ private final class QuietMount: MountedClouds {
     func search(_ request: SearchRequest) throws(Failure) -> AsyncStream<SearchLine> {
         AsyncStream { $0.finish() }
     }
+    func watch(_ request: WatchRequest) throws(Failure) -> AsyncStream<WatchEvent> {
+        AsyncStream { $0.finish() }
+    }
     func pause(_ wish: PauseRequest) async throws(Failure) -> PaceReport { .init(paused: []) }
     func resume(_ wish: ResumeRequest) async throws(Failure) -> PaceReport { .init(paused: []) }
     func limit(_ wish: LimitRequest) async throws(Failure) -> PaceReport { .init(paused: []) }

@@ -147,7 +147,9 @@ struct KernelFileSystemTests {
             #expect(outcome.output == "new\nfile\nnew\n")
 
             files.items.withLock { _ = $0.removeValue(forKey: "new") }
-            mount.notifier.hear([.entryRemoved(parent: .root, name: "new", child: inode)])
+            mount.notifier.hear([
+                .entryRemoved(parent: .root, name: "new", child: inode, isFolder: false)
+            ])
             await mount.notifier.finishTelling()
             let gone = try await ChildProcess.run("test ! -e \"$1/new\" && ls \"$1\"", path)
             #expect(gone.output == "file\n")

@@ -126,6 +126,14 @@ struct ControlClient: Sendable {
         }
     }
 
+    /// Hears of changes in the mount until that ends; `each` may take its time.
+    func watch(
+        _ request: WatchRequest,
+        each: @escaping @Sendable (WatchEvent) -> Void
+    ) async throws(Failure) {
+        _ = try await lines("/watch", request, within: nil, each: each)
+    }
+
     /// Asks for an answer of many lines.
     ///
     /// - Returns: the last line; nil where there was none.
@@ -135,42 +143,28 @@ struct ControlClient: Sendable {
         within limit: Duration?,
         each: @escaping @Sendable (Line) -> Void
     ) async throws(Failure) -> Line? {
-        let message: HTTPRequest
-        do {
-            message = try self.message("POST", path, request)
-        } catch {
-            throw translate(error)
-        }
-        return try await within(limit) { try await lines(message, each: each) }
+        let body: Data
+        do { body = try ControlCoding.encode(request) } catch { throw translate(error) }
+        return try await within(limit) { try await lines(path, body, each: each) }
     }
 
     private func lines<Line: Decodable>(
-        _ message: HTTPRequest,
+        _ path: String,
+        _ body: Data,
         each: @Sendable (Line) -> Void
     ) async throws(Failure) -> Line? {
         do {
-            let response = try await response(to: message)
-            guard case .httpBody(let body) = response.payload else { throw Self.silence }
-            var line = Data()
             var last: Line?
-            for try await part in body {
-                guard response.statusCode == .ok else {
-                    line += part
-                    continue
-                }
-                for byte in part {
-                    guard byte == UInt8(ascii: "\n") else {
-                        line.append(byte)
-                        continue
-                    }
-                    let value = try ControlCoding.decode(Line.self, from: line)
-                    line = Data()
-                    last = value
-                    each(value)
-                }
+            var reader = try await whenListening {
+                try await ControlLineReader.ask("POST", path, body: body, at: try address())
             }
-            guard response.statusCode == .ok else {
-                throw try ControlCoding.decode(ControlFailure.self, from: line).failure
+            let refusal = try await reader.read { line in
+                let value = try ControlCoding.decode(Line.self, from: line)
+                last = value
+                each(value)
+            }
+            if let refusal {
+                throw try ControlCoding.decode(ControlFailure.self, from: refusal).failure
             }
             return last
         } catch {
@@ -253,16 +247,24 @@ struct ControlClient: Sendable {
         )
     }
 
+    private func response(to message: HTTPRequest) async throws -> HTTPResponse {
+        try await whenListening {
+            var client = HTTPClient()
+            return try await client.sendHTTPRequest(message, to: try address())
+        }
+    }
+
     /// Sends a request as soon as somebody listens.
     ///
     /// A mount holds its lock, and shows its folders, some moments before it listens; one that has
     /// not begun to after ten seconds will not.
-    private func response(to message: HTTPRequest) async throws -> HTTPResponse {
+    private func whenListening<Answer: ~Copyable>(
+        _ ask: () async throws -> Answer
+    ) async throws -> Answer {
         let limit = ContinuousClock.now + .seconds(10)
         while true {
             do {
-                var client = HTTPClient()
-                return try await client.sendHTTPRequest(message, to: try address())
+                return try await ask()
             } catch SocketError.failed(_, let number, _)
                 where [ENOENT, ECONNREFUSED].contains(number) && ContinuousClock.now < limit
             {

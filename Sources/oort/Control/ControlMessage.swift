@@ -11,7 +11,9 @@ struct ControlMessage: Sendable {
     let body: Data
 
     /// Whether it is for a client that waits for bytes: where that is gone nobody wants them.
-    var endsWithClient: Bool { path == "/versions/read" || path == "/versions/restore" }
+    var endsWithClient: Bool {
+        ["/versions/read", "/versions/restore", "/watch"].contains(path)
+    }
 
     /// Bytes of the request line and the header fields together.
     private static let longestHead = 16 << 10

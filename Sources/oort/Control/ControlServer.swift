@@ -15,6 +15,10 @@ protocol MountControl: TakingBackControl {
     ///
     /// - Throws: `Failure` for words or a folder of which nothing can be found.
     func search(_ request: SearchRequest) throws(Failure) -> AsyncStream<SearchLine>
+    /// Tells each change in the mount from now on, until that ends.
+    ///
+    /// - Throws: `Failure` when the path is not one of the mount's, or too many watch.
+    func watch(_ request: WatchRequest) throws(Failure) -> AsyncStream<WatchEvent>
     /// The accounts that the catalog has, signed in or not.
     func keptAccounts() throws(Failure) -> [KeptAccount]
     /// Takes up an account that was signed in meanwhile.
@@ -240,6 +244,9 @@ struct ControlServer: Service {
         case ("POST", "/search"):
             let wish = try ControlCoding.decodeRequest(SearchRequest.self, from: message.body)
             return .lines(try control.search(wish))
+        case ("POST", "/watch"):
+            let wish = try ControlCoding.decodeRequest(WatchRequest.self, from: message.body)
+            return .lines(try control.watch(wish))
         case ("POST", "/unmount"):
             let wish = try ControlCoding.decodeRequest(UnmountRequest.self, from: message.body)
             if let path = wish.mountPoint, path != control.mountPoint {

@@ -30,6 +30,8 @@ final class CloudMount: MountedClouds {
     private let upkeep = Mutex<Task<Void, Never>?>(nil)
     /// Has the desktop's watch look; the stream is its.
     private let changed = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    /// Whoever watches the mount.
+    let watchers = Watchers()
     /// The limits of all transfers.
     let bandwidth = Bandwidth()
     /// What a person wants of limits and pauses.
@@ -128,6 +130,7 @@ final class CloudMount: MountedClouds {
         let task = Task { [store, catalog, logger, weak self] in
             async let _: Void = catalog.keepSearchIndex()
             async let _: Void? = self?.keepDesktopInformed()
+            async let _: Void? = self?.keepWatchersInformed()
             do throws(CatalogError) { try await catalog.checkPages() } catch {
                 logger.error("the catalog is not sound", metadata: ["cause": "\(error)"])
             }
@@ -222,6 +225,7 @@ final class CloudMount: MountedClouds {
 
     /// Ends everything, in the order in which it depends on each other.
     private func close() async {
+        watchers.end()
         try? await fuse.withLock { $0 }?.unmount(within: .zero)
         let task = upkeep.withLock { $0 }
         task?.cancel()
