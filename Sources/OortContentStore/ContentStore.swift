@@ -59,8 +59,8 @@ public final class ContentStore: Sendable {
         /// The last saving that was begun.
         var saving: Task<Void, Never>?
         var isEvicting = false
-        /// Asked for while one was under way.
-        var evictsAgain = false
+        /// What was to fit in, asked for while one was under way.
+        var evictionWish: (bytes: Int64, cached: Int64)?
         var lastTemporary: UInt64 = 0
         var looksForHoles = false
         /// Contents that nobody wants any longer and whose files are still there.
@@ -454,25 +454,29 @@ public final class ContentStore: Sendable {
     /// Takes cached contents away, the least recently used first, until limit and reserve are kept.
     ///
     /// What somebody uses, what is pinned, and what is staged stays. `bytes` that are written and
-    /// `cached` ones that are fetched are to fit in, too.
+    /// `cached` ones that are fetched are to fit in, too. While it is under way already, it is looked
+    /// again after that for what is to fit in then.
     public func evict(toFit bytes: Int64 = 0, cached: Int64 = 0) async {
         let starts = state.withLock { state in
             guard !state.isEvicting else {
-                state.evictsAgain = true
+                let wish = state.evictionWish ?? (0, 0)
+                state.evictionWish = (max(wish.bytes, bytes), max(wish.cached, cached))
                 return false
             }
             state.isEvicting = true
             return true
         }
         guard starts else { return }
-        while true {
-            await evictOnce(toFit: bytes, cached: cached)
-            let isOver = state.withLock { state in
-                state.isEvicting = state.evictsAgain
-                state.evictsAgain = false
-                return !state.isEvicting
+        var wish: (bytes: Int64, cached: Int64)? = (bytes, cached)
+        while let now = wish {
+            await evictOnce(toFit: now.bytes, cached: now.cached)
+            // What was to fit in may be there by now, and counted: it is not asked for again.
+            wish = state.withLock { state in
+                let next = state.evictionWish
+                state.evictionWish = nil
+                state.isEvicting = next != nil
+                return next
             }
-            if isOver { return }
         }
     }
 

@@ -58,7 +58,7 @@ struct GoogleDriveLinks: LinkSharing {
             provider.api.file(wish.item.id),
             [("supportsAllDrives", "true"), ("fields", "id,webViewLink")]
         )
-        return try link(linked, mayEdit: wish.mayEdit)
+        return try link(linked, role: wish.mayEdit ? "writer" : "reader")
     }
 
     func links(
@@ -119,19 +119,20 @@ struct GoogleDriveLinks: LinkSharing {
                     provider.api.file(id),
                     [("supportsAllDrives", "true"), ("fields", "id,webViewLink")]
                 )
-                return try link(linked, mayEdit: permission.role == "writer")
+                return try link(linked, role: permission.role)
             }
             token = answer.nextPageToken
         } while token != nil
         return nil
     }
 
-    private func link(_ linked: Linked, mayEdit: Bool) throws(ProviderError) -> SharedLink {
+    private func link(_ linked: Linked, role: String?) throws(ProviderError) -> SharedLink {
         guard let url = linked.webViewLink else {
             throw ProviderError(.malformedAnswer, detail: "an item without an address")
         }
         var link = SharedLink(id: linked.id, url: url, item: ItemID(linked.id))
-        link.mayEdit = mayEdit
+        link.mayEdit = role == "writer"
+        link.mayComment = role == "commenter"
         return link
     }
 }

@@ -99,6 +99,8 @@ public struct SharedLink: Hashable, Sendable {
     public var path: RemotePath?
     /// Whether people may write.
     public var mayEdit: Bool
+    /// Whether people who may not write may comment.
+    public var mayComment = false
     /// When it ends; nil for never.
     public var expires: Timestamp?
     /// Whether a password is asked for.

@@ -144,6 +144,28 @@ def test_a_conflict_is_told_once_and_shown_by_a_click(machine, clouds, session):
     eventually(lambda: machine.account(cloud)["state"] != "trouble", "it is signed in again")
 
 
+def test_a_notice_that_was_not_shown_is_shown_later(machine, clouds, session):
+    """At the beginning of a session nobody may be there yet to show it."""
+    failed = session.folder / "failed"
+    program = session.folder / "bin" / "notify-send"
+    program.write_text(f'#!/bin/sh\n[ -e "{failed}" ] && exec /usr/bin/notify-send "$@"\n'
+                       f'touch "{failed}"\nexit 1\n')
+    program.chmod(0o755)
+    machine.login("drive")
+    machine.mount()
+    drive = machine.ready("drive")
+    make(machine, clouds, "drive", drive)
+    eventually(failed.exists, "it is not shown")
+    assert not session.notices()
+
+    def told():
+        # A change has the watch look at once.
+        (drive / "another").write_text(os.urandom(4).hex())
+        return session.notices()
+    notice, = eventually(told, "it is shown")
+    assert "Two versions in drive" in notice
+
+
 def test_what_is_refused_is_told(machine, clouds, session):
     machine.login("dropbox")
     machine.mount()

@@ -122,6 +122,41 @@ struct NoticeTests {
         #expect(NoticeBoard.read(file, at: now).keys.isEmpty)
     }
 
+    @Test("what the desktop did not show is tried again, later and later, and not for ever")
+    func failed() throws {
+        var report = report
+        report.accounts[0].conflicts = (0..<4).map { "/m/a/\($0)" }
+        let all = notices(report)
+        var board = NoticeBoard()
+        var now = Date(timeIntervalSince1970: 1_000_000)
+        var tries = 0
+        var moments: [Double] = []
+        let end = now + 86_400
+        while now < end {
+            let news = board.news(in: all, at: now)
+            for notice in Notice.gathered(news) {
+                #expect(notice.title == "4 files have two versions")
+                tries += 1
+                moments.append(now.timeIntervalSince1970)
+                board.failed(notice, at: now)
+                #expect(board.keys.isEmpty)
+                #expect(board.news(in: all, at: now).isEmpty)
+            }
+            now += 30
+        }
+        #expect(tries == NoticeBoard.mostTries)
+        let pauses = zip(moments, moments.dropFirst()).map { $1 - $0 }
+        #expect(pauses == pauses.sorted() && pauses.last == 600)
+
+        // What was shown at last is not told again.
+        board = NoticeBoard()
+        #expect(board.news(in: all, at: now).count == 4)
+        board.failed(Notice.gathered(all)[0], at: now)
+        #expect(board.news(in: all, at: now + 5).count == 4)
+        #expect(board.news(in: all, at: now + 10).isEmpty)
+        #expect(board.keys.count == 4)
+    }
+
     @Test("what a name holds is text on the screen")
     func markup() {
         #expect(Desktop.markup("a<b>&\u{1B}[2J\nc") == "a&lt;b&gt;&amp;\\u{1b}[2J\nc")

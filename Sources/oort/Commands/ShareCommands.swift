@@ -182,7 +182,10 @@ enum LinkText {
 
     /// What whoever has a link may do, and for how long.
     static func words(_ link: LinkReport) -> String {
-        "Whoever has the link may " + (link.mayEdit ? "read and change it" : "read it")
+        "Whoever has the link may "
+            + (link.mayEdit
+                ? "read and change it"
+                : link.mayComment == true ? "read it and comment on it" : "read it")
             + (link.hasPassword ? ", with the password" : "")
             + (link.expires.map { ", until \(StatusText.moment($0))" } ?? "")
             + (link.existed == true ? "; it was there before." : ".")

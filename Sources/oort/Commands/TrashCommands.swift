@@ -154,6 +154,9 @@ struct FileIdentity: Equatable {
 
 /// A version's bytes in a file of the cache, which goes when they are where they belong.
 struct VersionFile {
+    /// How many saves that come one upon the other are told apart.
+    private static let mostSaves = 100
+
     private let content: FetchedVersion
 
     init(_ content: FetchedVersion) { self.content = content }
@@ -201,11 +204,45 @@ struct VersionFile {
             _ = unsafe unlink(beside)
             throw error
         }
-        guard unsafe rename(beside, path) == 0 else {
-            let words = POSIXText.ofErrno()
+        let new = FileIdentity(beside)
+        do throws(Failure) {
+            try exchange(beside, path)
+        } catch {
             _ = unsafe unlink(beside)
+            throw error
+        }
+        // What the file was at that very moment lies beside now.
+        if FileIdentity(beside) == before { return }
+        try takeBack(beside, new, from: path)
+    }
+
+    /// Gives a path back to what somebody saved there between the comparison and the exchange.
+    ///
+    /// - Throws: `Failure`, always.
+    private func takeBack(
+        _ beside: String,
+        _ new: FileIdentity?,
+        from path: String
+    ) throws(Failure) {
+        var (put, got) = (new, FileIdentity(beside))
+        for _ in 0..<Self.mostSaves {
+            try exchange(beside, path)
+            // Else it was saved once more, and that is the newest.
+            let next = FileIdentity(beside)
+            if next == put { break }
+            (put, got) = (got, next)
+        }
+        throw Failure(
+            "\(TerminalText.line(path)) was changed meanwhile: nothing was restored.",
+            advice: "Look what it has now: oort versions \(Shell.quoted(path))"
+        )
+    }
+
+    /// Has two files change their places in one step.
+    private func exchange(_ one: String, _ other: String) throws(Failure) {
+        guard FileExchange.exchange(one, other) else {
             throw Failure(
-                "\(TerminalText.line(path)) cannot be replaced: \(words).",
+                "\(TerminalText.line(other)) cannot be replaced: \(POSIXText.ofErrno()).",
                 advice: "It is as it was; `oort status` says how the account is."
             )
         }

@@ -153,6 +153,8 @@ struct LinkReport: Codable, Hashable, Sendable {
     var url: String
     /// Whether people may write.
     var mayEdit: Bool
+    /// Whether people who may not write may comment; nil where they may not.
+    var mayComment: Bool?
     /// When it ends; nil for never.
     var expires: Date?
     /// Whether a password is asked for.

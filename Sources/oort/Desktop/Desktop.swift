@@ -178,6 +178,12 @@ final class DesktopProgram: Sendable {
     /// Whether it runs.
     var isRunning: Bool { process.isRunning }
 
+    /// Whether it did what it was started for; nil while it runs.
+    var succeeded: Bool? {
+        guard !process.isRunning else { return nil }
+        return process.terminationReason == .exit && process.terminationStatus == 0
+    }
+
     /// Ends it.
     func end() {
         try? input.fileHandleForWriting.close()

@@ -27,7 +27,7 @@ actor DesktopWatch {
     private let logger: Logger
     private let canSignIn: @Sendable (_ service: String) -> Bool
     private var board: NoticeBoard
-    private var shown: [DesktopProgram] = []
+    private var shown: [(notice: Notice, program: DesktopProgram)] = []
     private var lock: DesktopProgram?
     /// When logind may be asked again after it refused.
     private var nextLock = ContinuousClock.now
@@ -64,13 +64,17 @@ actor DesktopWatch {
             group.cancelAll()
         }
         lock?.end()
-        for program in shown { program.end() }
+        let before = board.keys
+        noteEnded()
+        keep(since: before)
+        for (_, program) in shown { program.end() }
         (lock, shown) = (nil, [])
     }
 
     private func tell(_ view: View) {
         guard desktop.notifier != nil else { return }
         let before = board.keys
+        noteEnded()
         let notices = Notice.all(
             in: view.report,
             signedOut: view.signedOut,
@@ -80,11 +84,25 @@ actor DesktopWatch {
         for notice in Notice.gathered(news) {
             let desktop = desktop
             if let program = desktop.show(notice, clicked: { desktop.perform($0) }) {
-                shown.append(program)
+                shown.append((notice, program))
+            } else {
+                board.failed(notice, at: Date())
             }
         }
-        shown.removeAll { !$0.isRunning }
-        while shown.count > Self.mostShown { shown.removeFirst().end() }
+        while shown.count > Self.mostShown { shown.removeFirst().program.end() }
+        keep(since: before)
+    }
+
+    /// Lets go of the programs that ended; what one of them could not show was not told.
+    private func noteEnded() {
+        for (notice, program) in shown where program.succeeded == false {
+            logger.info("a notice was not shown", metadata: ["title": "\(notice.title)"])
+            board.failed(notice, at: Date())
+        }
+        shown.removeAll { $0.program.succeeded != nil }
+    }
+
+    private func keep(since before: Set<String>) {
         guard board.keys != before else { return }
         do { try board.write(boardFile) } catch {
             // After a restart it is told once more.

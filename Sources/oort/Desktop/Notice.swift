@@ -27,6 +27,8 @@ struct Notice: Hashable, Sendable {
     ///
     /// A refusal is not seen while it is tried again, every ten minutes.
     var memory = Duration.seconds(60)
+    /// The keys of what it tells of besides, where several are told as one.
+    var others: [String] = []
 }
 
 extension Notice {
@@ -128,7 +130,8 @@ extension Notice {
                 title: "\(conflicts.count) files have two versions",
                 body: "They were changed here and in the cloud; yours are kept beside the "
                     + "cloud's. oort conflicts lists them.",
-                action: first.action
+                action: first.action,
+                others: conflicts.dropFirst().map(\.key)
             )
         ]
     }
@@ -139,15 +142,50 @@ extension Notice {
 struct NoticeBoard: Codable, Hashable, Sendable {
     /// When the cause of each notice was last seen, and until when it counts as the same.
     private var told: [String: Date] = [:]
+    /// What could not be told, while this process lives.
+    private var failures: [String: Failure] = [:]
 
-    /// What of this was not told yet; from now on it was.
+    /// A notice that the desktop did not show.
+    private struct Failure: Hashable {
+        var count = 0
+        /// When it is tried again.
+        var next: Date
+    }
+
+    private enum CodingKeys: CodingKey { case told }
+
+    /// How often one notice is tried in vain.
+    static let mostTries = 10
+
+    /// What of this was not told yet; from now on it was, unless `failed` says otherwise.
     mutating func news(in notices: [Notice], at now: Date) -> [Notice] {
         told = told.filter { $0.value > now }
-        let new = notices.filter { told[$0.key] == nil }
-        for notice in notices {
+        // A cause that is gone for so long is another one when it comes back.
+        let present = Set(notices.map(\.key))
+        failures = failures.filter {
+            present.contains($0.key) || $0.value.next.addingTimeInterval(3600) > now
+        }
+        let new = notices.filter { notice in
+            guard told[notice.key] == nil else { return false }
+            guard let failure = failures[notice.key] else { return true }
+            return failure.count < Self.mostTries && failure.next <= now
+        }
+        let isNew = Set(new.map(\.key))
+        for notice in notices where told[notice.key] != nil || isNew.contains(notice.key) {
             told[notice.key] = now.addingTimeInterval(Double(notice.memory.components.seconds))
         }
         return new
+    }
+
+    /// The desktop did not show it: it is news again after a while, at first some seconds, then up to
+    /// ten minutes, until it was tried often enough.
+    mutating func failed(_ notice: Notice, at now: Date) {
+        for key in [notice.key] + notice.others {
+            told[key] = nil
+            let count = (failures[key]?.count ?? 0) + 1
+            let pause = min(5 * Double(1 << min(count - 1, 10)), 600)
+            failures[key] = Failure(count: count, next: now.addingTimeInterval(pause))
+        }
     }
 
     /// What it knows, without the moments.

@@ -340,7 +340,8 @@ extension CloudMount {
     // MARK: In words
 
     private static func words(_ link: SharedLink) -> String {
-        (link.mayEdit ? "to edit" : "to read") + (link.hasPassword ? ", with a password" : "")
+        (link.mayEdit ? "to edit" : link.mayComment ? "to read and comment" : "to read")
+            + (link.hasPassword ? ", with a password" : "")
             + (link.expires.map { ", until \(StatusText.moment($0.date))" } ?? "")
     }
 
@@ -355,6 +356,7 @@ extension CloudMount {
             path: path,
             url: link.url,
             mayEdit: link.mayEdit,
+            mayComment: link.mayComment ? true : nil,
             expires: link.expires?.date,
             hasPassword: link.hasPassword,
             existed: existed
