@@ -34,7 +34,8 @@ enum Services {
                 DropboxProvider(client: client, endpoints: DropboxEndpoints(hosts))
             },
             requests: .dropbox,
-            answerRules: .dropbox
+            answerRules: .dropbox,
+            registration: .dropbox
         )
     )
 
@@ -51,7 +52,8 @@ enum Services {
                 GoogleDriveProvider(client: $0, endpoints: GoogleDriveEndpoints($1), revoke: $2)
             },
             requests: .googleDrive,
-            answerRules: .googleDrive
+            answerRules: .googleDrive,
+            registration: .drive
         )
     )
 
@@ -67,7 +69,8 @@ enum Services {
             makeProvider: { client, hosts, _ in
                 OneDriveProvider(client: client, endpoints: OneDriveEndpoints(hosts))
             },
-            requests: .oneDrive
+            requests: .oneDrive,
+            registration: .oneDrive
         ),
         noTrash: "Microsoft lists OneDrive's recycle bin on its web page only: onedrive.com, "
             + "Recycle bin."
@@ -234,19 +237,23 @@ struct OAuthAccess: Sendable {
     let requests: RequestBounds
     /// Which error answers only ask for patience.
     let answerRules: AnswerRules
+    /// How a person registers Oort there; nil where nobody has to.
+    let registration: RegistrationGuide?
 
     init(
         addresses: @escaping @Sendable (Hosts) -> [String],
         authorization: @escaping @Sendable (Hosts) -> OAuthService,
         makeProvider: @escaping @Sendable (any HTTPClient, Hosts, @escaping Revoke) -> any Provider,
         requests: RequestBounds,
-        answerRules: AnswerRules = .standard
+        answerRules: AnswerRules = .standard,
+        registration: RegistrationGuide? = nil
     ) {
         self.addresses = addresses
         self.authorization = authorization
         self.makeProvider = makeProvider
         self.requests = requests
         self.answerRules = answerRules
+        self.registration = registration
     }
 }
 

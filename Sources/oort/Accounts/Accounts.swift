@@ -298,7 +298,8 @@ enum ProviderWords {
         case .signedOut, .noPermission:
             Failure(
                 "\(service.title) does not accept the token: \(error.detail)",
-                advice: "Sign in again: oort login \(service.name)"
+                advice: service.oauth?.registration?.advice(on: error.detail)
+                    ?? "Sign in again: oort login \(service.name)"
             )
         case .clientRefused:
             Failure(

@@ -56,11 +56,19 @@ struct SignInDialog {
     }
 
     private func failure(_ error: SignInError) -> Failure {
+        let guide = service.oauth?.registration
+        let again = "Try again: oort login \(service.name)"
         let advice: String? =
             switch error {
-            case .denied, .timedOut: "Try again: oort login \(service.name)"
-            case .refused:
-                "Check the client id and what README.md says of \(service.title)'s registration."
+            case .denied: again
+            case .timedOut:
+                guide.map { guide in
+                    (["If the browser showed an error:"] + guide.browserErrors.map { "  \($0)" })
+                        .joined(separator: "\n") + "\n" + again
+                } ?? again
+            case .refused(let refusal):
+                guide?.advice(on: "\(refusal.code) \(refusal.text)")
+                    ?? "Check the client id and what README.md says of \(service.title)'s registration."
             case .portsTaken: "End that program and try again."
             case .unsupported: "Use another way: a browser, or --token-file FILE."
             case .transport:

@@ -37,8 +37,8 @@ struct LoginCloudCommand: AsyncParsableCommand {
             Opens the service's page in your browser and waits for your answer there. The account \
             becomes a folder under the mount point, at once if a mount runs.
 
-            A service lets registered programs in only: make a registration of your own once \
-            (README.md says how) and give its client id here, or in config.toml.
+            A service lets registered programs in only: without a client id, here or in \
+            config.toml, `oort login` leads you through a registration of your own, page by page.
             """
     )
 
@@ -87,7 +87,7 @@ struct LoginCloudCommand: AsyncParsableCommand {
         if let tokenFile {
             credentials = Credentials(client: client, tokens: try TokenFile.read(tokenFile))
         } else {
-            guard let client else { throw Self.noRegistration(service, surroundings) }
+            let client = try await registered(client, service, access, accounts, surroundings)
             let signIn = accounts.signIn(service, access, client)
             guard client.secret != nil || !signIn.service.needsClientSecret else {
                 throw Self.noSecret(service, client, surroundings)
@@ -116,6 +116,35 @@ struct LoginCloudCommand: AsyncParsableCommand {
             id: id,
             secret: try file.map { path throws(Failure) in try ClientSecretFile.read(path) }
         )
+    }
+
+    /// The registration that there is, or that the person makes now.
+    private func registered(
+        _ client: OAuthClient?,
+        _ service: CloudService,
+        _ access: OAuthAccess,
+        _ accounts: Accounts,
+        _ surroundings: Surroundings
+    ) async throws(Failure) -> OAuthClient {
+        if let client { return client }
+        guard let guide = access.registration, RegistrationDialog.isPossible else {
+            throw Self.noRegistration(service, surroundings)
+        }
+        let dialog = RegistrationDialog(service, guide, opensBrowser: !noBrowser) {
+            client throws(SignInError) in
+            try await accounts.signIn(service, access, client).registrationState()
+        }
+        let made = try await dialog.run()
+        Console.write(
+            """
+            The registration is kept with the account. For more accounts of yours at \(service.title),
+            put it into \(surroundings.folders.settingsFile):
+              [\(service.name)]
+              client_id = "\(TerminalText.line(made.id))"
+
+            """
+        )
+        return made
     }
 
     private static func noRegistration(
