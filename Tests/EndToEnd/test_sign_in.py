@@ -440,13 +440,13 @@ def test_an_account_of_an_unknown_service_keeps_no_other_from_being_mounted(mach
     machine.login("drive")
     file = machine.state / "accounts.json"
     known = json.loads(file.read_text())
-    file.write_text(json.dumps([*known, {"name": "box", "service": "box"}]))
+    file.write_text(json.dumps([*known, {"name": "pcloud", "service": "pcloud"}]))
     machine.mount()
     assert (machine.ready("drive") / "there.txt").read_text() == "there"
-    account = machine.account("box")
-    assert account["state"] == "trouble" and "oort logout box" in account["trouble"]
+    account = machine.account("pcloud")
+    assert account["state"] == "trouble" and "oort logout pcloud" in account["trouble"]
     machine.sync()
-    machine.oort("logout", "box")
+    machine.oort("logout", "pcloud")
     assert [account["name"] for account in json.loads(machine.oort("accounts", "--json"))] == [
         "drive"]
 
