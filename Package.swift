@@ -113,6 +113,8 @@ let package = Package(
         + [
             // Services whose sign-in is no OAuth.
             module("OortS3", ["OortModel", "OortTransport", "OortSignIn", crypto, logging]),
+            // The weather, which is no store of files.
+            module("OortWeather", ["OortModel", "OortTransport", crypto, logging]),
 
             // Beside the house.
             module("OortSimulators", ["OortModel", crypto, flyingFox, logging]),
@@ -132,7 +134,7 @@ let package = Package(
                 dependencies: [
                     "OortModel", "OortCatalog", "OortContentStore", "OortSync", "OortFileSystem",
                     "OortFUSE", "SwiftFUSE", "OortTransport", "OortSignIn", "OortSimulators",
-                    "OortPlaces", "OortSFTP", "OortFTP", "OortS3", "OortWebDAV",
+                    "OortPlaces", "OortSFTP", "OortFTP", "OortS3", "OortWebDAV", "OortWeather",
                     argumentParser, flyingFox, flyingSocks, lifecycle, logging, system, toml,
                 ] + services.map { .init(stringLiteral: "Oort\($0)") },
                 swiftSettings: strict
@@ -156,6 +158,10 @@ let package = Package(
             tests("SwiftSFTPTests", ["SwiftSFTP", "MountTesting", system]),
             tests("OortSFTPTests", ["OortSFTP", "SwiftSFTP", "OortModel", "MountTesting"]),
             tests("OortFTPTests", ["OortFTP", "OortModel", "OortTransport"]),
+            tests(
+                "OortWeatherTests",
+                ["OortWeather", "OortModel", "OortTransport", logging]
+            ),
             tests("OortModelTests", ["OortModel"]),
             tests("OortPlacesTests", ["OortPlaces", "OortModel", "OortTesting", grdb, logging]),
             tests("OortPlannerTests", ["OortPlanner", "OortModel", "OortTesting"]),

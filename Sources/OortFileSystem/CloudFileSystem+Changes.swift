@@ -11,7 +11,8 @@ extension CloudFileSystem {
         permissions: UInt16,
         caller: Caller
     ) -> Outcome<Entry> {
-        make(
+        if let outcome = makeFolderAtService(name, in: folder) { return outcome }
+        return make(
             NewNode(
                 kind: .folder,
                 mode: permissions,
@@ -94,6 +95,7 @@ extension CloudFileSystem {
 
     public func removeFolder(_ name: String, in folder: Inode) -> Outcome<Void> {
         remove(name, in: folder) { () throws(CatalogError) in
+            try self.emptyFilledFolder(name, in: folder)
             _ = try self.catalog.removeFolder(name, in: folder)
         }
     }
@@ -178,6 +180,10 @@ extension CloudFileSystem {
 
     private func checkRemoval(of node: Node) throws(FileSystemError) {
         guard node.kind.isLocalOnly || node.permissions.contains(.delete) else {
+            throw .noPermission
+        }
+        // What a service fills its folders with goes with the folder only.
+        guard node.kind != .nativeDocument || traits(of: node.account)?.fillsFolders != true else {
             throw .noPermission
         }
     }

@@ -107,6 +107,11 @@ public final class CloudFileSystem: FileSystem {
         connections.withLock { $0[account]?.traits }
     }
 
+    /// Who can ask an account's service; nil while nobody can.
+    func lister(of account: AccountID) -> (any FolderLister)? {
+        connections.withLock { $0[account]?.lister }
+    }
+
     func roomIsShown(of account: AccountID) {
         let lister = connections.withLock { $0[account]?.lister }
         lister?.roomIsShown()

@@ -16,4 +16,16 @@ public protocol FolderLister: Sendable {
     /// Somebody was shown the account's room, as the catalog knows it; the service may be asked
     /// again behind that. Returns at once, from any thread.
     func roomIsShown()
+
+    /// Makes a folder at the service and lists what lies beside it into the catalog; asked of services
+    /// with `makesFoldersItself` only.
+    ///
+    /// - Throws: as `Provider.createFolder`; nothing is changed then.
+    func makeFolder(_ name: String, in folder: Inode) async throws(ProviderError)
+}
+
+extension FolderLister {
+    public func makeFolder(_ name: String, in folder: Inode) async throws(ProviderError) {
+        throw ProviderError(.unsupported, detail: "folders are made here first")
+    }
 }

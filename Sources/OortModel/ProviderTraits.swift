@@ -71,6 +71,12 @@ public struct ProviderTraits: Sendable {
     /// Whether an item's revision changes when the item, or a folder above it, is moved although
     /// its content stays.
     public var moveChangesRevision: Bool
+    /// Whether only the service can say if a folder can be: then it is made there before `mkdir` returns,
+    /// and what the service refuses is refused at once.
+    public var makesFoldersItself = false
+    /// Whether the service alone fills folders, with native documents: then `rmdir` takes one with all that
+    /// lies in it, and nothing goes by itself.
+    public var fillsFolders = false
     /// How news arrive.
     public var feed: Feed
     /// How often to ask for news when the settings do not say.

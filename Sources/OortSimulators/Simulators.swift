@@ -25,6 +25,7 @@ public enum Simulators {
     public static let others: [Maker] = [
         Maker(name: "nextcloud") { $0 ? NextcloudSimulator.sample() : NextcloudSimulator() },
         Maker(name: "box") { $0 ? BoxSimulator.sample() : BoxSimulator() },
+        Maker(name: "weather") { _ in WeatherSimulator() },
     ]
 
     /// A running service with tokens that are good for its account.

@@ -110,6 +110,9 @@ public struct HTTPResponseHead: Sendable {
 
     /// `Date`: when the answer was made, by the server's clock; nil where it does not say.
     public var date: Date? { header("Date").flatMap { HTTPDate.parse($0) } }
+
+    /// `Expires`: until when the answer may be kept, by the server's clock; nil where it does not say.
+    public var expires: Date? { header("Expires").flatMap { HTTPDate.parse($0) } }
 }
 
 /// An answer with its whole body.

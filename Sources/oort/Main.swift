@@ -48,7 +48,7 @@ struct OortCommand: AsyncParsableCommand {
         discussion: """
             First steps:
               oort demo              try it with three simulated clouds, no account needed
-              oort login dropbox     sign in (also: drive, onedrive, nextcloud, webdav, sftp, ftp, s3)
+              oort login dropbox     sign in (also: drive, onedrive, nextcloud, webdav, sftp, ftp, s3, weather)
               oort mount             mount all accounts at ~/clouds
               oort sync              wait until the clouds have everything
 

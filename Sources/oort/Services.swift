@@ -10,13 +10,14 @@ import OortS3
 import OortSFTP
 import OortSignIn
 import OortTransport
+import OortWeather
 import OortWebDAV
 
 /// The services that Oort speaks to, one registration each.
 ///
 /// Nothing else knows which there are.
 enum Services {
-    static let all = [dropbox, drive, oneDrive, box, nextcloud, webDAV, sftp, ftp, s3]
+    static let all = [dropbox, drive, oneDrive, box, nextcloud, webDAV, sftp, ftp, s3, weather]
 
     /// Those where a person signs in with OAuth, in a browser.
     static let withOAuth = all.filter { $0.oauth != nil }
@@ -179,6 +180,37 @@ enum Services {
         }
     )
 
+    private static let weather = CloudService(
+        name: "weather",
+        title: "the weather",
+        source: SourceAccess { connection throws(ProviderError) in
+            let account: WeatherAccount = try connection.address()
+            return AccountSource(identity: WeatherProvider.identity(account)) {
+                file throws(ProviderError) in
+                // A file of old weather is better than a long wait for new.
+                var policy = connection.policy
+                policy.interactivePatience = min(policy.interactivePatience, .seconds(5))
+                return try WeatherProvider(
+                    account,
+                    client: AccountClient.make(
+                        wire: connection.wire,
+                        tokens: FixedToken(""),
+                        requests: RequestLimit(RequestBounds(first: 4, most: 4)),
+                        policy: policy,
+                        meter: connection.meter,
+                        logger: connection.logger
+                    ),
+                    endpoints: WeatherEndpoints(connection.hosts),
+                    userAgent: "io.github.oort.Oort/\(OortVersion.current)"
+                        + (account.contact.map { " \($0)" } ?? ""),
+                    units: connection.units,
+                    file: file,
+                    logger: connection.logger
+                )
+            }
+        }
+    )
+
     /// The service of this name.
     static func named(_ name: String) -> CloudService? { all.first { $0.name == name } }
 }
@@ -191,6 +223,8 @@ struct CloudService: Sendable {
         case oauth(OAuthAccess)
         /// At an address of the person's, a server or a bucket.
         case place(PlaceAccess)
+        /// Without a sign-in: what is the person's lies on this machine.
+        case source(SourceAccess)
     }
 
     /// As in `oort login SERVICE`, and the default name of an account.
@@ -213,6 +247,13 @@ struct CloudService: Sendable {
         self.name = name
         self.title = title
         access = .place(place)
+        noTrash = nil
+    }
+
+    init(name: String, title: String, source: SourceAccess) {
+        self.name = name
+        self.title = title
+        access = .source(source)
         noTrash = nil
     }
 
@@ -263,6 +304,20 @@ struct PlaceAccess: Sendable {
     let connect: @Sendable (PlaceConnection) throws(ProviderError) -> any PlaceClient
 }
 
+/// A service without sign-in, of which each person has a list on this machine.
+struct SourceAccess: Sendable {
+    /// The account; nothing is asked of the service.
+    let connect: @Sendable (PlaceConnection) throws(ProviderError) -> AccountSource
+}
+
+/// One account of such a service.
+struct AccountSource: Sendable {
+    /// Whose it is.
+    let identity: AccountIdentity
+    /// The strategy, whose list lies in a file of its own.
+    let provider: @Sendable (_ file: String) throws(ProviderError) -> any Provider
+}
+
 /// Where an account at S3 lies, and where its keys are.
 struct S3Bucket: Codable, Sendable {
     /// The bucket, and what its store can do.
@@ -287,6 +342,10 @@ struct PlaceConnection: Sendable {
     let runtimeFolder: String
     /// A file of certificate authorities trusted in place of the system's, where the settings name one.
     let caFile: String?
+    /// Where hosts are.
+    let hosts: Hosts
+    /// In which units the weather is told.
+    let units: WeatherUnits
     let logger: Logger
 
     /// Where the account lies.
@@ -354,6 +413,18 @@ extension GoogleDriveEndpoints {
             api: hosts.place(live.api),
             accounts: hosts.place(live.accounts),
             oauth: hosts.place(live.oauth)
+        )
+    }
+}
+
+extension WeatherEndpoints {
+    /// The weather services, or where the settings say.
+    init(_ hosts: Hosts) {
+        let live = Self.live
+        self.init(
+            openMeteo: hosts.place(live.openMeteo),
+            geocoding: hosts.place(live.geocoding),
+            metNorway: hosts.place(live.metNorway)
         )
     }
 }

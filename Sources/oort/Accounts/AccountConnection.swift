@@ -10,6 +10,7 @@ struct AccountConnection: Sendable {
     private enum Strategy: Sendable {
         case provider(any Provider, StoredTokens, revokes: Bool)
         case place(any PlaceClient, StoredSecret)
+        case source(AccountSource)
     }
 
     private let strategy: Strategy
@@ -60,19 +61,38 @@ struct AccountConnection: Sendable {
         case .place(let access):
             let secret = StoredSecret(of: account.name, in: surroundings.store)
             let client = try access.connect(
-                PlaceConnection(
-                    text: account.address ?? "",
-                    secret: secret,
-                    wire: surroundings.wire,
-                    policy: surroundings.policy,
-                    meter: meter,
-                    runtimeFolder: surroundings.folders.socketFolder(),
-                    caFile: surroundings.settings.caFile,
-                    logger: surroundings.logger
-                )
+                Self.placeConnection(account, service, secret, surroundings, meter)
             )
             strategy = .place(client, secret)
+        case .source(let access):
+            let secret = StoredSecret(of: account.name, in: surroundings.store)
+            strategy = .source(
+                try access.connect(
+                    Self.placeConnection(account, service, secret, surroundings, meter)
+                )
+            )
         }
+    }
+
+    private static func placeConnection(
+        _ account: RegisteredAccount,
+        _ service: CloudService,
+        _ secret: StoredSecret,
+        _ surroundings: Surroundings,
+        _ meter: TrafficMeter
+    ) -> PlaceConnection {
+        PlaceConnection(
+            text: account.address ?? "",
+            secret: secret,
+            wire: surroundings.wire,
+            policy: surroundings.policy,
+            meter: meter,
+            runtimeFolder: surroundings.folders.socketFolder(),
+            caFile: surroundings.settings.caFile,
+            hosts: Hosts(surroundings.settings.service(service.name).endpoints),
+            units: surroundings.settings.weather,
+            logger: surroundings.logger
+        )
     }
 
     private static func strategy(
@@ -128,10 +148,12 @@ struct AccountConnection: Sendable {
                 email: owner.email,
                 rootID: PlaceProvider.rootID
             )
+        case .source(let source): return source.identity
         }
     }
 
-    /// The provider; a service of places has its map at `map`, which nobody else has open.
+    /// The provider; a service of places has its map at `map`, and one without sign-in its list beside
+    /// that: nobody else has them open.
     ///
     /// - Throws: `.localContent` when the map cannot be opened.
     func provider(map: String) throws(ProviderError) -> any Provider {
@@ -149,6 +171,7 @@ struct AccountConnection: Sendable {
                 throw ProviderError(.localContent, detail: "\(folder) cannot be made: \(error)")
             }
             return PlaceProvider(client: client, map: try PlaceMap(path: map), logger: logger)
+        case .source(let source): return try source.provider(map + Folders.listEnding)
         }
     }
 
@@ -175,6 +198,7 @@ struct AccountConnection: Sendable {
             }
             // A key or a password is the person's own.
             return true
+        case .source: return true
         }
     }
 
@@ -183,6 +207,7 @@ struct AccountConnection: Sendable {
         switch strategy {
         case .provider(_, let tokens, _): await tokens.retire()
         case .place(let client, _): await client.close()
+        case .source: break
         }
     }
 

@@ -165,7 +165,7 @@ struct Accounts: Sendable {
             }
         }
         try registry.remove(named: account.name)
-        for ending in ["", "-wal", "-shm"] {
+        for ending in ["", "-wal", "-shm", Folders.listEnding] {
             try? FileManager.default.removeItem(
                 atPath: folders.placesFile(ofAccount: account.name) + ending
             )

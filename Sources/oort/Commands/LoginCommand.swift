@@ -14,6 +14,7 @@ struct LoginCommand: AsyncParsableCommand {
             oort login sftp [USER@]HOST[:PORT][/PATH] [<options>]
             oort login ftp [USER@]HOST[:PORT][/PATH] [<options>]
             oort login s3 BUCKET[/PREFIX] [<options>]
+            oort login weather [<options>]
             """,
         discussion: """
             The account becomes a folder under the mount point, at once if a mount runs.
@@ -22,6 +23,7 @@ struct LoginCommand: AsyncParsableCommand {
         subcommands: [
             LoginCloudCommand.self, LoginNextcloudCommand.self, LoginWebDAVCommand.self,
             LoginSFTPCommand.self, LoginFTPCommand.self, LoginS3Command.self,
+            LoginWeatherCommand.self,
         ],
         defaultSubcommand: LoginCloudCommand.self
     )

@@ -209,7 +209,11 @@ extension CloudMount {
             ),
             for: account.id
         )
-        files.connect(account.id, traits: traits, lister: EngineLister(engine: engine))
+        files.connect(
+            account.id,
+            traits: traits,
+            lister: EngineLister(engine: engine, provider: provider, catalog: catalog)
+        )
         let mounted = MountedAccount(
             name: registered.name,
             service: service.name,

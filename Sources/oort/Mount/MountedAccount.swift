@@ -92,10 +92,25 @@ struct DetachedAccount: Sendable {
 struct EngineLister: FolderLister {
     /// The account's engine.
     let engine: SyncEngine
+    /// The strategy that the engine carries its plans out by.
+    let provider: any Provider
+    let catalog: Catalog
 
     func list(_ folder: Inode) async throws(ProviderError) { try await engine.list(folder) }
 
     func look(at item: Inode) async throws(ProviderError) { try await engine.look(at: item) }
 
     func roomIsShown() { engine.roomIsShown() }
+
+    func makeFolder(_ name: String, in folder: Inode) async throws(ProviderError) {
+        let parent: ItemReference?
+        do throws(CatalogError) { parent = try await catalog.reference(to: folder) } catch {
+            throw ProviderError(.localContent, detail: "catalog: \(error)")
+        }
+        guard let parent else {
+            throw ProviderError(.parentNotFound, detail: "the service does not know the folder")
+        }
+        _ = try await provider.createFolder(NewFolder(parent: parent, name: name))
+        try await engine.list(folder)
+    }
 }

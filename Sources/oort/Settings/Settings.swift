@@ -1,4 +1,5 @@
 import OortModel
+import OortWeather
 
 /// What the user can set, with the defaults that hold where nothing is set.
 struct Settings: Hashable, Sendable {
@@ -37,6 +38,8 @@ struct Settings: Hashable, Sendable {
     var showsNotices = true
     /// Whether sleep and shutdown wait while something is on its way to a cloud.
     var delaysSleep = true
+    /// In which units the weather is told.
+    var weather = WeatherUnits()
     /// What belongs to each service, by the service's name.
     var services: [String: Service] = [:]
 

@@ -1,5 +1,6 @@
 import Foundation
 import OortModel
+import OortWeather
 import TOMLKit
 
 /// Reads `config.toml`: every key is known and of its type, or the file is refused with the key's
@@ -100,7 +101,12 @@ struct SettingsFile {
         }
         for name in serviceNames {
             guard let section = try root.section(name) else { continue }
-            settings.services[name] = try Self.service(section)
+            let isWeather = name == "weather"
+            settings.services[name] = try Self.service(
+                section,
+                beside: isWeather ? ["temperature", "wind", "rain"] : []
+            )
+            if isWeather { settings.weather = try Self.units(section) }
         }
         return settings
     }
@@ -124,8 +130,26 @@ struct SettingsFile {
         return formats
     }
 
-    private static func service(_ section: Section) throws(Failure) -> Settings.Service {
-        try section.allow(["client_id", "client_secret_file", "endpoints"])
+    private static func units(_ section: Section) throws(Failure) -> WeatherUnits {
+        func one<Unit: CaseIterable & RawRepresentable<String>>(
+            _ key: String,
+            _ usual: Unit
+        ) throws(Failure) -> Unit {
+            let words = Unit.allCases.map(\.rawValue).joined(separator: ", ")
+            return try section.value(key, "one of \(words)") { Unit(rawValue: $0) } ?? usual
+        }
+        var units = WeatherUnits()
+        units.temperature = try one("temperature", units.temperature)
+        units.wind = try one("wind", units.wind)
+        units.rain = try one("rain", units.rain)
+        return units
+    }
+
+    private static func service(
+        _ section: Section,
+        beside others: [String]
+    ) throws(Failure) -> Settings.Service {
+        try section.allow(["client_id", "client_secret_file", "endpoints"] + others)
         var service = Settings.Service()
         service.clientID = try section.value("client_id", "a text that is not empty") {
             $0.isEmpty ? nil : $0

@@ -1,0 +1,75 @@
+import ArgumentParser
+import Foundation
+import OortWeather
+
+/// `oort login weather`.
+struct LoginWeatherCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "weather",
+        abstract: "The weather of the places that you choose.",
+        discussion: """
+            No account is needed. Add a place with mkdir, as in mkdir ~/clouds/weather/Valencia, or \
+            "Valencia, Venezuela"; rmdir takes it away. In it lie now.txt, hourly.csv, daily.csv, \
+            forecast.json, sun-and-moon.txt and chart.svg.
+
+            Open-Meteo is free for private use. MET Norway's forecasts come from the Norwegian \
+            weather service, for the whole world; places are looked up at Open-Meteo all the same. \
+            A second sign-in with another source keeps the places.
+            """
+    )
+
+    @Option(help: "Who tells the weather.")
+    var source = WeatherSourceArgument(.openMeteo)
+
+    @Option(
+        help: ArgumentHelp(
+            "An e-mail or web address of yours that goes with the requests; MET Norway wishes for one.",
+            valueName: "address"
+        )
+    )
+    var contact: String?
+
+    @Option(help: "Your name for the account, which is its folder (default: weather).")
+    var name: String?
+
+    func run() async throws {
+        let surroundings = try Surroundings()
+        try surroundings.folders.make()
+        if let name { try AccountName.check(name) }
+        if let contact, contact.isEmpty || !contact.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        {
+            throw Failure(
+                "\"\(TerminalText.line(contact))\" is no address.",
+                advice: "Write an e-mail or web address, without spaces."
+            )
+        }
+        guard let service = Services.named("weather") else { return }
+        let address = try JSONEncoder().encode(
+            WeatherAccount(source: source.name, contact: contact)
+        )
+        let accounts = try await Accounts(surroundings)
+        try await NewAccount(surroundings, accounts).add(
+            nil,
+            at: String(decoding: address, as: UTF8.self),
+            service: service,
+            name: name
+        )
+        await accounts.shutdown()
+    }
+}
+
+/// Who tells the weather, as an argument.
+struct WeatherSourceArgument: ExpressibleByArgument, Sendable {
+    let name: WeatherSourceName
+
+    init(_ name: WeatherSourceName) { self.name = name }
+
+    init?(argument: String) {
+        guard let name = WeatherSourceName(rawValue: argument) else { return nil }
+        self.name = name
+    }
+
+    var defaultValueDescription: String { name.rawValue }
+
+    static var allValueStrings: [String] { WeatherSourceName.allCases.map(\.rawValue) }
+}
