@@ -20,7 +20,10 @@ def folder():
 
 @pytest.fixture
 def clouds(folder, request):
-    clouds = Clouds(folder, sample=request.node.get_closest_marker("sample") is not None)
+    others = request.node.get_closest_marker("clouds")
+    clouds = Clouds(
+        folder, sample=request.node.get_closest_marker("sample") is not None,
+        names=list(others.args) if others else CLOUDS)
     yield clouds
     leaks = clouds.leaks() if clouds.process.poll() is None else []
     clouds.stop()
@@ -108,6 +111,7 @@ class FailedTests:
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "sample: the clouds hold the sample account")
+    config.addinivalue_line("markers", "clouds(names): other clouds than the three")
     path = os.environ.get("OORT_FAILED_TESTS")
     if path and not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailedTests(path))

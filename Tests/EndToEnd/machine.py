@@ -126,22 +126,23 @@ class Gate:
 
 
 class Clouds:
-    """The three simulators in a process of their own, each behind a gate."""
+    """Simulators in a process of their own, each behind a gate: those of the three services, or others."""
 
-    def __init__(self, folder, sample=False, of_bob=False):
+    def __init__(self, folder, sample=False, of_bob=False, names=CLOUDS):
+        self.names = names
         places = folder / "simulators.json"
         self.secret = folder / "secret"
         self.secret.write_text("client-secret-of-the-tests\n")
         arguments = ([] if sample else ["--empty"]) + (["--of-bob"] if of_bob else [])
         self.log = open(folder / "simulators.log", "w")
         self.process = subprocess.Popen(
-            [str(SIMULATORS), "--port-file", str(places), *arguments],
+            [str(SIMULATORS), "--port-file", str(places), *arguments, *names],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         eventually(lambda: places.exists() or self.process.poll() is not None, "they started")
         assert places.exists(), (folder / "simulators.log").read_text()
         self.services = json.loads(places.read_text())
         self.machines = []
-        self.gates = {cloud: Gate(self.services[cloud]["port"]) for cloud in CLOUDS}
+        self.gates = {cloud: Gate(self.services[cloud]["port"]) for cloud in names}
 
     def stop(self):
         self.process.terminate()
@@ -153,10 +154,10 @@ class Clouds:
     def settings(self):
         """The settings that lead Oort to the simulators in place of the real hosts."""
         lines = []
-        for cloud in CLOUDS:
+        for cloud in self.names:
             lines += [f"[{cloud}]", 'client_id = "test-client"']
-            if cloud == "drive":
-                # Google gives desktop programs a secret and insists on it.
+            if cloud in ("drive", "box"):
+                # Google and Box give programs a secret and insist on it.
                 lines.append(f'client_secret_file = "{self.secret}"')
             lines.append(f"[{cloud}.endpoints]")
             for host in self.services[cloud]["hosts"]:
@@ -254,7 +255,7 @@ class Clouds:
     def leaks(self):
         """Where on any machine a secret of any cloud is that must not be there."""
         secrets, addresses = set(), set()
-        for cloud in CLOUDS:
+        for cloud in self.names:
             for secret in self.secrets(cloud):
                 is_address = secret.startswith(("v1e.", "AFiuUpl"))
                 (addresses if is_address else secrets).add(secret.encode())

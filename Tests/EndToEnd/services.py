@@ -28,7 +28,8 @@ class Service:
 
     @staticmethod
     def on(clouds, cloud):
-        return {"dropbox": Dropbox, "drive": Drive, "onedrive": OneDrive}[cloud](clouds, cloud)
+        return {"dropbox": Dropbox, "drive": Drive, "onedrive": OneDrive, "box": Box}[cloud](
+            clouds, cloud)
 
 
 class Dropbox(Service):
@@ -111,3 +112,28 @@ class OneDrive(Service):
         return [
             self.call("GET", f"{self.name(item)}/versions/{version['id']}/content")
             for version in reversed(versions[1:])]
+
+
+class Box(Service):
+    def call(self, method, item, path="", body=None):
+        kind = "folders" if item["kind"] == "folder" else "files"
+        return self.ask(method, "api.box.com", f"/2.0/{kind}/{item['id'][1:]}{path}", body)
+
+    def share(self, item):
+        answer = self.call("PUT", item, "?fields=shared_link", {"shared_link": {"access": "open"}})
+        return json.loads(answer)["shared_link"]["url"]
+
+    def links(self, item):
+        link = json.loads(self.call("GET", item, "?fields=shared_link"))["shared_link"]
+        return [link["url"]] if link else []
+
+    def older(self, item):
+        """All contents but the current one, oldest first."""
+        versions, total = [], None
+        while total is None or len(versions) < total:
+            page = json.loads(self.call("GET", item, f"/versions?offset={len(versions)}"))
+            versions += page["entries"]
+            total = page["total_count"]
+        return [
+            self.call("GET", item, f"/content?version={version['id']}")
+            for version in reversed(versions)]

@@ -107,8 +107,8 @@ def test_a_kill_ends_reads_that_the_news_of_a_change_waits_for(machine, clouds, 
 # Large uploads
 
 # What a kill may cost: what was under way and not confirmed. Hashing takes its time in a debug build.
-PARTS = {"dropbox": 16 * MIB, "drive": 16 * MIB, "onedrive": 10 * MIB}
-SIZES = {"dropbox": 96 * MIB, "drive": 64 * MIB, "onedrive": 32 * MIB}
+PARTS = {"dropbox": 16 * MIB, "drive": 16 * MIB, "onedrive": 10 * MIB, "box": 16 * MIB}
+SIZES = {"dropbox": 96 * MIB, "drive": 64 * MIB, "onedrive": 32 * MIB, "box": 64 * MIB}
 
 
 def large_upload(clouds, cloud, drive):

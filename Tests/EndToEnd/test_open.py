@@ -10,6 +10,7 @@ PAGES = {
     "dropbox": "https://www.dropbox.com/home",
     "drive": "https://drive.google.com/",
     "onedrive": "https://onedrive.live.com/",
+    "box": "https://app.box.com/",
 }
 
 

@@ -165,7 +165,7 @@ extension BoxSimulator {
         let isPaid = tree.conditions.isPaidPlan
         let needsPlan = wish["password"]?.text != nil || wish["unshared_at"]?.text != nil
         guard isPaid || !needsPlan else { throw .denied }
-        let url = "https://app.box.com/s/" + account.tokens.makeSecret("")
+        let url = "https://app.box.com/s/" + tree.random.hex(32)
         tree.update(id) { item in
             item.extra["link"] = [
                 "url": item.extra["link"]?["url"] ?? .string(url),

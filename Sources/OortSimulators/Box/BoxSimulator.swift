@@ -48,10 +48,14 @@ public final class BoxSimulator: SimulatedService {
         var codes: [String: Timestamp] = [:]
         var exchanged: [String: SimulatedTokens.Issued] = [:]
         var nextNumber = 1
+        /// Requests to the host of news that brought a token.
+        var tokensAtNews = 0
     }
 
     public let name = "box"
-    public let hosts = [Hosts.api, Hosts.upload, Hosts.account, Hosts.download, Hosts.news]
+    public let hosts = [
+        Hosts.api, Hosts.upload, Hosts.account, Hosts.app, Hosts.download, Hosts.news,
+    ]
     public let account: SimulatedAccount
     let state = Mutex(State())
 
@@ -59,6 +63,8 @@ public final class BoxSimulator: SimulatedService {
         static let api = "api.box.com"
         static let upload = "upload.box.com"
         static let account = "account.box.com"
+        /// Where sign-ins were before, and where older programs still ask.
+        static let app = "app.box.com"
         static let download = "dl.boxcloud.com"
         static let news = "2.realtime.services.box.net"
     }
@@ -119,6 +125,9 @@ public final class BoxSimulator: SimulatedService {
 
     public func loseUploadSessions() { state.withLock { $0.sessions = [:] } }
 
+    /// How often the host at which news are waited for was shown a token, which it has no need of.
+    public var tokensAtNews: Int { state.withLock { $0.tokensAtNews } }
+
     /// The upload sessions that are open.
     public var openUploadSessions: Int { state.withLock { $0.sessions.count } }
 
@@ -127,7 +136,7 @@ public final class BoxSimulator: SimulatedService {
     public func route(of request: SimulatorRequest) -> String {
         let method = request.method.lowercased()
         switch request.host {
-        case Hosts.account: return "oauth/authorize"
+        case Hosts.account, Hosts.app: return "oauth/" + (request.parts.last ?? "")
         case Hosts.download: return "download"
         case Hosts.news: return "poll"
         default: break
@@ -153,7 +162,8 @@ public final class BoxSimulator: SimulatedService {
 
     public func answer(_ request: SimulatorRequest) async -> SimulatorAnswer {
         switch request.host {
-        case Hosts.account: return authorize(request)
+        case Hosts.account, Hosts.app:
+            return request.parts.last == "authorize" ? authorize(request) : tokenAnswer(request)
         case Hosts.download: return download(request)
         case Hosts.news: return await poll(request)
         default: break
