@@ -190,7 +190,7 @@ struct TreesReader {
                 content.base_revision
             FROM motion JOIN node ON node.inode = motion.inode
                 LEFT JOIN content ON content.id = node.staged
-            WHERE motion.account = ?
+            WHERE motion.account = ? AND NOT \(Catalog.isHeldInSQL)
             """,
             [account.rawValue]
         ) { row in
@@ -218,6 +218,7 @@ struct TreesReader {
         let heirs = motions.compactMap { $0.1.intent?.heir.map { Inode($0) } }
         for heir in heirs { states[heir]?.isBusy = true }
         try readContext()
+        try readHeld()
         if !allowsDuplicates {
             try readDisplaced()
             try readDetours()
@@ -488,6 +489,24 @@ struct TreesReader {
         }
     }
 
+    /// What stays here by rules, where a folder is gone at the service in which it may lie: that is
+    /// not lost with the folder.
+    private mutating func readHeld() throws {
+        let isGone = states.values.contains { state in
+            state.isFolder && state.local != nil && state.synced != nil && state.remote == nil
+        }
+        guard isGone else { return }
+        let held = try database.all(
+            """
+            SELECT \(Node.columns) FROM node
+            WHERE account = ? AND held = 1 AND remote_id IS NULL AND parent IS NOT NULL
+            """,
+            [account.rawValue],
+            Node.init(columns:)
+        )
+        for node in held where states[node.inode] == nil { states[node.inode] = clean(node) }
+    }
+
     /// What has or is to have its name at the service while another item has it here; one of the two
     /// is in motion.
     private mutating func readDisplaced() throws {
@@ -535,7 +554,7 @@ struct TreesReader {
 
     private func clean(_ node: Node) -> ItemState {
         let entry = node.parent.map { local(node, in: $0, stagedHash: nil) }
-        let isThere = !node.kind.isLocalOnly
+        let isThere = !node.kind.isLocalOnly && !node.isHeld
         var state = ItemState(
             inode: node.inode,
             isFolder: node.kind == .folder,

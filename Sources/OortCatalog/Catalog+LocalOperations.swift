@@ -76,6 +76,13 @@ extension Catalog {
                 exportExtension: nil,
                 rules: rules
             )
+            let isHeld = try transaction.holds(
+                name,
+                calledAtService: serviceName,
+                kind: new.kind,
+                in: folder,
+                ignoreRules(of: folder.account)
+            )
             let content = try prepare.map { _ in
                 try transaction.insert(NewStagedContent(size: 0), in: folder.account)
             }
@@ -83,8 +90,8 @@ extension Catalog {
                 """
                 INSERT INTO node (account, parent, name, name_key, service_name, kind, size,
                     modified_s, modified_ns, changed_s, changed_ns, created_s, created_ns,
-                    mode, owner, grp, target, listed, born_s, staged)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)
+                    mode, owner, grp, target, listed, born_s, staged, held)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?)
                 """,
                 [
                     folder.account.rawValue, parent.column, name, key,
@@ -92,7 +99,7 @@ extension Catalog {
                     Int64(new.target?.utf8.count ?? 0), now.seconds, Int64(now.nanoseconds),
                     now.seconds, Int64(now.nanoseconds), now.seconds, Int64(now.nanoseconds),
                     Int64(new.mode), Int64(new.owner), Int64(new.group), new.target, now.seconds,
-                    content?.rawValue,
+                    content?.rawValue, isHeld ? 1 : 0,
                 ]
             )
             let inode = Inode(column: transaction.database.lastInsertedRowID)
@@ -139,7 +146,8 @@ extension Catalog {
     /// Renames and moves within one account.
     ///
     /// - Throws: `.notFound`, `.exists` (`.noReplace`), `.notEmpty`, `.notAFolder`, `.isAFolder`,
-    ///   `.moveIntoItself`, `.otherAccount`, `.isARoot`.
+    ///   `.moveIntoItself`, `.otherAccount`, `.isARoot`; `.staysHere` for what would go into a folder
+    ///   that stays here, and cannot stay here itself.
     public func rename(
         _ name: String,
         in parent: Inode,
@@ -157,6 +165,18 @@ extension Catalog {
             if node.kind == .folder {
                 try transaction.refuseCircle(moving: node.inode, below: newParent)
             }
+            let rules = ignoreRules(of: source.account)
+            let moved = mode == .exchange ? [node, other].compactMap(\.self) : [node]
+            let ignored = try moved.map { try transaction.isIgnored($0, by: rules) }
+            func settle(_ transaction: inout CatalogTransaction) throws {
+                for (node, wasIgnored) in zip(moved, ignored) {
+                    try transaction.hold(node.inode, wasIgnored: wasIgnored, by: rules)
+                }
+            }
+            try transaction.refuseToHold(node, movingTo: target, from: source)
+            if mode == .exchange, let other {
+                try transaction.refuseToHold(other, movingTo: source, from: target)
+            }
             try transaction.touchFolder(source, at: now)
             if newParent != parent { try transaction.touchFolder(target, at: now) }
 
@@ -164,6 +184,7 @@ extension Catalog {
                 if mode == .exchange, other == nil { throw CatalogError.notFound }
                 if other == nil || !node.name.isSameText(as: newName) {
                     try transaction.place(node, as: newName, in: newParent, at: now, catalog: self)
+                    try settle(&transaction)
                 }
                 return RenameOutcome(node: try transaction.node(node.inode), other: nil)
             }
@@ -174,6 +195,7 @@ extension Catalog {
                     try transaction.refuseCircle(moving: other.inode, below: parent)
                 }
                 try transaction.exchange(node, other, at: now, catalog: self)
+                try settle(&transaction)
                 return RenameOutcome(
                     node: try transaction.node(node.inode),
                     other: try transaction.node(other.inode)
@@ -193,6 +215,7 @@ extension Catalog {
                 if nameRules(of: target.account).allowsDuplicates {
                     try transaction.takeServiceName(of: other, for: node)
                 }
+                try settle(&transaction)
                 return RenameOutcome(node: try transaction.node(node.inode), other: other)
             }
         }

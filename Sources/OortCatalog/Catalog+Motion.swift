@@ -9,7 +9,8 @@ extension CatalogTransaction {
     mutating func setInMotion(_ node: Node, at now: Timestamp) throws {
         touch(node.inode)
         guard !node.kind.isLocalOnly else { return }
-        effects.locallyChanged.insert(node.account)
+        // What stays here is nothing to plan for.
+        if !node.isHeld { effects.locallyChanged.insert(node.account) }
         let milliseconds = now.inMilliseconds
         try database.run(
             """
@@ -53,9 +54,10 @@ extension CatalogTransaction {
             return
         }
         try setInMotion(node, at: now)
+        effects.locallyChanged.insert(node.account)
         try database.run(
             """
-            UPDATE node SET parent = NULL, changed_s = ?, changed_ns = ?,
+            UPDATE node SET parent = NULL, held = 0, changed_s = ?, changed_ns = ?,
                 generation = generation + (kind = 0)
             WHERE inode = ?
             """,

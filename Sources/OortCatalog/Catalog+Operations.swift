@@ -58,7 +58,7 @@ extension Catalog {
             let database = transaction.database
             guard let node = try Self.fetch(operation.inode, database),
                 let motion = try Self.motion(operation.inode, database), motion.intent == nil,
-                !motion.isHeardMissing, try !Self.isHeir(node, database)
+                !motion.isHeardMissing, !node.isHeld, try !Self.isHeir(node, database)
             else { return nil }
             var intent = Intent(operation.action)
             intent.enumeration = try Self.enumeration(of: account, database)

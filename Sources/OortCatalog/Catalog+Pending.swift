@@ -65,7 +65,7 @@ extension Catalog {
                     motion.error_detail, motion.next_try_ms, motion.intent IS NOT NULL,
                     node.remote_id IS NOT NULL, node.permissions, motion.changed_ms = 0
                 FROM motion JOIN node ON node.inode = motion.inode
-                WHERE motion.account = ? AND NOT
+                WHERE motion.account = ? AND NOT \(isHeldInSQL) AND NOT
                     (motion.changed_ms = 0 AND node.parent IS NULL AND motion.synced_parent IS NULL)
                 ORDER BY motion.changed_ms
                 """,
@@ -125,7 +125,7 @@ extension Catalog {
             let count = try database.number(
                 """
                 SELECT count(*) FROM motion JOIN node ON node.inode = motion.inode
-                WHERE motion.account = ? AND NOT
+                WHERE motion.account = ? AND NOT \(Self.isHeldInSQL) AND NOT
                     (motion.changed_ms = 0 AND node.parent IS NULL AND motion.synced_parent IS NULL)
                 """,
                 [account.rawValue]

@@ -136,6 +136,17 @@ extension Catalog {
             )
         }
         addTrashed(to: &migrator)
+        migrator.registerMigration("what stays here by rules") { database in
+            try database.execute(
+                sql: """
+                    -- Whether it stays here by rules; means nothing of what has a remote_id.
+                    ALTER TABLE node ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
+                    CREATE INDEX node_by_held ON node(account) WHERE held = 1;
+                    -- The rules by which `held` was found, as one text.
+                    ALTER TABLE account ADD COLUMN ignored TEXT;
+                    """
+            )
+        }
         return migrator
     }
 

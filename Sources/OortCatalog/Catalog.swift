@@ -23,6 +23,7 @@ public final class Catalog: Sendable {
     let rules = Mutex<[AccountID: AccountNameRules]>([:])
     let exports = Mutex<[AccountID: ExportPreference]>([:])
     let links = Mutex<[AccountID: LinkPolicy]>([:])
+    let ignoring = Mutex<[AccountID: IgnoreRules]>([:])
     /// Who has which file open for writing.
     public let writers = WriterRegistry()
     let health = Mutex<CatalogError?>(nil)

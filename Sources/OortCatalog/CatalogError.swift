@@ -14,6 +14,8 @@ public enum CatalogError: Error, Hashable, Sendable {
     case moveIntoItself
     /// Source and target lie in different accounts.
     case otherAccount
+    /// What the service has, or is to have, cannot go into a folder that stays here.
+    case staysHere
     /// What is asked cannot be done to the mount's root or an account's root.
     case isARoot
     /// No account of this name or number.

@@ -7,7 +7,7 @@ extension Node {
         inode, account, parent, name, service_name, kind, size, modified_s, modified_ns, \
         changed_s, changed_ns, accessed_s, accessed_ns, created_s, created_ns, mode, owner, \
         grp, remote_id, revision, content_item, hash, staged, target, permissions, listed, \
-        description, mime_type, born_s, plain_key, generation, is_strangers
+        description, mime_type, born_s, plain_key, generation, is_strangers, held
         """
 
     /// How many columns `columns` names.
@@ -52,6 +52,7 @@ extension Node {
         plainKey = row[29]
         generation = UInt64(bitPattern: row[30])
         isStrangers = row[31]
+        isHeld = row[32] && remoteID == nil
     }
 }
 

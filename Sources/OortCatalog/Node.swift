@@ -116,6 +116,9 @@ public struct Node: Hashable, Sendable {
     /// service only.
     public var isStrangers: Bool
 
+    /// Whether it stays on this machine by the person's rules; of what the service does not have only.
+    public var isHeld: Bool
+
     /// The name that the service has or is to have.
     public var serviceName: String { storedServiceName ?? name }
 

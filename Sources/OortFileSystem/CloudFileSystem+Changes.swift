@@ -161,14 +161,16 @@ extension CloudFileSystem {
         }
         let isMoved = source.inode != target.inode
         if isMoved || !name.isSameText(as: newName) {
-            try check(newName, kind: node.kind, in: target)
+            try check(newName, kind: node.kind, in: target, isAtService: node.remoteID != nil)
         }
         if isMoved, !target.permissions.contains(.write) { throw .noPermission }
         guard let other = try child(newName, of: target), other.inode != node.inode else {
             return []
         }
         if mode == .replace { try checkRemoval(of: other) }
-        if mode == .exchange { try check(name, kind: other.kind, in: source) }
+        if mode == .exchange {
+            try check(name, kind: other.kind, in: source, isAtService: other.remoteID != nil)
+        }
         return other.kind == .folder ? [other] : []
     }
 

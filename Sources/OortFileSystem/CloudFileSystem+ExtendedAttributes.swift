@@ -171,8 +171,9 @@ extension CloudFileSystem {
                 schema["parentID"] = try catalog.node(parent).remoteID.flatMap(Self.servicesOwn)
             }
             if wants("status") {
-                switch try catalog.status(of: node.inode) {
-                case .synced: schema["status"] = node.kind.isLocalOnly ? "local" : "synced"
+                let isLocal = node.kind.isLocalOnly || node.isHeld
+                switch isLocal ? .synced : try catalog.status(of: node.inode) {
+                case .synced: schema["status"] = isLocal ? "local" : "synced"
                 case .pending: schema["status"] = "pending"
                 case .failing(let detail): schema["status"] = "failing: \(detail)"
                 }

@@ -68,7 +68,7 @@ extension CloudFileSystem {
         return try locked(to.file) { state throws(FileSystemError) in
             // Only what the service never had can become a copy.
             guard to.size == 0, let node = try self.known(to.file.inode),
-                node.remoteID == nil, node.parent != nil
+                node.remoteID == nil, node.parent != nil, !node.isHeld
             else { return nil }
             // Before the catalog lets it go: what another thread writes from now on goes over the copy.
             var left: StagedContent?

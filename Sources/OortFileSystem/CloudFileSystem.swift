@@ -222,16 +222,26 @@ public final class CloudFileSystem: FileSystem {
     }
 
     /// Refuses a name that the file system or the account's service does not take.
+    ///
+    /// `isAtService` says of what is there already whether the service has it; what is not, and stays
+    /// here by its new name, can have any.
     func check(
         _ name: String,
         kind: NodeKind,
-        in folder: Node
+        in folder: Node,
+        isAtService: Bool = false
     ) throws(FileSystemError) {
         guard name.utf8.count <= 255 else { throw .nameTooLong }
         guard !name.isEmpty, !name.utf8.contains(where: { $0 == 0 || $0 == 0x2F }) else {
             throw .invalid
         }
         guard !kind.isLocalOnly, let traits = traits(of: folder.account) else { return }
+        if !isAtService {
+            let staysHere = try FileSystemError.translating { () throws(CatalogError) in
+                try catalog.staysHere(name, kind: kind, in: folder)
+            }
+            if staysHere { return }
+        }
         let place = try place(of: folder)
         let stored = kind == .symlink ? name + ShownName.linkEnding : name
         if let longest = traits.names.longestPath, place.length + stored.utf16.count > longest {

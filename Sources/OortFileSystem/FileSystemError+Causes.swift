@@ -14,7 +14,8 @@ extension FileSystemError {
             case .notAFolder: .notAFolder
             case .isAFolder: .isAFolder
             case .moveIntoItself: .moveIntoItself
-            case .otherAccount: .otherAccount
+            // As between accounts: `mv` copies, and deletes what the service has.
+            case .otherAccount, .staysHere: .otherAccount
             case .isARoot: .readOnly
             case .diskFull: .noSpace
             case .otherPerson: .failed(detail: "catalog: somebody else's account")

@@ -1,4 +1,5 @@
 import Foundation
+import OortModel
 import Testing
 
 @testable import oort
@@ -50,10 +51,28 @@ struct SettingsTests {
         #expect(settings.service("drive") == Settings.Service())
     }
 
+    @Test("what stays here is told for all accounts, and after that for one")
+    func ignored() throws {
+        let settings = try read(
+            """
+            ignore = ["node_modules/", "*.tmp"]
+            [accounts.work]
+            ignore = ["!keep.tmp", "/build"]
+            """
+        )
+        let rules = settings.ignoreRules(of: "work")
+        #expect(rules.lines == ["node_modules/", "*.tmp", "!keep.tmp", "/build"])
+        #expect(rules.ignore(["a", "x.tmp"], isFolder: false))
+        #expect(!rules.ignore(["a", "keep.tmp"], isFolder: false))
+        #expect(settings.ignoreRules(of: "other").lines == ["node_modules/", "*.tmp"])
+    }
+
     @Test(
         "a mistake is told with file and key",
         arguments: [
-            ("cache_sice = \"2G\"", "cache_sice"),
+            ("cache_sice = \"2G\"", "cache_sice"), ("ignore = \"*.tmp\"", "ignore"),
+            ("ignore = [1]", "ignore"), ("ignore = [\"a\\nb\"]", "ignore"),
+            ("[accounts.work]\nignore = true", "accounts.work.ignore"),
             ("cache_size = \"much\"", "cache_size"),
             ("cache_size = true", "cache_size"), ("cache_size = 5", "cache_size"),
             ("poll_interval = \"soon\"", "poll_interval"),

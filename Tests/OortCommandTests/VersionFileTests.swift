@@ -35,7 +35,7 @@ struct VersionFileTests {
         let path = folder.path + "/file"
         let saved = folder.path + "/saved"
         var refused = 0
-        for round in 0..<1500 {
+        for round in 0..<600 {
             try Data("now \(round)".utf8).write(to: URL(filePath: path))
             try Data("saved \(round)".utf8).write(to: URL(filePath: saved))
             let version = try content("version", in: folder)

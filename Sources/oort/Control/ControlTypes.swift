@@ -106,6 +106,8 @@ struct AccountStatus: Codable, Hashable, Sendable {
     var transfers: [Transfer]
     /// How much is here of what is to be kept on this machine; nil where nothing is.
     var keeping: PinProgress?
+    /// How many items stay on this machine by the person's rules; nil where none do.
+    var staysHere: Int?
     /// Conflict copies that were made and are still there, as paths under the mount point.
     var conflicts: [String]
 }

@@ -140,11 +140,13 @@ struct RestingState {
         let lock = try InstanceLock(path: folders.lockFile, mounting: "")
         defer { withExtendedLifetime(lock) {} }
         let unsent: Int
+        let held: Int
         do throws(CatalogError) {
             let catalog = try openCatalog()
             let known = try catalog.accounts().first { $0.name == name }
             unsent = if let known { try await catalog.pendingCount(known.id) } else { 0 }
-            if let known, unsent == 0 {
+            held = if let known { try await catalog.heldCount(known.id) } else { 0 }
+            if let known, unsent == 0, held == 0 {
                 try catalog.removeAccount(known.id)
                 try catalog.persist()
             }
@@ -153,6 +155,16 @@ struct RestingState {
             throw CatalogTrouble.failure(error, path: folders.catalogFile)
         }
         guard unsent == 0 else { throw Self.unsent(unsent, of: name, isMounted: false) }
+        guard held == 0 else { throw Self.held(held, of: name) }
+    }
+
+    /// Why an account is not signed out in which something stays here by rules.
+    static func held(_ count: Int, of name: String) -> Failure {
+        Failure(
+            "\"\(name)\" has \(StatusText.staying(count)): they would be lost.",
+            advice: "Copy what you need elsewhere, and remove it from the mount; or take the rules "
+                + "out of the settings (ignore), mount, and let it go out."
+        )
     }
 
     /// Why an account is not signed out.
@@ -184,6 +196,8 @@ struct RestingState {
         status.usedBytes = known.quota?.used
         status.totalBytes = known.quota?.total
         status.pendingCount = try await catalog.pendingCount(known.id)
+        let held = try await catalog.heldCount(known.id)
+        status.staysHere = held > 0 ? held : nil
         let now = Date()
         status.pending = try await catalog.pending(known.id, limit: 1000).map { item in
             var change = SyncWords.change(item, below: known.name, now: now)

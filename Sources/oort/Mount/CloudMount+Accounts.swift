@@ -22,11 +22,21 @@ extension CloudMount {
                 continue
             }
             // A sign-out forgets the account at once; of this one nothing is kept, and nobody's it is.
-            if entry == nil, account.identity == nil, try await pending(account.id).isEmpty {
+            if entry == nil, account.identity == nil, try await pending(account.id).isEmpty,
+                try await held(account.id) == 0
+            {
                 try forget(account)
                 continue
             }
             files.setReadOnly(isReadOnly(account.name), account.id)
+            do {
+                try catalog.setIgnoreRules(
+                    options.settings.ignoreRules(of: account.name),
+                    of: account.id
+                )
+            } catch {
+                throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
+            }
             logger.warning(
                 "nothing of an account goes out",
                 metadata: ["account": "\(account.name)", "reason": "\(obstacle)"]
@@ -103,6 +113,8 @@ extension CloudMount {
         guard pending == 0 else {
             throw RestingState.unsent(pending, of: name, isMounted: true)
         }
+        let held = try await held(account.id)
+        guard held == 0 else { throw RestingState.held(held, of: name) }
         accounts.withLock { $0[name] = nil }
         detached.withLock { $0[name] = nil }
         await mounted?.leave()
@@ -184,6 +196,10 @@ extension CloudMount {
         }
         do {
             try catalog.setLinkPolicy(options.settings.links, of: account.id)
+            try catalog.setIgnoreRules(
+                options.settings.ignoreRules(of: registered.name),
+                of: account.id
+            )
         } catch {
             throw Failure("The account \"\(registered.name)\" cannot be mounted: \(error)")
         }
@@ -241,6 +257,14 @@ extension CloudMount {
     private func pending(_ id: AccountID) async throws(Failure) -> [PendingItem] {
         do {
             return try await catalog.pending(id)
+        } catch {
+            throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
+        }
+    }
+
+    private func held(_ id: AccountID) async throws(Failure) -> Int {
+        do {
+            return try await catalog.heldCount(id)
         } catch {
             throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
         }

@@ -107,9 +107,11 @@ extension CloudMount {
         let now = Date()
         var groups: [PendingGroup] = []
         var keeping: PinProgress?
+        var held = 0
         do throws(CatalogError) {
             groups = try await waiting(of: account.id, below: folder, now: now)
             keeping = try await self.keeping(of: account)
+            held = try await catalog.heldCount(account.id)
         } catch { status.trouble = .unreadable(error) }
         let isPaused = await account.engine.isPaused
         if isPaused {
@@ -166,6 +168,7 @@ extension CloudMount {
             pending: Self.ordered(pending),
             transfers: transfers,
             keeping: keeping,
+            staysHere: held > 0 ? held : nil,
             conflicts: status.conflicts.map { ([folder] + $0.path).joined(separator: "/") }
         )
     }

@@ -34,6 +34,10 @@ struct Settings: Hashable, Sendable {
     var documentFormats = DocumentFormats()
     /// The accounts in which nothing may be changed, by name.
     var readOnlyAccounts: Set<String> = []
+    /// What stays on this machine, in all accounts.
+    var ignored: [String] = []
+    /// The same of one account, by its name.
+    var ignoredInAccounts: [String: [String]] = [:]
     /// Whether the desktop shows what needs a person.
     var showsNotices = true
     /// Whether sleep and shutdown wait while something is on its way to a cloud.
@@ -42,6 +46,11 @@ struct Settings: Hashable, Sendable {
     var weather = WeatherUnits()
     /// What belongs to each service, by the service's name.
     var services: [String: Service] = [:]
+
+    /// By which rules things of an account stay here; its own lines come after those of all.
+    func ignoreRules(of account: String) -> IgnoreRules {
+        IgnoreRules(ignored + (ignoredInAccounts[account] ?? []))
+    }
 
     /// What belongs to one service; the defaults when nothing is set.
     func service(_ name: String) -> Service { services[name] ?? Service() }

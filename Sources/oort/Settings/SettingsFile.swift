@@ -52,7 +52,7 @@ struct SettingsFile {
         try root.allow(
             [
                 "mount_point", "cache_size", "poll_interval", "settle", "room_patience",
-                "accounts", "ca_file", "desktop", "documents", "links",
+                "accounts", "ca_file", "desktop", "documents", "ignore", "links",
             ] + serviceNames
         )
         settings.mountPoint = try root.path("mount_point")
@@ -92,10 +92,12 @@ struct SettingsFile {
             settings.showsNotices = try desktop.flag("notices") ?? true
             settings.delaysSleep = try desktop.flag("delays_sleep") ?? true
         }
+        settings.ignored = try root.patterns("ignore") ?? []
         if let accounts = try root.section("accounts") {
             for name in accounts.keys {
                 guard let account = try accounts.section(name) else { continue }
-                try account.allow(["read_only"])
+                try account.allow(["ignore", "read_only"])
+                settings.ignoredInAccounts[name] = try account.patterns("ignore")
                 if try account.flag("read_only") == true { settings.readOnlyAccounts.insert(name) }
             }
         }
@@ -212,6 +214,24 @@ private struct Section {
             )
         }
         return value
+    }
+
+    /// A list of lines as `.gitignore` has them.
+    func patterns(_ key: String) throws(Failure) -> [String]? {
+        guard let entry = table[key] else { return nil }
+        let lines = entry.array?.map { $0.string } ?? [nil]
+        let texts = lines.compactMap(\.self)
+        let areLines = texts.allSatisfy { line in
+            !line.unicodeScalars.contains { $0 == "\n" || $0 == "\r" || $0 == "\0" }
+        }
+        guard texts.count == lines.count, areLines else {
+            throw Failure(
+                "\(path): \"\(full(key))\" is \(Self.shown(entry)), but must be a list of texts of one "
+                    + "line each, such as [\"node_modules/\", \"*.tmp\"].",
+                advice: "Correct the line, or take it out to use the default."
+            )
+        }
+        return texts
     }
 
     /// A path; `~/` is the home folder.

@@ -52,7 +52,9 @@ enum StatusText {
         if let down = coming(account) { lines.append(down) }
         let pinned = keeping(account)
         if let pinned { lines.append(pinned) }
-        let mostGroups = pinned == nil ? mostGroups : mostGroups - 1
+        if let count = account.staysHere { lines.append("  \(staying(count))") }
+        let others = (pinned == nil ? 0 : 1) + (account.staysHere == nil ? 0 : 1)
+        let mostGroups = mostGroups - others
         let groups = (account.waiting ?? []).filter { !$0.isUnderWay }
         let isCut = groups.count > mostGroups
         lines += groups.prefix(isCut ? mostGroups - 1 : mostGroups).map { "  " + line($0) }
@@ -130,6 +132,12 @@ enum StatusText {
             Date.ISO8601FormatStyle(dateTimeSeparator: .space, timeZone: .current)
                 .year().month().day().time(includingFractionalSeconds: false)
         )
+    }
+
+    /// `1 item stays here by your rules`.
+    static func staying(_ count: Int) -> String {
+        count == 1
+            ? "1 item stays here by your rules" : "\(number(count)) items stay here by your rules"
     }
 
     /// `1 change`, `1,548 changes`.

@@ -1,0 +1,260 @@
+import GRDB
+public import OortModel
+import Synchronization
+
+/// What stays on this machine by the person's rules.
+///
+/// Such an item is one that the service never had, in motion as all of these, and marked (`node.held`):
+/// nothing plans for it, and it does not count as pending. All that lies in such a folder is marked, too.
+/// What has an id at the service, or may get one from an operation under way, is never held.
+extension Catalog {
+    /// Whether a row of `node` is held, in SQL.
+    static let isHeldInSQL = "(node.held = 1 AND node.remote_id IS NULL)"
+
+    /// Sets by which rules things of an account stay here; to be called before anything is made in it.
+    ///
+    /// Where they are others than the last time, what is not at the service is looked at anew: what was
+    /// held goes out, or the reverse.
+    public func setIgnoreRules(
+        _ rules: IgnoreRules,
+        of account: AccountID
+    ) throws(CatalogError) {
+        ignoring.withLock { $0[account] = rules }
+        try mutate { transaction in
+            let database = transaction.database
+            let known = try database.text(
+                "SELECT ignored FROM account WHERE id = ?",
+                [account.rawValue]
+            )
+            guard !(known ?? "").isSameText(as: rules.text) else { return }
+            let tops = try database.all(
+                """
+                SELECT node.inode FROM motion JOIN node ON node.inode = motion.inode
+                    JOIN node AS folder ON folder.inode = node.parent
+                WHERE motion.account = ? AND node.remote_id IS NULL
+                    AND (folder.remote_id IS NOT NULL OR folder.parent = 1)
+                """,
+                [account.rawValue]
+            ) { Inode(column: $0[0]) }
+            for top in tops { try transaction.hold(below: top, by: rules) }
+            try database.run(
+                "UPDATE account SET ignored = ? WHERE id = ?",
+                [rules.text, account.rawValue]
+            )
+        }
+    }
+
+    func ignoreRules(of account: AccountID) -> IgnoreRules {
+        ignoring.withLock { $0[account] } ?? IgnoreRules()
+    }
+
+    /// Whether something new of this name would stay here.
+    public func staysHere(
+        _ name: String,
+        kind: NodeKind,
+        in folder: Node
+    ) throws(CatalogError) -> Bool {
+        let rules = ignoreRules(of: folder.account)
+        guard !rules.isEmpty else { return false }
+        if folder.isHeld { return true }
+        return try read { database in
+            try Self.isIgnored(name, kind: kind, in: folder.inode, by: rules, database)
+        }
+    }
+
+    /// How many items of an account stay here by rules.
+    public func heldCount(_ account: AccountID) async throws(CatalogError) -> Int {
+        try await readAsync { database in
+            let count = try database.number(
+                """
+                SELECT count(*) FROM node
+                WHERE account = ? AND held = 1 AND remote_id IS NULL AND parent IS NOT NULL
+                """,
+                [account.rawValue]
+            )
+            return Int(count ?? 0)
+        }
+    }
+
+    fileprivate static func isIgnored(
+        _ name: String,
+        kind: NodeKind,
+        in folder: Inode,
+        by rules: IgnoreRules,
+        _ database: Database
+    ) throws -> Bool {
+        guard let above = try path(of: folder, database)?.map(\.name) else { return false }
+        return rules.ignore(above + [name], isFolder: kind == .folder)
+    }
+}
+
+extension CatalogTransaction {
+    /// Whether something new is held.
+    func holds(
+        _ name: String,
+        calledAtService serviceName: String,
+        kind: NodeKind,
+        in folder: Node,
+        _ rules: IgnoreRules
+    ) throws -> Bool {
+        guard !rules.isEmpty, !kind.isLocalOnly else { return false }
+        if folder.isHeld { return true }
+        guard
+            try Catalog.isIgnored(name, kind: kind, in: folder.inode, by: rules, database)
+        else { return false }
+        return try !isAtService(serviceName, in: folder.inode)
+    }
+
+    /// Whether the service has something at a place: what takes that here is a save of it.
+    private func isAtService(_ name: String, in folder: Inode) throws -> Bool {
+        try database.has(
+            "SELECT 1 FROM motion WHERE synced_parent = ? AND synced_name = ?",
+            [folder.column, name]
+        )
+    }
+
+    func isIgnored(_ node: Node, by rules: IgnoreRules) throws -> Bool {
+        guard !rules.isEmpty, let parent = node.parent else { return false }
+        return try Catalog.isIgnored(
+            node.name,
+            kind: node.kind,
+            in: parent,
+            by: rules,
+            database
+        )
+    }
+
+    /// - Throws: `.staysHere` when a folder that is held would get what cannot be.
+    func refuseToHold(_ node: Node, movingTo target: Node, from source: Node) throws {
+        guard target.isHeld, !source.isHeld, !node.isHeld, !node.kind.isLocalOnly else { return }
+        guard try Subtree(node.inode, database).isHoldable(node.inode) else {
+            throw CatalogError.staysHere
+        }
+    }
+
+    /// Holds a node that was renamed, with what lies in it, or holds it no longer.
+    mutating func hold(_ inode: Inode, wasIgnored: Bool, by rules: IgnoreRules) throws {
+        guard !rules.isEmpty else { return }
+        let node = try node(inode)
+        guard node.kind == .folder else {
+            if node.remoteID == nil { try hold(below: inode, by: rules) }
+            return
+        }
+        let isIgnored = try isIgnored(node, by: rules)
+        // What lies in it is as it was before.
+        if wasIgnored, isIgnored, node.isHeld || node.remoteID != nil { return }
+        if !wasIgnored, !isIgnored, !rules.dependOnFolders { return }
+        try hold(below: inode, by: rules)
+    }
+
+    /// Finds anew what of a node, and of all that lies in it, is held.
+    mutating func hold(below top: Inode, by rules: IgnoreRules) throws {
+        guard let path = try Catalog.path(of: top, database), let node = path.last else { return }
+        let tree = try Subtree(top, database)
+        let names = path.map(\.name)
+        let isInIgnored =
+            path.count > 1 && rules.ignore(Array(names.dropLast()), isFolder: true)
+        var queue: [(inode: Inode, names: [String], isInIgnored: Bool, isInHeld: Bool)] = [
+            (node.inode, names, isInIgnored, path.dropLast().last?.isHeld ?? false)
+        ]
+        let now = Timestamp.now
+        while let (inode, names, isInIgnored, isInHeld) = queue.popLast() {
+            guard let member = tree.members[inode] else { continue }
+            let isIgnored =
+                isInIgnored || rules.decision(names, isFolder: member.isFolder) == true
+            var isHeld = isInHeld || isIgnored && tree.isHoldable(inode)
+            if isHeld, !isInHeld, let parent = member.parent,
+                try isAtService(member.serviceName, in: parent)
+            {
+                isHeld = false
+            }
+            if !member.isLocalOnly, !member.isAtService, isHeld != member.isHeld {
+                try setHeld(isHeld, of: inode, at: now)
+            }
+            for child in tree.children[inode] ?? [] {
+                let name = tree.members[child]?.name ?? ""
+                queue.append((child, names + [name], isIgnored, isHeld))
+            }
+        }
+    }
+
+    private mutating func setHeld(_ isHeld: Bool, of inode: Inode, at now: Timestamp) throws {
+        try database.run(
+            "UPDATE node SET held = ? WHERE inode = ?",
+            [isHeld ? 1 : 0, inode.column]
+        )
+        // Its way to the service begins now, or ended.
+        try setInMotion(try node(inode), at: now)
+    }
+}
+
+/// A node with all that lies in it, as far as it matters to what can be held.
+private struct Subtree {
+    struct Member {
+        var parent: Inode?
+        var name: String
+        var serviceName: String
+        var isFolder: Bool
+        var isLocalOnly: Bool
+        var isAtService: Bool
+        var isHeld: Bool
+        /// Whether the service may get it from an operation under way, or its bytes are at the service
+        /// only, as another item's.
+        var isBound: Bool
+    }
+
+    private(set) var members: [Inode: Member] = [:]
+    private(set) var children: [Inode: [Inode]] = [:]
+    /// What is at the service or bound to it, and all folders above that.
+    private var unholdable: Set<Inode> = []
+
+    init(_ top: Inode, _ database: Database) throws {
+        let rows = try database.all(
+            """
+            WITH RECURSIVE below(number) AS (
+                VALUES (?)
+                UNION ALL
+                SELECT node.inode FROM below JOIN node ON node.parent = below.number
+            )
+            SELECT inode, parent, name, coalesce(service_name, name), kind,
+                remote_id IS NOT NULL, held,
+                content_item IS NOT NULL OR EXISTS (SELECT 1 FROM content
+                    WHERE content.id = node.staged AND content.base_item IS NOT NULL)
+                OR EXISTS (SELECT 1 FROM motion
+                    WHERE motion.inode = node.inode AND motion.intent IS NOT NULL)
+            FROM node WHERE inode IN (SELECT number FROM below)
+            """,
+            [top.column]
+        ) { row in
+            let kind = NodeKind(rawValue: row[4]) ?? .file
+            return (
+                Inode(column: row[0]),
+                Member(
+                    parent: (row[1] as Int64?).map { Inode(column: $0) },
+                    name: row[2],
+                    serviceName: row[3],
+                    isFolder: kind == .folder,
+                    isLocalOnly: kind.isLocalOnly,
+                    isAtService: row[5],
+                    isHeld: row[6] && !(row[5] as Bool),
+                    isBound: row[7]
+                )
+            )
+        }
+        for (inode, member) in rows {
+            members[inode] = member
+            if inode != top, let parent = member.parent {
+                children[parent, default: []].append(inode)
+            }
+        }
+        for (inode, member) in rows where member.isAtService || member.isBound {
+            var next: Inode? = inode
+            while let above = next, members[above] != nil, unholdable.insert(above).inserted {
+                next = above == top ? nil : members[above]?.parent
+            }
+        }
+    }
+
+    /// Whether it, and all that lies in it, can stay here.
+    func isHoldable(_ inode: Inode) -> Bool { !unholdable.contains(inode) }
+}
