@@ -54,9 +54,9 @@ extension Catalog {
         kind: NodeKind,
         in folder: Node
     ) throws(CatalogError) -> Bool {
+        if folder.isHeld { return true }
         let rules = ignoreRules(of: folder.account)
         guard !rules.isEmpty else { return false }
-        if folder.isHeld { return true }
         return try read { database in
             try Self.isIgnored(name, kind: kind, in: folder.inode, by: rules, database)
         }
@@ -97,9 +97,9 @@ extension CatalogTransaction {
         in folder: Node,
         _ rules: IgnoreRules
     ) throws -> Bool {
-        guard !rules.isEmpty, !kind.isLocalOnly else { return false }
+        guard !kind.isLocalOnly else { return false }
         if folder.isHeld { return true }
-        guard
+        guard !rules.isEmpty,
             try Catalog.isIgnored(name, kind: kind, in: folder.inode, by: rules, database)
         else { return false }
         return try !isAtService(serviceName, in: folder.inode)
