@@ -74,6 +74,7 @@ let package = Package(
             providers: [.apt(["libcurl4-openssl-dev"])]
         ),
 
+        .systemLibrary(name: "CLinux"),
         .target(name: "CFUSEGuard"),
 
         // The left column: from the kernel down to the catalog.
@@ -133,7 +134,8 @@ let package = Package(
                 name: "oort",
                 dependencies: [
                     "OortModel", "OortCatalog", "OortContentStore", "OortSync", "OortFileSystem",
-                    "OortFUSE", "SwiftFUSE", "OortTransport", "OortSignIn", "OortSimulators",
+                    "CLinux", "OortFUSE", "SwiftFUSE", "OortTransport", "OortSignIn",
+                    "OortSimulators",
                     "OortPlaces", "OortSFTP", "OortFTP", "OortS3", "OortWebDAV", "OortWeather",
                     argumentParser, flyingFox, flyingSocks, lifecycle, logging, system, toml,
                 ] + services.map { .init(stringLiteral: "Oort\($0)") },

@@ -64,7 +64,7 @@ struct OortCommand: AsyncParsableCommand {
             VersionsCommand.self, ShareCommand.self, UnshareCommand.self, OpenCommand.self,
             PinCommand.self,
             UnpinCommand.self, PinsCommand.self, FreeCommand.self, PauseCommand.self,
-            ResumeCommand.self, LimitCommand.self, LogCommand.self,
+            ResumeCommand.self, LimitCommand.self, LogCommand.self, WebCommand.self,
             ServiceCommand.self, DoctorCommand.self, DemoCommand.self,
         ]
     )

@@ -129,6 +129,9 @@ extension QuietMount {
     func page(_ request: PageRequest) async throws(Failure) -> PageReport {
         throw Failure("nothing")
     }
+    func thumbnail(_ request: ThumbnailRequest) throws(Failure) -> ThumbnailReport {
+        throw Self.nothing
+    }
     func links(_ request: LinksRequest) throws(Failure) -> LinksReport { throw Self.nothing }
     func unshare(_ request: UnshareRequest) throws(Failure) -> LinksReport { throw Self.nothing }
 }

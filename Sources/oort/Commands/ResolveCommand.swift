@@ -46,23 +46,39 @@ struct ResolveCommand: AsyncParsableCommand {
                 advice: "Name the one that is meant:\n" + copies.joined(separator: "\n")
             )
         }
-        // By the mount itself, as any program: so all that holds for files holds for this.
         switch keep {
         case .mine:
-            guard unsafe rename(conflict.mine.path, conflict.theirs.path) == 0 else {
-                throw Self.refused("put in place of the other", conflict.mine.path)
-            }
+            try keep.apply(to: conflict)
             try await client.endConflict(conflict.id)
             Console.write("\(conflict.theirs.path) is your version now.")
         case .theirs:
-            guard unsafe unlink(conflict.mine.path) == 0 else {
-                throw Self.refused("deleted", conflict.mine.path)
-            }
+            try keep.apply(to: conflict)
             try await client.endConflict(conflict.id)
             Console.write("\(conflict.theirs.path) stays; your copy is deleted.")
         case .both:
             try await client.endConflict(conflict.id)
             Console.write("Both stay: \(conflict.theirs.path) and \(conflict.mine.path)")
+        }
+    }
+}
+
+extension ResolveCommand.Choice {
+    /// Does to the two files what is to be done; the conflict is to be ended then.
+    ///
+    /// It blocks. By the mount itself, as any program: so all that holds for files holds for this.
+    ///
+    /// - Throws: `Failure`; nothing was changed then.
+    func apply(to conflict: ConflictReport) throws(Failure) {
+        switch self {
+        case .mine:
+            guard unsafe rename(conflict.mine.path, conflict.theirs.path) == 0 else {
+                throw Self.refused("put in place of the other", conflict.mine.path)
+            }
+        case .theirs:
+            guard unsafe unlink(conflict.mine.path) == 0 else {
+                throw Self.refused("deleted", conflict.mine.path)
+            }
+        case .both: break
         }
     }
 

@@ -55,7 +55,7 @@ struct ControlMessage: Sendable {
     }
 
     /// Where the empty line ends.
-    private static func endOfHead(_ bytes: [UInt8], from start: Int) -> Int? {
+    static func endOfHead(_ bytes: [UInt8], from start: Int) -> Int? {
         let (feed, back) = (UInt8(ascii: "\n"), UInt8(ascii: "\r"))
         for index in start..<bytes.count where bytes[index] == feed {
             let rest = bytes[(index + 1)...].prefix(2)
@@ -65,7 +65,10 @@ struct ControlMessage: Sendable {
         return nil
     }
 
-    private static func bodyLength(_ fields: ArraySlice<ArraySlice<UInt8>>) throws -> Int {
+    /// The length that a body has by the header fields.
+    ///
+    /// - Throws: `ControlRefusal` for what is no length, and above the limit.
+    static func bodyLength(_ fields: ArraySlice<ArraySlice<UInt8>>) throws -> Int {
         var length: Int?
         for field in fields {
             let parts = field.split(separator: UInt8(ascii: ":"), maxSplits: 1)

@@ -20,6 +20,8 @@ protocol TakingBackControl: Sendable {
     func links(_ request: LinksRequest) async throws(Failure) -> LinksReport
     /// The page that shows something in a browser.
     func page(_ request: PageRequest) async throws(Failure) -> PageReport
+    /// The service's small picture of something.
+    func thumbnail(_ request: ThumbnailRequest) async throws(Failure) -> ThumbnailReport
     /// Takes links back.
     func unshare(_ request: UnshareRequest) async throws(Failure) -> LinksReport
 }
@@ -46,6 +48,10 @@ extension TakingBackControl {
         case ("POST", "/links/make"): return try .json(try await share(wish(ShareRequest.self)))
         case ("POST", "/links"): return try .json(try await links(wish(LinksRequest.self)))
         case ("POST", "/page"): return try .json(try await page(wish(PageRequest.self)))
+        case ("POST", "/thumbnail"):
+            let wish = try wish(ThumbnailRequest.self)
+            try wish.check()
+            return try .json(try await thumbnail(wish))
         case ("POST", "/links/withdraw"):
             return try .json(try await unshare(wish(UnshareRequest.self)))
         default: return nil

@@ -94,7 +94,7 @@ struct ControlServer: Service {
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await pool.run() }
-            group.addTask { await accept(from: listener) }
+            group.addTask { await Self.accept(from: listener) { await serve($0) } }
             group.addTask {
                 try await gracefulShutdown()
                 // For the answer to whoever asked for the end.
@@ -120,10 +120,13 @@ struct ControlServer: Service {
         }
     }
 
-    /// Serves connections until the task is cancelled.
-    private func accept(from listener: AsyncSocket) async {
+    /// Serves connections, `mostConnections` at a time, until the task is cancelled.
+    static func accept(
+        from listener: AsyncSocket,
+        serve: @escaping @Sendable (AsyncSocket) async -> Void
+    ) async {
         let (turns, turn) = AsyncStream<Void>.makeStream()
-        for _ in 0..<Self.mostConnections { turn.yield() }
+        for _ in 0..<mostConnections { turn.yield() }
         await withDiscardingTaskGroup { group in
             for await _ in turns {
                 var accepted: AsyncSocket?
@@ -136,7 +139,7 @@ struct ControlServer: Service {
                     }
                 }
                 guard let socket = accepted else { return }
-                Self.keepFromChildren(socket.socket)
+                keepFromChildren(socket.socket)
                 group.addTask {
                     await serve(socket)
                     try? socket.close()
@@ -147,7 +150,7 @@ struct ControlServer: Service {
     }
 
     /// Programs that the daemon starts must not hold connections open.
-    private static func keepFromChildren(_ socket: Socket) {
+    static func keepFromChildren(_ socket: Socket) {
         _ = fcntl(socket.file.rawValue, F_SETFD, FD_CLOEXEC)
     }
 
@@ -163,18 +166,23 @@ struct ControlServer: Service {
             try await result.send(to: socket)
         } catch let refusal as ControlRefusal {
             try? await ControlAnswer.refusal(refusal).send(to: socket)
-            // What is closed before all is read resets the connection, and the answer is lost.
-            _ = shutdown(socket.socket.file.rawValue, Int32(SHUT_WR))
-            try? await Self.within(Self.patience) {
-                for _ in 0..<4096 { _ = try await socket.read(atMost: 4096) }
-            }
+            await Self.drain(socket)
         } catch {
             // The client went away, or said nothing for too long.
         }
     }
 
+    /// Ends an exchange that was refused: what is closed before all is read resets the connection, and
+    /// the answer is lost.
+    static func drain(_ socket: AsyncSocket) async {
+        _ = shutdown(socket.socket.file.rawValue, Int32(SHUT_WR))
+        try? await within(patience) {
+            for _ in 0..<4096 { _ = try await socket.read(atMost: 4096) }
+        }
+    }
+
     /// Runs an exchange with a client that may hang.
-    private static func within<Result: Sendable>(
+    static func within<Result: Sendable>(
         _ limit: Duration,
         _ exchange: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {

@@ -1,0 +1,3 @@
+// What of Linux the toolchain's Glibc module leaves out.
+#include <sys/vfs.h>
+#include <sys/xattr.h>

@@ -1,0 +1,27 @@
+/// The page's one script: what is on its way is shown as it goes, while somebody looks.
+///
+/// All else works without it.
+enum SiteScript {
+    static let text = """
+        "use strict";
+        const live = document.getElementById("live");
+        let shown = "";
+        async function follow() {
+            if (!document.hidden && !live.contains(document.activeElement)) {
+                try {
+                    const answer = await fetch(live.dataset.source, {credentials: "same-origin"});
+                    const text = await answer.text();
+                    if (answer.ok && text !== shown && !live.contains(document.activeElement)) {
+                        live.innerHTML = text;
+                        shown = text;
+                    }
+                } catch {
+                    // `oort web` has ended; what was known last stays.
+                }
+            }
+            setTimeout(follow, 2500);
+        }
+        if (live) follow();
+
+        """
+}

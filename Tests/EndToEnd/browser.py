@@ -1,0 +1,95 @@
+"""Debian's Chromium, driven by Selenium, and the page of `oort web` in it."""
+
+import os
+import re
+import signal
+import subprocess
+
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+
+from machine import OORT, eventually
+
+
+class Page:
+    """`oort web` of a machine, while it runs."""
+
+    def __init__(self, machine, *arguments, environment=None):
+        self.machine = machine
+        self.process = subprocess.Popen(
+            [str(OORT), "web", *arguments], env={**machine.environment, **(environment or {})},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.said = ""
+        for line in self.process.stdout:
+            self.said += line
+            if "Ctrl-C" in line:
+                break
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/enter\?token=([0-9a-f]{64})", self.said)
+        assert found, self.said
+        self.address, self.port, self.token = found[0], int(found[1]), found[2]
+        self.origin = f"http://127.0.0.1:{self.port}"
+
+    def stop(self):
+        """Ctrl-C; how it ended."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        code = self.process.wait(timeout=120)
+        if not self.process.stdout.closed:
+            self.said += self.process.stdout.read()
+            self.process.stdout.close()
+        return code
+
+
+def chromium(folder, width=1280, height=900, dark=False):
+    """A browser with a profile of its own and nothing of the network but loopback."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = "/usr/bin/chromium"
+    for argument in (
+            "--headless=new", f"--window-size={width},{height}", f"--user-data-dir={folder}",
+            "--no-first-run", "--disable-background-networking", "--disable-component-update",
+            "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars",
+            "--autoplay-policy=no-user-gesture-required", "--no-proxy-server"):
+        options.add_argument(argument)
+    if os.geteuid() == 0:
+        # Chromium's own sandbox refuses root, which the tests in a container are.
+        options.add_argument("--no-sandbox")
+    if dark:
+        options.add_argument("--force-dark-mode")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(
+        options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+    driver.set_page_load_timeout(240)
+    return driver
+
+
+def enter(driver, address):
+    """Brings the token; shows the first page."""
+    driver.get(address)
+    eventually(lambda: driver.title.startswith("Overview"), "the first page is there")
+
+
+def press(driver, words):
+    """Presses the button of these words, or of this spoken name; the page that follows is there."""
+    old = driver.find_element(By.TAG_NAME, "html")
+    for button in driver.find_elements(By.TAG_NAME, "button"):
+        if words in (button.text, button.get_attribute("aria-label")):
+            button.click()
+            break
+    else:
+        raise AssertionError(f"no button {words!r}")
+
+    def is_new():
+        return driver.find_element(By.TAG_NAME, "html") != old and driver.execute_script(
+            "return document.readyState") == "complete"
+
+    eventually(is_new, "the next page is there")
+
+
+def text(driver):
+    return driver.find_element(By.TAG_NAME, "main").text
+
+
+def complaints(driver):
+    """What Chromium logged of scripts, resources and policies that failed."""
+    return [entry["message"] for entry in driver.get_log("browser")
+            if not entry["message"].startswith("chrome://")]
