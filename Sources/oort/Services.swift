@@ -88,7 +88,8 @@ enum Services {
             authorization: { .box(at: BoxEndpoints($0)) },
             makeProvider: { BoxProvider(client: $0, endpoints: BoxEndpoints($1), revoke: $2) },
             requests: .box,
-            answerRules: .box
+            answerRules: .box,
+            registration: .box
         )
     )
 

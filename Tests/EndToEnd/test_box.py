@@ -8,6 +8,7 @@ from test_both_sides import (
     test_remote_changes_appear)
 from test_crashes import test_a_large_upload_survives_network_and_session
 from test_programs import test_git, test_move_copy_and_remove
+from test_registration import terminal, test_a_registration_is_led
 from test_share import shared, test_a_link_is_made_once_and_taken_back
 from test_sign_in import login, test_logout_revokes, test_with_a_browser, test_without_a_browser
 from test_trash import test_a_file_comes_back, test_a_folder_comes_back_with_all_in_it
@@ -17,12 +18,12 @@ pytestmark = pytest.mark.clouds("box")
 
 # What is imported to be run here, with the fixtures that it needs.
 __all__ = [
-    "login", "report", "shared", "test_a_file_comes_back",
+    "login", "report", "shared", "terminal", "test_a_file_comes_back",
     "test_a_folder_comes_back_with_all_in_it", "test_a_large_upload_survives_network_and_session",
-    "test_a_link_is_made_once_and_taken_back", "test_a_version_is_current_again",
-    "test_edits_on_both_sides_are_both_kept", "test_git", "test_logout_revokes",
-    "test_move_copy_and_remove", "test_nothing_is_lost_by_a_kill", "test_remote_changes_appear",
-    "test_with_a_browser", "test_without_a_browser",
+    "test_a_link_is_made_once_and_taken_back", "test_a_registration_is_led",
+    "test_a_version_is_current_again", "test_edits_on_both_sides_are_both_kept", "test_git",
+    "test_logout_revokes", "test_move_copy_and_remove", "test_nothing_is_lost_by_a_kill",
+    "test_remote_changes_appear", "test_with_a_browser", "test_without_a_browser",
 ]
 
 
@@ -84,3 +85,25 @@ def test_removing_a_tree_is_one_call(machine, clouds, cloud, drive):
     eventually(lambda: clouds.tree(cloud) == {}, "the tree is gone")
     counts = clouds.counts(cloud)
     assert counts["folders/delete"] == 1 and "files/delete" not in counts, counts
+
+
+# What a mount asks by itself, whatever the user does.
+BACKGROUND = {
+    "oauth/token", "users/me/get", "events/get", "events/options", "poll", "folders/items/get"}
+
+
+def test_what_single_acts_cost(machine, clouds, cloud, drive):
+    def cost(act):
+        clouds.forget_calls(cloud)
+        act()
+        machine.sync()
+        return {r: count for r, count in clouds.counts(cloud).items() if r not in BACKGROUND}
+
+    note, folder = drive / "note.txt", drive / "folder"
+    assert cost(lambda: note.write_text("one")) == {"upload/new": 1}
+    assert cost(lambda: note.write_text("another one")) == {"files/get": 1, "upload/version": 1}
+    assert cost(folder.mkdir) == {"folders/post": 1}
+    assert cost(lambda: note.rename(folder / "moved.txt")) == {"files/put": 1}
+    assert cost(lambda: folder.rename(drive / "renamed")) == {"folders/put": 1}
+    assert cost((drive / "renamed" / "moved.txt").unlink) == {"files/get": 1, "files/delete": 1}
+    assert cost((drive / "renamed").rmdir) == {"folders/delete": 1}

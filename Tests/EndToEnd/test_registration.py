@@ -27,6 +27,7 @@ IDS = {
     "dropbox": "abcdefgh1234567",
     "drive": "1234-abc.apps.googleusercontent.com",
     "onedrive": "01234567-89ab-cdef-0123-456789abcdef",
+    "box": "abcdefgh1234567abcdefgh1234567ab",
 }
 
 
@@ -94,14 +95,16 @@ def test_a_registration_is_led(machine, clouds, cloud, folder, terminal):
     for number in range(1, int(login.said[place:].split()[0]) + 1):
         place = login.until("Enter goes on: ", login.until(f"Step {number} of ", 0))
         login.type("")
-    title = {"dropbox": "App key: ", "drive": "Client id: ", "onedrive": "(client) ID: "}[cloud]
+    title = {
+        "dropbox": "App key: ", "drive": "Client id: ", "onedrive": "(client) ID: ",
+        "box": "Client ID: "}[cloud]
     place = login.until(title, place)
     login.type("something else")
     place = login.until(title, login.until("That is no ", place))
 
     def paste(place):
         login.type(IDS[cloud])
-        if cloud == "drive":
+        if cloud in ("drive", "box"):
             place = login.until("(not shown): ", place)
             login.type("the-secret")
         return place

@@ -99,6 +99,7 @@ extension BoxSimulator {
         } else {
             json["parent"] = .null
         }
+        json["path_collection"] = above(item, in: tree)
         json["description"] = .string(item.description ?? "")
         json["created_at"] = Self.time(item.createdTime, item)
         json["modified_at"] = Self.time(item.serverModifiedTime, item)
@@ -127,6 +128,18 @@ extension BoxSimulator {
         json["shared_link"] = item.extra["link"] ?? .null
         json["lock"] = .null
         return json
+    }
+
+    /// The folders above an item, the root first; of what is in the trash, the trash.
+    private func above(_ item: SimulatedItem, in tree: SimulatedTree) -> JSON {
+        var folders: [JSON] = []
+        var next = item.trashedTime == nil ? item.parentID.flatMap { tree.item($0) } : nil
+        while let folder = next {
+            folders.insert(.object(Self.mini(folder)), at: 0)
+            next = folder.parentID.flatMap { tree.item($0) }
+        }
+        if item.trashedTime != nil { folders = [["type": "folder", "id": "1", "name": "Trash"]] }
+        return ["total_count": .integer(Int64(folders.count)), "entries": .array(folders)]
     }
 
     func json(
@@ -201,9 +214,10 @@ extension BoxSimulator {
         _ find: (SimulatedTree) throws(Refused) -> [SimulatedItem]
     ) -> SimulatorAnswer {
         let limit = min(max(request.query("limit").flatMap { Int($0) } ?? 100, 1), 1000)
-        let usesMarker = request.query("usemarker") == "true"
+        let usesMarker = request.query("usemarker")?.lowercased() == "true"
         let start: Int
-        if usesMarker, let marker = request.query("marker") {
+        // rclone sends an empty one first.
+        if usesMarker, let marker = request.query("marker"), !marker.isEmpty {
             guard let number = marker.dropping(beginning: "m").flatMap({ Int($0) }) else {
                 return failure(400, "bad_request", request: request)
             }

@@ -1,4 +1,4 @@
-/// The pages of the three companies, as of the dates in `docs/providers`.
+/// The pages of the four companies, as of the dates in `docs/providers`.
 extension RegistrationGuide {
     /// Dropbox's App Console.
     static let dropbox = RegistrationGuide(
@@ -154,6 +154,49 @@ extension RegistrationGuide {
             "AADSTS50011: Authentication needs the redirect URI http://localhost of the platform",
             "  Mobile and desktop applications.",
             "AADSTS50020 or \"not enabled for consumers\": supported accounts must take in personal ones.",
+        ]
+    )
+}
+
+extension RegistrationGuide {
+    /// Box's Developer Console.
+    static let box = RegistrationGuide(
+        steps: [
+            Step(
+                "https://app.box.com/developers/console",
+                "Create Platform App: Custom App, any name, User Authentication (OAuth 2.0)."
+            ),
+            Step(
+                nil,
+                "Configuration, OAuth 2.0 Redirect URI: add exactly http://127.0.0.1/callback",
+                "Application Scopes: Read and write all files and folders stored in Box.",
+                "Save Changes.",
+                "Copy the Client ID and the Client Secret that the page shows."
+            ),
+        ],
+        idTitle: "Client ID",
+        isID: { (16...64).contains($0.utf8.count) && $0.allSatisfy(\.isLowercaseASCIIOrDigit) },
+        idForm: "some thirty small letters and digits",
+        secretTitle: "Client Secret",
+        refusals: [
+            Refusal(
+                sign: "redirect_uri",
+                advice:
+                    "Under Configuration, add the redirect URI http://127.0.0.1/callback exactly "
+                    + "so; Box takes any port of it."
+            ),
+            Refusal(
+                sign: "insufficient_scope",
+                advice: "Under Configuration, tick \"Read and write all files and folders\", save, "
+                    + "and sign in again."
+            ),
+            Refusal(
+                sign: "invalid_client",
+                advice: "Copy Client ID and Client Secret once more, of the same app."
+            ),
+        ],
+        browserErrors: [
+            "\"redirect_uri_mismatch\": add http://127.0.0.1/callback under Configuration."
         ]
     )
 }
