@@ -1,5 +1,6 @@
 """Debian's Chromium, driven by Selenium, and the page of `oort web` in it."""
 
+import base64
 import os
 import re
 import signal
@@ -83,6 +84,36 @@ def press(driver, words):
             "return document.readyState") == "complete"
 
     eventually(is_new, "the next page is there")
+
+
+def film(driver):
+    """A second of a film (WebM, 64 by 48), drawn and recorded by the browser itself."""
+    driver.set_script_timeout(240)
+    return base64.b64decode(driver.execute_async_script("""
+        const done = arguments[0];
+        const canvas = document.createElement("canvas");
+        [canvas.width, canvas.height] = [64, 48];
+        const brush = canvas.getContext("2d");
+        const recorder = new MediaRecorder(canvas.captureStream(20), {mimeType: "video/webm"});
+        const parts = [];
+        let drawn = 0;
+        recorder.ondataavailable = event => parts.push(event.data);
+        recorder.onstop = () => {
+            const reader = new FileReader();
+            reader.onload = () => done(reader.result.split(",")[1]);
+            reader.readAsDataURL(new Blob(parts));
+        };
+        recorder.start();
+        const timer = setInterval(() => {
+            brush.fillStyle = `rgb(${drawn * 8}, 90, 160)`;
+            brush.fillRect(0, 0, 64, 48);
+            drawn += 1;
+            if (drawn === 20) {
+                clearInterval(timer);
+                recorder.stop();
+            }
+        }, 50);
+        """))
 
 
 def text(driver):

@@ -14,7 +14,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from browser import Page, chromium, complaints, enter, press, text
+from browser import Page, chromium, complaints, enter, film, press, text
 from machine import eventually, held_port, read
 
 # What brings a file's content, at each cloud.
@@ -110,6 +110,8 @@ def test_the_page_in_a_browser(machine, clouds, folder, page, browser):
         (drive / f"photos/view {number}.bmp").write_bytes(picture(60, 40, (0, 40 * number, 200)))
     (drive / "tides.pdf").write_bytes(document())
     (drive / "sea.wav").write_bytes(sound(400))
+    driver = browser()
+    (drive / "waves.webm").write_bytes(film(driver))
     (drive / "notes.md").write_text("# Tides <script>alert(1)</script>\r\n\tlow at six\n")
     for words in ("first", "the second"):
         (drive / "report.txt").write_text(words)
@@ -133,7 +135,6 @@ def test_the_page_in_a_browser(machine, clouds, folder, page, browser):
     assert stat.S_IMODE(leads.stat().st_mode) == 0o600 and site.token in leads.read_text()
     for process in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         assert site.token.encode() not in (process.read_bytes() if process.exists() else b"")
-    driver = browser()
     enter(driver, opened)
     assert not leads.exists()
     complaints(driver)
@@ -183,6 +184,12 @@ def test_the_page_in_a_browser(machine, clouds, folder, page, browser):
     eventually(lambda: driver.execute_script(
         "const a = document.querySelector('audio');"
         "return !a.seeking && a.currentTime >= 390 && a.readyState >= 2"), "its end can be heard")
+
+    show(f"/files/{cloud}/waves.webm")
+    driver.execute_script("document.querySelector('video').play()")
+    eventually(lambda: driver.execute_script(
+        "const v = document.querySelector('video');"
+        "return v.videoWidth === 64 && v.videoHeight === 48 && v.currentTime > 0"), "the film plays")
 
     # Kept here, and no longer.
     driver.get(f"{site.origin}/files/{cloud}/photos")
