@@ -5,7 +5,9 @@ import SwiftFUSE
 
 extension KernelFileSystem {
     func open(_ inode: InodeNumber, flags: OpenFlags, reply: consuming OpenReply) {
-        let outcome = files.open(Inode(inode), mode: OpenMode(flags))
+        var mode = OpenMode(flags)
+        mode.thread = reply.caller.threadID
+        let outcome = files.open(Inode(inode), mode: mode)
         answering.answer(reply, with: outcome) { [files] reply, opened in
             let isTaken = reply.send(OpenFile(opened))
             if !isTaken { files.release(opened.handle) }

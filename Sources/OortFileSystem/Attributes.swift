@@ -111,6 +111,8 @@ public struct OpenMode: Hashable, Sendable {
     public var truncates: Bool
     /// Whether each write goes to the end.
     public var appends: Bool
+    /// The thread that opens the file; 0 where that is not known.
+    public var thread: Int32 = 0
 
     /// A mode; reading only by default.
     public init(

@@ -116,7 +116,7 @@ extension CloudFileSystem {
     }
 
     /// How much of an item's bytes is on this machine.
-    private func availability(of node: Node) throws(FileSystemError) -> Availability {
+    func availability(of node: Node) throws(FileSystemError) -> Availability {
         try FileSystemError.translating { () throws(CatalogError) in
             let moment = Timestamp.now.inMilliseconds
             let stored = try catalog.availability(of: node, at: moment)

@@ -16,6 +16,8 @@ public struct FileSystemSettings: Sendable {
     public var umask: UInt16 = 0o022
     /// Which link files of the services show as links.
     public var links = LinkPolicy.own
+    /// The programs that look at files which nobody asked them to open.
+    public var onlookers = Onlookers()
     /// The longest that one operation waits for a service, or for room.
     public var waitLimit = Duration.seconds(120)
 

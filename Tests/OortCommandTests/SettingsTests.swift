@@ -7,7 +7,8 @@ import Testing
 @Suite("Settings")
 struct SettingsTests {
     private func read(_ text: String) throws -> Settings {
-        try SettingsFile(path: "/x/config.toml", serviceNames: ["dropbox", "drive"]).parse(text)
+        try SettingsFile(path: "/x/config.toml", serviceNames: ["dropbox", "drive", "weather"])
+            .parse(text)
     }
 
     @Test("every key is read")
@@ -24,6 +25,12 @@ struct SettingsTests {
             text = "odt"
             [desktop]
             notices = false
+            [onlookers]
+            programs = ["gdk-pixbuf-thumbnailer", "clamscan"]
+            largest_download = "1M"
+            [weather]
+            temperature = "fahrenheit"
+            wind = "m/s"
             [accounts.work]
             read_only = true
             [accounts.home]
@@ -43,6 +50,10 @@ struct SettingsTests {
         #expect(settings.caFile == "/etc/ca.pem")
         #expect(!settings.showsNotices && settings.delaysSleep)
         #expect(settings.readOnlyAccounts == ["work"])
+        #expect(settings.onlookers.programs == ["gdk-pixbuf-thum", "clamscan"])
+        #expect(settings.onlookers.largestDownload == 1 << 20)
+        #expect(settings.weather.temperature == .fahrenheit)
+        #expect(settings.weather.wind == .metresPerSecond && settings.weather.rain == .millimetres)
         #expect(settings.documentFormats.text == "odt")
         #expect(settings.documentFormats.spreadsheet == "xlsx")
         #expect(settings.service("dropbox").clientID == "abc")
@@ -82,6 +93,11 @@ struct SettingsTests {
             ("[dropbox.endpoints]\napi = \"ftp://x\"", "dropbox.endpoints.api"),
             ("[documents]\ntext = \"doc\"", "documents.text"),
             ("[desktop]\nnotices = \"no\"", "desktop.notices"),
+            ("[onlookers]\nprograms = \"clamscan\"", "onlookers.programs"),
+            ("[onlookers]\nprograms = [1]", "onlookers.programs"),
+            ("[onlookers]\nlargest_download = \"much\"", "onlookers.largest_download"),
+            ("[weather]\nwind = \"beaufort\"", "weather.wind"),
+            ("[dropbox]\nwind = \"m/s\"", "dropbox.wind"),
             ("[accounts.work]\nread_only = 1", "accounts.work.read_only"),
             ("[accounts.work]\nreadonly = true", "accounts.work.readonly"),
             ("[webdav]\nclient_id = \"x\"", "webdav"),

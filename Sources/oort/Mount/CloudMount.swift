@@ -85,6 +85,7 @@ final class CloudMount: MountedClouds {
         behaviour.isReadOnly = options.isReadOnly
         behaviour.umask = options.umask
         behaviour.links = options.settings.links
+        behaviour.onlookers = options.settings.onlookers
         behaviour.owner = getuid()
         behaviour.group = getgid()
         let files = CloudFileSystem(

@@ -1,3 +1,4 @@
+import OortFileSystem
 import OortModel
 import OortWeather
 
@@ -38,6 +39,8 @@ struct Settings: Hashable, Sendable {
     var ignored: [String] = []
     /// The same of one account, by its name.
     var ignoredInAccounts: [String: [String]] = [:]
+    /// The programs that look at files which nobody asked them to open.
+    var onlookers = Onlookers()
     /// Whether the desktop shows what needs a person.
     var showsNotices = true
     /// Whether sleep and shutdown wait while something is on its way to a cloud.

@@ -1,4 +1,5 @@
 import Foundation
+import OortFileSystem
 import OortModel
 import OortWeather
 import TOMLKit
@@ -53,6 +54,7 @@ struct SettingsFile {
             [
                 "mount_point", "cache_size", "poll_interval", "settle", "room_patience",
                 "accounts", "ca_file", "desktop", "documents", "ignore", "links",
+                "onlookers",
             ] + serviceNames
         )
         settings.mountPoint = try root.path("mount_point")
@@ -93,6 +95,19 @@ struct SettingsFile {
             settings.delaysSleep = try desktop.flag("delays_sleep") ?? true
         }
         settings.ignored = try root.patterns("ignore") ?? []
+        if let onlookers = try root.section("onlookers") {
+            try onlookers.allow(["programs", "largest_download"])
+            if let programs = try onlookers.texts("programs") {
+                settings.onlookers.programs = Set(programs.map(Onlookers.name))
+            }
+            if let size = try onlookers.value(
+                "largest_download",
+                "a size such as \"64K\"",
+                { ByteSize($0) }
+            ) {
+                settings.onlookers.largestDownload = size.bytes
+            }
+        }
         if let accounts = try root.section("accounts") {
             for name in accounts.keys {
                 guard let account = try accounts.section(name) else { continue }
@@ -202,6 +217,19 @@ private struct Section {
             )
         }
         return value
+    }
+
+    /// A list of texts.
+    func texts(_ key: String) throws(Failure) -> [String]? {
+        guard let entry = table[key] else { return nil }
+        let texts = entry.array.map { $0.map(\.string) }
+        guard let texts, texts.allSatisfy({ $0?.isEmpty == false }) else {
+            throw Failure(
+                "\(path): \"\(full(key))\" is \(Self.shown(entry)), but must be a list of texts.",
+                advice: "Write it as [\"one\", \"two\"]; [] is none."
+            )
+        }
+        return texts.compactMap(\.self)
     }
 
     /// A yes or no, as TOML has it.
