@@ -146,7 +146,8 @@ let package = Package(
             tests(
                 "OortCommandTests",
                 [
-                    "oort", "OortSignIn", "OortSimulators", "OortTransport", argumentParser,
+                    "oort", "OortFileSystem", "OortWeather", "OortSignIn", "OortSimulators",
+                    "OortTransport", argumentParser,
                     logging, lifecycle,
                 ]
             ),

@@ -1,5 +1,7 @@
 import Foundation
 import OortModel
+import OortFileSystem
+import OortWeather
 import Testing
 
 @testable import oort
