@@ -34,7 +34,7 @@ struct WeatherChart: Sendable {
             text("\(report.source). \(report.answer.source.credit)", 70, 44, fill: "#666666"),
         ]
         parts += nights + days
-        parts += temperature(top: 70, bottom: 250)
+        parts += temperature(top: 78, bottom: 250)
         parts += rain(top: 270, bottom: 350)
         parts += wind(top: 370, bottom: 460)
         parts += clouds(top: 480)
@@ -81,7 +81,10 @@ struct WeatherChart: Sendable {
             if local.day != known {
                 if known != nil { parts.append(line(x(time), 60, x(time), 600, "#b8bcc8")) }
                 // The rest of a day may be too short for its name.
-                if x(time) < Self.right - 70 { parts.append(text(local.short, x(time) + 4, 598)) }
+                let rest = Int64(24 - local.hour) * 3600
+                if x(time + rest) - x(time) > 75 {
+                    parts.append(text(local.short, x(time) + 4, 598))
+                }
                 known = local.day
             }
             time += 3600
@@ -96,7 +99,7 @@ struct WeatherChart: Sendable {
         top: Double,
         bottom: Double
     ) -> [String] {
-        var parts = [text(title, 8, top - 6, fill: "#444444", weight: "bold")]
+        var parts = [text(title, Self.left, top - 6, fill: "#444444", weight: "bold")]
         for part in [0.0, 0.5, 1] {
             let value = range.lowerBound + part * (range.upperBound - range.lowerBound)
             let y = bottom - part * (bottom - top)
@@ -198,7 +201,7 @@ struct WeatherChart: Sendable {
         let layers: [(String, @Sendable (Forecast.Step) -> Double?)] = [
             ("high", \.highCloud), ("middle", \.middleCloud), ("low", \.lowCloud),
         ]
-        var parts = [text("Clouds", 8, top - 6, fill: "#444444", weight: "bold")]
+        var parts = [text("Clouds", Self.left, top - 6, fill: "#444444", weight: "bold")]
         for (index, layer) in layers.enumerated() {
             let y = top + Double(index) * 32
             parts.append(text(layer.0, 62, y + 18, anchor: "end"))

@@ -193,7 +193,11 @@ struct WeatherReport: Sendable {
                 days.append((day, [step]))
             }
         }
-        return days.map { Self.day($0.steps) }
+        // Of a day that has hardly begun when the forecast ends nothing can be said.
+        let told = days.filter { day in
+            day.number == today || day.steps.reduce(0) { $0 + $1.length } >= 12 * 3600
+        }
+        return told.map { Self.day($0.steps) }
     }
 
     private static func day(_ steps: [Forecast.Step]) -> Day {
