@@ -1,0 +1,308 @@
+"""What Oort's extensions of Nautilus, Nemo and Caja have in common: emblems and menu entries.
+
+Nothing here imports a file manager's library, so that it can be tested without one. A file manager
+asks in the thread that draws: what may take time is done later, or by programs that nobody waits for.
+"""
+
+import json
+import os
+import time
+import urllib.parse
+
+# The emblem of each state, by the names that icon themes have.
+EMBLEMS = {
+    "pinned": "emblem-favorite",
+    "cached": "emblem-default",
+    "pending": "emblem-synchronizing",
+    "failing": "emblem-important",
+    "conflict": "emblem-important",
+}
+# How long a state is believed, in seconds: nobody tells that a copy came or went.
+BELIEVED = 30
+# How many states are kept at most.
+KEPT = 5000
+
+
+def unescaped(field):
+    """A path of /proc/self/mounts, in which octal numbers stand for some characters."""
+    result = bytearray()
+    data = os.fsencode(field)
+    index = 0
+    while index < len(data):
+        digits = data[index + 1:index + 4]
+        if data[index:index + 1] == b"\\" and len(digits) == 3 and digits.isdigit():
+            result.append(int(digits, 8))
+            index += 4
+        else:
+            result.append(data[index])
+            index += 1
+    return os.fsdecode(bytes(result))
+
+
+def mount_points(table="/proc/self/mounts"):
+    """Where Oort is mounted."""
+    found = []
+    try:
+        with open(table, encoding="utf-8", errors="surrogateescape") as lines:
+            for line in lines:
+                fields = line.split(" ")
+                if len(fields) > 2 and fields[2] == "fuse.oort":
+                    found.append(unescaped(fields[1]))
+    except OSError:
+        pass
+    return found
+
+
+def path_of(uri):
+    """The path of a file's address; None for what lies on no disk."""
+    parts = urllib.parse.urlsplit(uri)
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+        return None
+    return os.fsdecode(urllib.parse.unquote_to_bytes(parts.path))
+
+
+def account_path(path, mounts):
+    """Whether a path is that of an account, or lies in one."""
+    return any(path.startswith(mount.rstrip("/") + "/") for mount in mounts)
+
+
+def attribute(path, name):
+    """A text that the mount has of a file; empty where there is none."""
+    try:
+        return os.getxattr(path, "user.oort." + name, follow_symlinks=False).decode()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+class State:
+    """What a file manager shows of a file."""
+
+    def __init__(self, availability="", status="", conflict=False):
+        self.availability = availability
+        self.status = status
+        self.conflict = conflict
+
+    @classmethod
+    def read(cls, path, conflicts):
+        return cls(attribute(path, "availability"), attribute(path, "status"), path in conflicts)
+
+    @property
+    def emblems(self):
+        states = []
+        if self.conflict:
+            states.append("conflict")
+        elif self.status.startswith("failing"):
+            states.append("failing")
+        elif self.status == "pending":
+            states.append("pending")
+        if self.availability in ("pinned", "cached"):
+            states.append(self.availability)
+        return [EMBLEMS[state] for state in states]
+
+
+class Entry:
+    """An entry of a menu: what is shown, and the arguments of `oort` for each path."""
+
+    def __init__(self, name, label, tip, *arguments):
+        self.name, self.label, self.tip, self.arguments = name, label, tip, arguments
+
+    def commands(self, paths):
+        return [[word.replace("{}", path) if word == "{}" else word for word in self.arguments]
+                for path in paths]
+
+
+def entries(states):
+    """The menu of the files with these states."""
+    one = len(states) == 1
+    pinned = all(state.availability == "pinned" for state in states)
+    found = []
+    if pinned:
+        found.append(Entry("unpin", "Keep Here No Longer",
+                           "The copy may go when its room is needed", "unpin", "{}"))
+    else:
+        found.append(Entry("pin", "Keep Here", "Keep a copy on this computer", "pin", "{}"))
+        if any(state.availability in ("cached", "partly") for state in states):
+            found.append(Entry("free", "Free Up Space",
+                               "Remove the copy from this computer; it stays in the cloud",
+                               "free", "{}"))
+    if one:
+        found += [
+            Entry("link", "Copy Link", "Make a link for others and copy it",
+                  "share", "{}", "--json"),
+            Entry("versions", "Versions", "Show the contents that it had", "versions", "{}"),
+            Entry("open", "Open in Browser", "Open its page at the service", "open", "{}"),
+        ]
+        if states[0].conflict:
+            found += [
+                Entry("mine", "Resolve: Keep My Version", "The cloud's goes to its trash or history",
+                      "resolve", "{}", "--keep", "mine"),
+                Entry("theirs", "Resolve: Keep the Cloud's Version", "Mine goes to the trash",
+                      "resolve", "{}", "--keep", "theirs"),
+                Entry("both", "Resolve: Keep Both", "Both files stay",
+                      "resolve", "{}", "--keep", "both"),
+            ]
+    return found
+
+
+def conflicted(report):
+    """The paths of the files that `oort conflicts --json` tells of."""
+    return {conflict[side]["path"] for conflict in report for side in ("mine", "theirs")}
+
+
+class Oort:
+    """The mount as a file manager has to know it; used by one thread.
+
+    `loop` runs functions later (`later`, `after`) and programs beside (`lines`, `run`); `refresh` is
+    called with a path of which something is to be asked again, and `copy` with a text for the
+    clipboard.
+    """
+
+    def __init__(self, loop, refresh, copy, program="oort", mounts=mount_points):
+        self.loop, self.refresh, self.copy = loop, refresh, copy
+        self.program, self.find_mounts = program, mounts
+        self.states = {}
+        self.asked = set()
+        self.conflicts = set()
+        self.known_mounts = (0, [])
+        self.is_watching = False
+
+    # What a file manager asks.
+
+    def is_ours(self, path):
+        """Whether a path lies in an account."""
+        then, mounts = self.known_mounts
+        if time.monotonic() - then > 2 or not then:
+            mounts = self.find_mounts()
+            self.known_mounts = (time.monotonic(), mounts)
+        return path is not None and account_path(path, mounts)
+
+    def state(self, path):
+        """What is known of a path; None while it is looked for, which `refresh` ends."""
+        self._watch()
+        then, state = self.states.get(path, (0, None))
+        if state and time.monotonic() - then < BELIEVED:
+            return state
+        if path not in self.asked:
+            self.asked.add(path)
+            self.loop.later(lambda: self._read(path))
+        return state
+
+    def menu(self, paths):
+        """The entries for files; none where one of them is not in an account."""
+        if not paths or not all(self.is_ours(path) for path in paths):
+            return []
+        states = [self.state(path) or State() for path in paths]
+        return entries(states)
+
+    def perform(self, entry, paths):
+        """Carries out an entry of the menu."""
+        for path, command in zip(paths, entry.commands(paths)):
+            self._run(command, lambda code, out, error, path=path:
+                      self._performed(entry, path, code, out, error))
+
+    # What happens later.
+
+    def _read(self, path):
+        self.asked.discard(path)
+        state = State.read(path, self.conflicts)
+        _, old = self.states.pop(path, (0, None))
+        while len(self.states) >= KEPT:
+            self.states.pop(next(iter(self.states)))
+        self.states[path] = (time.monotonic(), state)
+        if old is None or old.__dict__ != state.__dict__:
+            self.refresh(path)
+
+    def forget(self, path):
+        """Asks again of a path, of what lies below it, and of the folders that it lies in."""
+        for other in list(self.states):
+            if (other == path or other.startswith(path + "/") or path.startswith(other + "/")):
+                # Shown until there is news.
+                self.states[other] = (-BELIEVED, self.states[other][1])
+                self.refresh(other)
+
+    def forget_all(self):
+        known = list(self.states)
+        self.states.clear()
+        for path in known:
+            self.refresh(path)
+
+    def _watch(self):
+        """Hears of changes until the mount ends, and then again when somebody asks."""
+        if self.is_watching:
+            return
+        self.is_watching = True
+        self._read_conflicts()
+        self.loop.lines([self.program, "watch", "--json"], self._hear, self._unheard)
+
+    def _unheard(self):
+        def may_watch():
+            self.is_watching = False
+
+        self.loop.after(5, may_watch)
+
+    def _hear(self, line):
+        try:
+            self.hear(json.loads(line))
+        except ValueError:
+            pass
+
+    def hear(self, event):
+        """An event of `oort watch`."""
+        kind = event.get("event")
+        if kind in ("overflow", "account", "created", "deleted"):
+            # With a conflict a file comes; when it ends, one goes.
+            self._read_conflicts()
+        if kind == "overflow":
+            self.forget_all()
+        for key in ("path", "from"):
+            if key in event:
+                self.forget(event[key])
+
+    def _read_conflicts(self):
+        def read(code, out, _):
+            try:
+                new = conflicted(json.loads(out)) if code == 0 else self.conflicts
+            except (ValueError, KeyError, TypeError):
+                return
+            old, self.conflicts = self.conflicts, new
+            for path in old ^ new:
+                self.forget(path)
+
+        def begin():
+            self.asked.discard(begin)
+            self._run(["conflicts", "--json"], read)
+
+        # Many events are one question; its marker is no path.
+        if not any(callable(one) for one in self.asked):
+            self.asked.add(begin)
+            self.loop.after(1, begin)
+
+    def _run(self, arguments, done):
+        self.loop.run([self.program, *arguments], "", done)
+
+    def _performed(self, entry, path, code, out, error):
+        if code:
+            self._tell("Oort", error.removeprefix("oort: ").strip())
+        elif entry.name == "link":
+            address = json.loads(out)["url"]
+            self.copy(address)
+            self._tell("The link is copied", address)
+        elif entry.name == "versions":
+            self._show(f"Versions of {os.path.basename(path)}", out)
+        if entry.name in ("mine", "theirs", "both"):
+            self._read_conflicts()
+        self.forget(path)
+
+    def _tell(self, title, text):
+        """Shows words for a moment."""
+        self.loop.run(["notify-send", "--app-name=Oort", "--icon=oort", "--", title, text], "",
+                      lambda *_: None)
+
+    def _show(self, title, text):
+        """Shows a longer text, where there is no window for it as words."""
+        def shown(code, out, error):
+            if code not in (0, 1):
+                self._tell(title, text)
+
+        self.loop.run(["zenity", "--text-info", f"--title={title}", "--width=720", "--height=400"],
+                      text, shown)
