@@ -39,7 +39,7 @@ public final class FileSystemMount: Sendable {
     /// Mounts a file system and starts serving it; blocks for the system.
     ///
     /// `notifier` hears of each change already, so that nothing is missed that the kernel asks for
-    /// in its first moment.
+    /// in its first moment. `announcements` are what the kernel tells programs that watch.
     ///
     /// - Throws: `MountError`; nothing is then mounted.
     public init(
@@ -47,6 +47,7 @@ public final class FileSystemMount: Sendable {
         at path: String,
         settings: Settings,
         notifier: KernelNotifier = KernelNotifier(),
+        announcements: Announcements? = nil,
         log: Logger
     ) throws(MountError) {
         self.notifier = notifier
@@ -54,6 +55,7 @@ public final class FileSystemMount: Sendable {
             KernelFileSystem(files: files, answering: Answering(log: log)),
             at: path,
             options: settings.options,
+            guest: announcements?.guest(of: files),
             willServe: { notifier.connect($0) }
         )
     }

@@ -39,13 +39,19 @@ public final class Mount: Sendable {
         _ fileSystem: some LowLevelFileSystem,
         at path: String,
         options: Options,
+        guest: Guest? = nil,
         willServe: (Notifier) -> Void = { _ in }
     ) throws(MountError) {
         OwnThread.prepareWaking()
         point = try MountPoint(path, coversFiles: options.coversFiles)
         self.path = point.path
         notifier = Notifier(limit: options.newsLimit)
-        let core = try SessionCore(fileSystem, options: options, notifier: notifier)
+        let core = try SessionCore(
+            fileSystem,
+            options: options,
+            notifier: notifier,
+            guest: guest
+        )
         try core.mount(at: point.path)
         guard let device = try point.device() else {
             throw .system(.noSuchFile, "mount", path: point.path)

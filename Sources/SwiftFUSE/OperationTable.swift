@@ -28,7 +28,7 @@ private func addNameOperations(to table: inout fuse_lowlevel_ops) {
     unsafe table.lookup = { raw, parent, name in
         let request = unsafe Request(raw)
         guard let name = unsafe text(name) else { return request.fail(.noSuchFile) }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.lookup(name, in: InodeNumber(parent), reply: EntryReply(request))
     }
     unsafe table.forget = { raw, inode, lookups in
@@ -47,7 +47,7 @@ private func addNameOperations(to table: inout fuse_lowlevel_ops) {
     unsafe table.mknod = { raw, parent, name, mode, device in
         let request = unsafe Request(raw)
         guard let name = unsafe text(name) else { return request.fail(.invalidText) }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         // No kind in the mode means a regular file (man 2 mknod).
         fileSystem.mknod(
             name,
@@ -61,7 +61,7 @@ private func addNameOperations(to table: inout fuse_lowlevel_ops) {
     unsafe table.mkdir = { raw, parent, name, mode in
         let request = unsafe Request(raw)
         guard let name = unsafe text(name) else { return request.fail(.invalidText) }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.mkdir(
             name,
             in: InodeNumber(parent),
@@ -72,13 +72,13 @@ private func addNameOperations(to table: inout fuse_lowlevel_ops) {
     unsafe table.unlink = { raw, parent, name in
         let request = unsafe Request(raw)
         guard let name = unsafe text(name) else { return request.fail(.noSuchFile) }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.unlink(name, in: InodeNumber(parent), reply: DoneReply(request))
     }
     unsafe table.rmdir = { raw, parent, name in
         let request = unsafe Request(raw)
         guard let name = unsafe text(name) else { return request.fail(.noSuchFile) }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.rmdir(name, in: InodeNumber(parent), reply: DoneReply(request))
     }
     unsafe table.symlink = { raw, target, parent, name in
@@ -86,7 +86,7 @@ private func addNameOperations(to table: inout fuse_lowlevel_ops) {
         guard let name = unsafe text(name), let target = unsafe text(target) else {
             return request.fail(.invalidText)
         }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.symlink(
             name,
             in: InodeNumber(parent),
@@ -98,7 +98,7 @@ private func addNameOperations(to table: inout fuse_lowlevel_ops) {
         let request = unsafe Request(raw)
         guard let name = unsafe text(name) else { return request.fail(.noSuchFile) }
         guard let newName = unsafe text(newName) else { return request.fail(.invalidText) }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.rename(
             name,
             in: InodeNumber(parent),
@@ -111,7 +111,7 @@ private func addNameOperations(to table: inout fuse_lowlevel_ops) {
     unsafe table.link = { raw, inode, newParent, newName in
         let request = unsafe Request(raw)
         guard let newName = unsafe text(newName) else { return request.fail(.invalidText) }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.link(
             InodeNumber(inode),
             as: newName,
@@ -122,7 +122,7 @@ private func addNameOperations(to table: inout fuse_lowlevel_ops) {
     unsafe table.create = { raw, parent, name, mode, info in
         let request = unsafe Request(raw)
         guard let name = unsafe text(name) else { return request.fail(.invalidText) }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.create(
             name,
             in: InodeNumber(parent),
@@ -136,14 +136,14 @@ private func addNameOperations(to table: inout fuse_lowlevel_ops) {
 private func addAttributeOperations(to table: inout fuse_lowlevel_ops) {
     unsafe table.getattr = { raw, inode, info in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         let handle = unsafe info.map { unsafe HandleNumber($0.pointee.fh) }
         fileSystem.getattr(InodeNumber(inode), handle: handle, reply: AttributesReply(request))
     }
     unsafe table.setattr = { raw, inode, stat, bits, info in
         let request = unsafe Request(raw)
         guard let stat = unsafe stat else { return request.fail(.invalidArgument) }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         let handle = unsafe info.map { unsafe HandleNumber($0.pointee.fh) }
         fileSystem.setattr(
             InodeNumber(inode),
@@ -154,17 +154,17 @@ private func addAttributeOperations(to table: inout fuse_lowlevel_ops) {
     }
     unsafe table.readlink = { raw, inode in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.readlink(InodeNumber(inode), reply: ReadlinkReply(request))
     }
     unsafe table.access = { raw, inode, mask in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.access(InodeNumber(inode), mask: mask, reply: DoneReply(request))
     }
     unsafe table.statfs = { raw, inode in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.statfs(InodeNumber(inode), reply: StatisticsReply(request))
     }
 }
@@ -172,7 +172,7 @@ private func addAttributeOperations(to table: inout fuse_lowlevel_ops) {
 private func addFileOperations(to table: inout fuse_lowlevel_ops) {
     unsafe table.open = { raw, inode, info in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.open(
             InodeNumber(inode),
             flags: unsafe flags(info),
@@ -181,7 +181,7 @@ private func addFileOperations(to table: inout fuse_lowlevel_ops) {
     }
     unsafe table.read = { raw, inode, size, offset, info in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.read(
             InodeNumber(inode),
             offset: Int64(offset),
@@ -191,7 +191,7 @@ private func addFileOperations(to table: inout fuse_lowlevel_ops) {
     }
     unsafe table.write = { raw, inode, bytes, size, offset, info in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         let buffer = unsafe UnsafeRawBufferPointer(start: bytes, count: size)
         fileSystem.write(
             InodeNumber(inode),
@@ -203,7 +203,7 @@ private func addFileOperations(to table: inout fuse_lowlevel_ops) {
     }
     unsafe table.flush = { raw, inode, info in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.flush(
             InodeNumber(inode),
             handle: unsafe handle(info),
@@ -212,7 +212,7 @@ private func addFileOperations(to table: inout fuse_lowlevel_ops) {
     }
     unsafe table.release = { raw, inode, info in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.release(
             InodeNumber(inode),
             handle: unsafe handle(info),
@@ -221,7 +221,7 @@ private func addFileOperations(to table: inout fuse_lowlevel_ops) {
     }
     unsafe table.fsync = { raw, inode, dataOnly, info in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.fsync(
             InodeNumber(inode),
             dataOnly: dataOnly != 0,
@@ -231,7 +231,7 @@ private func addFileOperations(to table: inout fuse_lowlevel_ops) {
     }
     unsafe table.fallocate = { raw, inode, mode, offset, length, info in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.fallocate(
             InodeNumber(inode),
             mode: mode,
@@ -253,7 +253,7 @@ private func addFileOperations(to table: inout fuse_lowlevel_ops) {
         flags in
         let request = unsafe Request(raw)
         guard flags == 0 else { return request.fail(.invalidArgument) }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.copyFileRange(
             from: InodeNumber(source),
             offset: Int64(sourceOffset),
@@ -273,7 +273,7 @@ private func addFileOperations(to table: inout fuse_lowlevel_ops) {
         case seekHole: target = .hole
         default: return request.fail(.invalidArgument)
         }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.lseek(
             InodeNumber(inode),
             offset: Int64(offset),
@@ -287,7 +287,7 @@ private func addFileOperations(to table: inout fuse_lowlevel_ops) {
 private func addFolderOperations(to table: inout fuse_lowlevel_ops) {
     unsafe table.opendir = { raw, inode, info in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.opendir(
             InodeNumber(inode),
             flags: unsafe flags(info),
@@ -296,7 +296,7 @@ private func addFolderOperations(to table: inout fuse_lowlevel_ops) {
     }
     unsafe table.readdir = { raw, inode, size, offset, info in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.readdir(
             InodeNumber(inode),
             offset: Int64(offset),
@@ -306,7 +306,7 @@ private func addFolderOperations(to table: inout fuse_lowlevel_ops) {
     }
     unsafe table.readdirplus = { raw, inode, size, offset, info in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.readdirplus(
             InodeNumber(inode),
             offset: Int64(offset),
@@ -316,7 +316,7 @@ private func addFolderOperations(to table: inout fuse_lowlevel_ops) {
     }
     unsafe table.releasedir = { raw, inode, info in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.releasedir(
             InodeNumber(inode),
             handle: unsafe handle(info),
@@ -325,7 +325,7 @@ private func addFolderOperations(to table: inout fuse_lowlevel_ops) {
     }
     unsafe table.fsyncdir = { raw, inode, dataOnly, info in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.fsyncdir(
             InodeNumber(inode),
             dataOnly: dataOnly != 0,
@@ -348,7 +348,7 @@ private func addXattrOperations(to table: inout fuse_lowlevel_ops) {
         case 2: mode = .replace
         default: return request.fail(.invalidArgument)
         }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.setxattr(
             InodeNumber(inode),
             name: name,
@@ -362,7 +362,7 @@ private func addXattrOperations(to table: inout fuse_lowlevel_ops) {
         guard let name = unsafe request.core.xattrName(name) else {
             return request.fail(.notSupported)
         }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.getxattr(
             InodeNumber(inode),
             name: name,
@@ -371,7 +371,7 @@ private func addXattrOperations(to table: inout fuse_lowlevel_ops) {
     }
     unsafe table.listxattr = { raw, inode, size in
         let request = unsafe Request(raw)
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.listxattr(InodeNumber(inode), reply: XattrReply(request, limit: size))
     }
     unsafe table.removexattr = { raw, inode, name in
@@ -379,7 +379,7 @@ private func addXattrOperations(to table: inout fuse_lowlevel_ops) {
         guard let name = unsafe request.core.xattrName(name) else {
             return request.fail(.notSupported)
         }
-        let fileSystem = request.core.fileSystem
+        let fileSystem = request.fileSystem
         fileSystem.removexattr(InodeNumber(inode), name: name, reply: DoneReply(request))
     }
 }

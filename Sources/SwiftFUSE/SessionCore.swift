@@ -10,6 +10,8 @@ final class SessionCore: Sendable {
     private nonisolated(unsafe) var session: OpaquePointer?
     let fileSystem: any LowLevelFileSystem
     let notifier: Notifier
+    /// Who is answered by another file system; nil for nobody.
+    let guest: Guest?
     private let options: Mount.Options
     private let hasSentInit = Atomic(false)
     private let mustEnd = Atomic(false)
@@ -20,9 +22,11 @@ final class SessionCore: Sendable {
     init(
         _ fileSystem: any LowLevelFileSystem,
         options: Mount.Options,
-        notifier: Notifier
+        notifier: Notifier,
+        guest: Guest? = nil
     ) throws(MountError) {
         self.fileSystem = fileSystem
+        self.guest = guest
         self.options = options
         self.notifier = notifier
         xattrPrefixes = options.xattrNamespaces.map { Array($0.utf8) + [UInt8(ascii: ".")] }

@@ -6,6 +6,7 @@ import Dispatch
 enum Main {
     static func main() {
         Signals.ignoreFailedWrites()
+        if KernelEventsHelper.isAsked { KernelEventsHelper.run() }
         do {
             // Every later thread inherits this mask, so it must be set before the first one exists.
             if try OortCommand.parseAsRoot() is any StopsOrderly { Signals.blockStopSignals() }

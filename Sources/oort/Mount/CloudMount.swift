@@ -32,6 +32,8 @@ final class CloudMount: MountedClouds {
     private let changed = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
     /// Whoever watches the mount.
     let watchers = Watchers()
+    /// What the kernel tells programs that watch a folder.
+    private let kernelEvents: KernelEvents
     /// The limits of all transfers.
     let bandwidth = Bandwidth()
     /// What a person wants of limits and pauses.
@@ -172,6 +174,7 @@ final class CloudMount: MountedClouds {
         self.files = files
         self.wire = wire
         self.tokens = tokens
+        kernelEvents = KernelEvents(catalog, logger: logger)
     }
 
     /// Has the kernel and the engines hear of changes.
@@ -180,6 +183,7 @@ final class CloudMount: MountedClouds {
             CatalogListeners(
                 news: { [weak self] news in
                     notifier.hear(news)
+                    self?.kernelEvents.hear(news)
                     self?.wakeKeepers()
                     self?.changed.continuation.yield()
                 },
@@ -227,6 +231,7 @@ final class CloudMount: MountedClouds {
     /// Ends everything, in the order in which it depends on each other.
     private func close() async {
         watchers.end()
+        kernelEvents.end()
         try? await fuse.withLock { $0 }?.unmount(within: .zero)
         let task = upkeep.withLock { $0 }
         task?.cancel()
@@ -347,9 +352,12 @@ final class CloudMount: MountedClouds {
                 at: options.mountPoint.path,
                 settings: settings,
                 notifier: notifier,
+                announcements: kernelEvents.announcements,
                 log: logger
             )
             fuse.withLock { $0 = mounted }
+            // A mount that refuses all changes refuses the helper's, too.
+            if !options.isReadOnly { kernelEvents.begin(at: mounted.path, notifier) }
         } catch {
             throw Failure(
                 "Mounting at \(options.mountPoint.path) failed: \(error).",
