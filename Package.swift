@@ -115,7 +115,7 @@ let package = Package(
             // Services whose sign-in is no OAuth.
             module("OortS3", ["OortModel", "OortTransport", "OortSignIn", crypto, logging]),
             // The weather, which is no store of files.
-            module("OortWeather", ["OortModel", "OortTransport", crypto, logging]),
+            module("OortWeather", ["OortModel", "OortTransport", crypto, logging, system]),
 
             // Beside the house.
             module("OortSimulators", ["OortModel", crypto, flyingFox, logging]),

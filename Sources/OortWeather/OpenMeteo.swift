@@ -144,12 +144,16 @@ struct FoundPlace: Decodable, Hashable, Sendable {
             .folding(options: [.caseInsensitive, .diacriticInsensitive], locale: nil)
     }
 
-    /// The place with what tells it from others of its name.
+    /// The place with what tells it from others of its name: at most 200 characters, none of which acts
+    /// on a terminal, since files have it that people read there.
     var title: String {
         var parts: [String] = [name]
         for part in [admin1, country].compactMap(\.self) where parts.last != part {
             parts.append(part)
         }
-        return parts.joined(separator: ", ")
+        let shown = parts.joined(separator: ", ").unicodeScalars.filter {
+            ![.control, .format].contains($0.properties.generalCategory)
+        }
+        return String(String(String.UnicodeScalarView(shown)).prefix(200))
     }
 }

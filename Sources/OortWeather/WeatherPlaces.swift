@@ -1,6 +1,7 @@
 import Foundation
 import OortModel
 import Synchronization
+import SystemPackage
 
 /// A place of which a person wants to know the weather.
 struct WeatherPlace: Codable, Hashable, Sendable {
@@ -89,18 +90,36 @@ final class WeatherPlaces: Sendable {
         return try result.get()
     }
 
+    /// Writes the file, so that the death of the machine leaves the old one or the new one.
     private func write(_ kept: Kept) throws(ProviderError) {
+        let folder = (path as NSString).deletingLastPathComponent
+        let temporary = path + ".new"
         do {
-            let folder = (path as NSString).deletingLastPathComponent
             try FileManager.default.createDirectory(
                 atPath: folder,
                 withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700]
             )
-            try JSONEncoder().encode(kept).write(to: URL(filePath: path), options: .atomic)
-            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+            let file = try FileDescriptor.open(
+                FilePath(temporary),
+                .writeOnly,
+                options: [.create, .truncate],
+                permissions: .ownerReadWrite
+            )
+            try file.closeAfter {
+                try file.writeAll(try JSONEncoder().encode(kept))
+                try Self.synchronise(file)
+            }
+            // Unsafe only because C strings are passed, which live as long as the call.
+            guard unsafe rename(temporary, path) == 0 else { throw Errno(rawValue: errno) }
+            let place = try FileDescriptor.open(FilePath(folder), .readOnly)
+            try place.closeAfter { try Self.synchronise(place) }
         } catch {
             throw ProviderError(.localContent, detail: "\(path) cannot be written: \(error)")
         }
+    }
+
+    private static func synchronise(_ file: FileDescriptor) throws {
+        guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
     }
 }

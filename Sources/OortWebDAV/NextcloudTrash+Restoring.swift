@@ -146,13 +146,13 @@ extension NextcloudTrash {
                 switch error.kind {
                 case .outcomeUnknown, .malformedAnswer, .locked: break
                 case .notFound where round > 1: break
-                default: throw round > 1 ? error.asUnknownOutcome : error
+                default: throw round > 1 ? error.afterMove : error
                 }
             }
             do throws(ProviderError) {
                 if let found = try await whereabouts(of: id, lay) { return found }
             } catch {
-                throw error.asUnknownOutcome
+                throw error.afterMove
             }
             guard round < Self.tries else {
                 throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: doubt)
@@ -199,7 +199,7 @@ extension NextcloudTrash {
                         throw elsewhere
                     }
                 } catch {
-                    throw error.asUnknownOutcome
+                    throw error.afterMove
                 }
                 switch error.kind {
                 case .outcomeUnknown, .malformedAnswer, .locked, .offline, .rateLimited: break
@@ -215,5 +215,13 @@ extension [String] {
     /// Whether two paths have the same names, scalar for scalar.
     fileprivate func isSame(as other: [String]) -> Bool {
         count == other.count && zip(self, other).allSatisfy { $0.isSameText(as: $1) }
+    }
+}
+
+extension ProviderError {
+    /// The same once a MOVE was sent, which may have brought the item back: whatever was asked after
+    /// that, its refusal says nothing about the item.
+    fileprivate var afterMove: ProviderError {
+        kind == .cancelled ? self : ProviderError(.outcomeUnknown(retryAfter: nil), detail: detail)
     }
 }

@@ -140,6 +140,7 @@ def test_a_command_waits_for_a_mount_that_begins(machine):
         try:
             with pytest.raises(subprocess.TimeoutExpired):
                 command.wait(0.5)  # so that it has asked in vain before
+            listener.settimeout(120)
             listener.listen()
             connection, _ = listener.accept()
             with connection:

@@ -1,19 +1,21 @@
 import Dispatch
 import Foundation
+import Synchronization
 
 /// Takes files away when a command is over, by whatever it ends: a signal (Ctrl-C), too.
 final class CleaningUp {
-    private let paths: [String]
+    private let paths: Paths
     private let sources: [any DispatchSourceSignal]
 
     /// Takes these files away at `end`, and when a signal ends the command before that.
-    init(_ paths: [String]) {
+    init(_ list: [String]) {
+        let paths = Paths(list)
         self.paths = paths
         sources = [SIGINT, SIGTERM, SIGHUP].map { number in
             _ = signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
             source.setEventHandler {
-                for path in paths { _ = unsafe unlink(path) }
+                paths.remove()
                 // The end is that of the signal, as whoever started the command expects.
                 _ = signal(number, SIG_DFL)
                 _ = kill(getpid(), number)
@@ -23,10 +25,29 @@ final class CleaningUp {
         }
     }
 
+    /// Leaves a file where it is, whatever ends the command: it has become somebody's.
+    func keep(_ path: String) { paths.keep(path) }
+
     /// Takes the files away that are left; signals do what they did before.
     func end() {
-        for path in paths { _ = unsafe unlink(path) }
+        paths.remove()
         for source in sources { source.cancel() }
         for number in [SIGINT, SIGTERM, SIGHUP] { _ = signal(number, SIG_DFL) }
+    }
+}
+
+/// What is to be taken away, as long as it is.
+private final class Paths: Sendable {
+    private let list: Mutex<[String]>
+
+    init(_ list: [String]) { self.list = Mutex(list) }
+
+    func keep(_ path: String) { list.withLock { $0.removeAll { $0 == path } } }
+
+    func remove() {
+        list.withLock { list in
+            for path in list { _ = unsafe unlink(path) }
+            list = []
+        }
     }
 }

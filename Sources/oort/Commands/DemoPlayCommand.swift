@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Synchronization
 
 /// `oort demo play`.
 struct DemoPlayCommand: AsyncParsableCommand, StopsOrderly {
@@ -38,13 +39,20 @@ struct DemoPlayCommand: AsyncParsableCommand, StopsOrderly {
     func run() async throws {
         let demo = try RunningDemo()
         let (stops, stop) = AsyncStream.makeStream(of: Void.self)
+        let areCloudsBack = Mutex(false)
         Signals.onStop {
-            // The second time there is no waiting for the cloud, either.
-            if case .terminated = stop.yield(()) { Outcome.end(with: ExitCode(130)) }
+            // The first time ends the scene; the second time there is no waiting for the cloud, either.
+            if case .terminated = stop.yield(()), areCloudsBack.withLock({ $0 }) {
+                Outcome.end(with: ExitCode(130))
+            }
             stop.finish()
         }
         let length = length.duration
-        let play = DemoPlay(demo: demo, account: account) {
+        let play = DemoPlay(
+            demo: demo,
+            account: account,
+            cloudsAreBack: { areCloudsBack.withLock { $0 = true } }
+        ) {
             await withTaskGroup(of: Void.self) { group in
                 group.addTask { try? await Task.sleep(for: length) }
                 group.addTask { for await _ in stops { return } }

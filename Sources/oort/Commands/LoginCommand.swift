@@ -137,15 +137,16 @@ struct LoginCloudCommand: AsyncParsableCommand {
             try await accounts.signIn(service, access, client).registrationState()
         }
         let made = try await dialog.run()
-        Console.write(
-            """
-            The registration is kept with the account. For more accounts of yours at \(service.title),
-            put it into \(surroundings.folders.settingsFile):
-              [\(service.name)]
-              client_id = "\(TerminalText.line(made.id))"
-
-            """
-        )
+        var lines = [
+            "The registration is kept with the account. For more accounts of yours at \(service.title),",
+            "put it into \(surroundings.folders.settingsFile):",
+            "  [\(service.name)]",
+            "  client_id = \"\(TerminalText.line(made.id))\"",
+        ]
+        if made.secret != nil {
+            lines.append("  client_secret_file = \"FILE\"   # a file with the secret, for you alone")
+        }
+        Console.write(lines.joined(separator: "\n") + "\n")
         return made
     }
 

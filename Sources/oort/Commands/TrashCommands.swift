@@ -205,6 +205,8 @@ struct VersionFile {
             throw error
         }
         let new = FileIdentity(beside)
+        // From here on what lies beside may be what somebody saved a moment ago.
+        cleaning.keep(beside)
         do throws(Failure) {
             try exchange(beside, path)
         } catch {
@@ -212,13 +214,13 @@ struct VersionFile {
             throw error
         }
         // What the file was at that very moment lies beside now.
-        if FileIdentity(beside) == before { return }
-        try takeBack(beside, new, from: path)
+        if FileIdentity(beside) != before { try takeBack(beside, new, from: path) }
+        _ = unsafe unlink(beside)
     }
 
     /// Gives a path back to what somebody saved there between the comparison and the exchange.
     ///
-    /// - Throws: `Failure`, always.
+    /// - Throws: `Failure`, always; nothing lies beside then but what could not be given back.
     private func takeBack(
         _ beside: String,
         _ new: FileIdentity?,
@@ -226,12 +228,19 @@ struct VersionFile {
     ) throws(Failure) {
         var (put, got) = (new, FileIdentity(beside))
         for _ in 0..<Self.mostSaves {
-            try exchange(beside, path)
+            guard FileExchange.exchange(beside, path) else {
+                throw Failure(
+                    "\(TerminalText.line(path)) was changed meanwhile, and what it had lies in "
+                        + "\(TerminalText.line(beside)) now: \(POSIXText.ofErrno()).",
+                    advice: "Move it back: mv \(Shell.quoted(beside)) \(Shell.quoted(path))"
+                )
+            }
             // Else it was saved once more, and that is the newest.
             let next = FileIdentity(beside)
             if next == put { break }
             (put, got) = (got, next)
         }
+        _ = unsafe unlink(beside)
         throw Failure(
             "\(TerminalText.line(path)) was changed meanwhile: nothing was restored.",
             advice: "Look what it has now: oort versions \(Shell.quoted(path))"

@@ -15,6 +15,8 @@ enum DemoScene: String, CaseIterable, ExpressibleByArgument, Sendable {
 struct DemoPlay: Sendable {
     let demo: RunningDemo
     let account: String
+    /// Hears that the clouds are as they were: the scene may end at any moment from now on.
+    let cloudsAreBack: @Sendable () -> Void
     /// Waits until the scene is to end; shorter when Ctrl-C was pressed.
     let untilOver: @Sendable () async -> Void
 
@@ -32,6 +34,7 @@ struct DemoPlay: Sendable {
     }
 
     private func edit() async throws(Failure) {
+        cloudsAreBack()
         let text = "bread\nbutter\napples\ntea\nolive oil, said Bob at \(Self.time)\n"
         Console.write("Bob changes \(Self.list) at the service, and adds a folder \"From Bob\" ...")
         let start = ContinuousClock.now
@@ -138,6 +141,7 @@ struct DemoPlay: Sendable {
             throw error
         }
         _ = try await control.resume(ResumeRequest(account: account))
+        cloudsAreBack()
         try await eventually("No conflict copy shows") { !added(in: folder, since: before).isEmpty }
         Console.write(
             """
@@ -209,6 +213,7 @@ struct DemoPlay: Sendable {
         Console.write("\nCtrl-C ends this scene before its time.\n")
         await untilOver()
         try await end()
+        cloudsAreBack()
     }
 
     private func path(_ name: String) -> String { "\(demo.folder(account))/\(name)" }
