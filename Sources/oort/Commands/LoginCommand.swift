@@ -144,7 +144,7 @@ struct LoginCloudCommand: AsyncParsableCommand {
             "  client_id = \"\(TerminalText.line(made.id))\"",
         ]
         if made.secret != nil {
-            lines.append("  client_secret_file = \"FILE\"   # a file with the secret, for you alone")
+            lines.append("  client_secret_file = \"FILE\"   # with the secret alone")
         }
         Console.write(lines.joined(separator: "\n") + "\n")
         return made

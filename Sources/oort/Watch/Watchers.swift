@@ -244,11 +244,12 @@ private final class WatchedEvents: Sendable {
     func next() async -> WatchEvent? {
         while !Task.isCancelled {
             if let event = taken.withLock({ $0.popFirst() }) { return event }
-            await settle()
             guard let events = take() else { return nil }
             if events.isEmpty {
                 for await _ in wakes { break }
             } else {
+                // Of all that was taken, and so before any of it is handed on.
+                await settle()
                 taken.withLock { $0 = events[...] }
             }
         }
