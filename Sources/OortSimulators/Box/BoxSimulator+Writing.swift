@@ -189,7 +189,7 @@ extension BoxSimulator {
                 let item = try find(letter, number, in: tree)
                 guard !tree.isReadOnly(item.id), item.parentID != nil else { throw .denied }
                 try Self.checkTag(request, item)
-                if item.isFolder, request.query("recursive") != "true",
+                if item.isFolder, request.query("recursive")?.lowercased() != "true",
                     !tree.children(of: item.id).isEmpty
                 {
                     throw Refused(400, "folder_not_empty")

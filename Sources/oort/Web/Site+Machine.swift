@@ -24,6 +24,7 @@ extension Site {
             ),
             ("ca_file", settings.caFile ?? "the system's", "certificates that are trusted"),
             ("links", settings.links.rawValue, "which link files show as links"),
+            ("ignore", ignored(settings), "what stays on this machine"),
             ("accounts, read_only", readOnly.isEmpty ? "none" : readOnly, "not changed here"),
             ("documents.text", formats.text, "the form of text documents"),
             ("documents.spreadsheet", formats.spreadsheet, "the form of tables"),
@@ -60,6 +61,14 @@ extension Site {
             <tbody>\(lines)</tbody></table>
             """
         return page("Settings", current: "/settings", visit, body)
+    }
+
+    private func ignored(_ settings: Settings) -> String {
+        let own = settings.ignoredInAccounts.sorted { $0.key < $1.key }.map { name, rules in
+            "\(name): \(rules.joined(separator: ", "))"
+        }
+        let all = settings.ignored + own
+        return all.isEmpty ? "nothing" : all.joined(separator: "; ")
     }
 
     private func words(_ span: TimeSpan) -> String {

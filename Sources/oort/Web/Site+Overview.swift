@@ -56,7 +56,7 @@ extension Site {
             \(room(account))\(known(account))</dl>\
             \(account.trouble.map { "<p class=\"warning\">\($0)</p>" as HTML })\
             \(going(account, report))\(transfers(account, report))\(waiting(account, report))\
-            \(keeping(account))\(conflictCount(account))\
+            \(keeping(account))\(heldBack(account))\(conflictCount(account))\
             \(pauseButton(account, visit))</article>
             """
     }
@@ -75,6 +75,14 @@ extension Site {
     private func known(_ account: AccountStatus) -> HTML? {
         account.knownItems.map {
             "<dt>Read so far</dt><dd>\(StatusText.number(Int($0))) items</dd>"
+        }
+    }
+
+    private func heldBack(_ account: AccountStatus) -> HTML? {
+        account.staysHere.map { count in
+            let words = count == 1 ? "1 item stays" : "\(StatusText.number(count)) items stay"
+            return
+                "<p>\(words) on this machine by your rules (<a href=\"/settings\">ignore</a>).</p>"
         }
     }
 
