@@ -21,6 +21,8 @@ extension BoxProvider {
             position: start.next_stream_position.text,
             now: Timestamp.now.seconds
         )
+        // What was told before the cursor was lost is told again, and is no news then either.
+        place.seen = memory.seenBefore
         place.listings = [.init(folder: BoxID.root.id)]
         place.isEnumeration = true
         return try await continueListing(place)
@@ -39,15 +41,17 @@ extension BoxProvider {
         var place = cursor
         let some = Array(place.listings.suffix(Self.listedAtOnce))
         place.listings.removeLast(some.count)
-        let me = try await me()
         var changes: [Change] = []
         for listed in await list(some) {
             var listing = listed.listing
             let page: BoxWire.Listing
             do throws(ProviderError) { page = try listed.page.get() } catch {
                 switch error.kind {
-                // It went, or we were shut out: the events tell.
-                case .notFound, .noPermission: continue
+                // It went: the events tell.
+                case .notFound where listing.folder != BoxID.root.id: continue
+                // We were shut out, which takes nothing away unless all is enumerated.
+                case .noPermission where !place.isEnumeration && listing.folder != BoxID.root.id:
+                    continue
                 // The marker has grown old.
                 case .badRequest where listing.marker != nil:
                     listing.marker = nil
@@ -57,13 +61,10 @@ extension BoxProvider {
                 }
             }
             let above = BoxID(kind: .folder, id: listing.folder)
-            for entry in page.entries ?? [] {
-                guard !entry.isGone, let item = entry.item(me: me, listedIn: above) else {
-                    continue
-                }
+            for item in try await items(of: page, in: above) {
                 changes.append(.changed(item))
                 if item.kind == .folder, listing.isDeep {
-                    place.listings.append(.init(folder: entry.id.text))
+                    place.listings.append(.init(folder: try BoxID(item.id).id))
                 }
             }
             if let next = page.next {
@@ -74,14 +75,13 @@ extension BoxProvider {
                 place.listings.append(listing)
             }
         }
-        let isEnumeration = cursor.isEnumeration
-        if place.listings.isEmpty { place.isEnumeration = false }
         return ChangePage(
             changes: changes,
             cursor: try place.cursor(),
-            // An enumeration's last page says so by having nothing after it.
-            hasMore: !(isEnumeration && place.listings.isEmpty),
-            isEnumeration: isEnumeration
+            // An enumeration is whole when the events that came meanwhile are read, too: what was
+            // moved from where the walk had not been to where it had is named by them alone.
+            hasMore: true,
+            isEnumeration: place.isEnumeration
         )
     }
 
@@ -107,6 +107,8 @@ extension BoxProvider {
     // MARK: Events
 
     /// Reads one page of the stream: there may be more as long as it brings what was not seen.
+    ///
+    /// An enumeration ends where there is no more.
     private func readEvents(_ cursor: BoxCursor) async throws(ProviderError) -> ChangePage {
         var place = cursor
         let page = try await api.events(from: place.position)
@@ -118,19 +120,21 @@ extension BoxProvider {
         place.position = page.next_stream_position.text
         let now = Timestamp.now.seconds
         if place != cursor || now.addingSaturating(-place.read) > 24 * 3600 { place.read = now }
-        if !fresh.isEmpty { memory.mayHaveMore = true }
+        if !fresh.isEmpty { memory.heardEvents() }
+        let hasMore = !fresh.isEmpty || !place.listings.isEmpty
+        if !hasMore { place.isEnumeration = false }
         return ChangePage(
             changes: changes,
             cursor: try place.cursor(),
-            hasMore: !fresh.isEmpty || !place.listings.isEmpty,
-            isEnumeration: false
+            hasMore: hasMore,
+            isEnumeration: cursor.isEnumeration
         )
     }
 
     /// The events in the order of what they tell of each item: they come in none.
     private static func latest(_ events: [BoxWire.Event]) -> [BoxWire.Event] {
         func sequence(_ event: BoxWire.Event) -> Int64 {
-            event.source?.sequence_id.flatMap { Int64($0.text) } ?? .max
+            event.source?.item?.sequence_id.flatMap { Int64($0.text) } ?? .max
         }
         return events.enumerated()
             .sorted { (sequence($0.element), $0.offset) < (sequence($1.element), $1.offset) }
@@ -145,6 +149,7 @@ extension BoxProvider {
         switch event.event_type {
         case "GROUP_ADD_USER", "GROUP_REMOVE_USER":
             // What we may see changed, and nothing says where.
+            memory.remember(seen: place.seen)
             throw ProviderError(.cursorLost, detail: "the groups of the account changed")
         case "COLLAB_ADD_COLLABORATOR", "COLLAB_INVITE_COLLABORATOR", "COLLABORATION_ACCEPT",
             "COLLAB_ROLE_CHANGE", "COLLAB_REMOVE_COLLABORATOR":
@@ -156,23 +161,56 @@ extension BoxProvider {
         default: return []
         }
         // Without a source it is gone for good, and was trashed before.
-        guard let source = event.source, let id = source.boxID, id != .root,
-            place.isNews(of: id, sequence: source.sequence_id?.text)
-        else { return [] }
-        if source.isGone { return [.removed(id.itemID)] }
-        let me = try await me()
-        var item = source.item(me: me)
-        let isCertain =
-            // An event of a deletion with an item that is there is a late one, or the item came back.
-            event.event_type != "ITEM_TRASH"
-            // What is ours we may change.
-            && (source.permissions != nil || source.owned_by?.id.text == me)
-        if item == nil || !isCertain { item = try await present(id) }
-        guard let item else { return [.removed(id.itemID)] }
-        let brings = ["ITEM_COPY", "ITEM_UNDELETE_VIA_TRASH"].contains(event.event_type)
-        // A folder's event is the only one of all that came with it.
-        if brings, id.kind == .folder { place.listings.append(.init(folder: id.id)) }
-        return [.changed(item)]
+        guard let id = event.source?.id, id != .root else { return [] }
+        let source = event.source?.item
+        let sequence = source?.sequence_id?.text
+        // A folder's event is the only one of all that came with it, and may come after another one
+        // that tells the same state of the folder.
+        if id.kind == .folder, source?.isGone != true,
+            brings(event.event_type, id, sequence, place)
+        {
+            place.willList(id)
+        }
+        guard place.isNews(of: id, sequence: sequence) else { return [] }
+        if source?.isGone == true { return [.removed(id.itemID)] }
+        // An event of a deletion with an item that is there is a late one, or the item came back.
+        if let source, event.event_type != "ITEM_TRASH", try await isCertain(source),
+            let item = source.item(me: try await me())
+        {
+            return [.changed(item)]
+        }
+        return switch try await presence(of: id) {
+        case .there(let item): [.changed(item)]
+        case .gone: [.removed(id.itemID)]
+        case .unclear: []
+        }
+    }
+
+    /// Whether an event of a folder may be all that is told of what lies in it.
+    private func brings(
+        _ type: String?,
+        _ folder: BoxID,
+        _ sequence: String?,
+        _ place: BoxCursor
+    ) -> Bool {
+        switch type {
+        case "ITEM_COPY", "ITEM_UNDELETE_VIA_TRASH": true
+        // It may come from where we cannot see, or where an enumeration has not been yet. What was
+        // moved from here was known here.
+        case "ITEM_MOVE": place.isEnumeration || !memory.moved(folder, to: sequence)
+        default: false
+        }
+    }
+
+    /// Whether an event says all of its item: what it leaves out would be taken for removed, and an item
+    /// without a folder for one of the root.
+    private func isCertain(_ source: BoxWire.Item) async throws(ProviderError) -> Bool {
+        guard source.parent != nil, source.description != nil,
+            source.type != "file" || source.sha1 != nil
+        else { return false }
+        // What is ours we may change.
+        if source.permissions != nil { return true }
+        return source.owned_by?.id.text == (try await me())
     }
 
     /// What others share with us changed: the folder is there, with all below it, or is not.
@@ -180,23 +218,40 @@ extension BoxProvider {
         _ event: BoxWire.Event,
         into place: inout BoxCursor
     ) async throws(ProviderError) -> [Change] {
-        guard let id = event.source?.boxID, id != .root else {
+        guard let id = event.source?.id, id != .root else {
+            memory.remember(seen: place.seen)
             throw ProviderError(.cursorLost, detail: "something is shared that is not named")
         }
-        guard let item = try await present(id) else { return [.removed(id.itemID)] }
-        place.listings.append(.init(folder: BoxID.root.id, isDeep: false))
-        if id.kind == .folder { place.listings.append(.init(folder: id.id)) }
-        return [.changed(item)]
+        switch try await presence(of: id) {
+        case .gone: return [.removed(id.itemID)]
+        case .unclear: return []
+        case .there(let item):
+            place.willList(.root, isDeep: false)
+            if id.kind == .folder { place.willList(id) }
+            return [.changed(item)]
+        }
     }
 
-    /// The item as it is now; nil where it is positively not there.
-    private func present(_ id: BoxID) async throws(ProviderError) -> Item? {
+    private enum Presence {
+        case there(Item)
+        /// Positively not there.
+        case gone
+        /// Box does not let us see it, or tells it so that nobody can read it: what was known stays, and
+        /// the stream goes on.
+        case unclear
+    }
+
+    /// The item as it is now.
+    private func presence(of id: BoxID) async throws(ProviderError) -> Presence {
         do throws(ProviderError) {
             let wire = try await api.item(id)
-            return wire.isGone ? nil : try await item(wire)
+            return wire.isGone ? .gone : .there(try await item(wire))
         } catch {
-            guard error.kind == .notFound else { throw error }
-            return nil
+            switch error.kind {
+            case .notFound: return .gone
+            case .noPermission, .malformedAnswer: return .unclear
+            default: throw error
+            }
         }
     }
 }

@@ -70,6 +70,12 @@ struct BoxCursor: Codable, Equatable {
         }
     }
 
+    /// Has a folder listed, from its beginning.
+    mutating func willList(_ folder: BoxID, isDeep: Bool = true) {
+        let listing = Listing(folder: folder.id, isDeep: isDeep)
+        if !listings.contains(listing) { listings.append(listing) }
+    }
+
     /// Those of a page's events that were not seen before, each once.
     mutating func unseen(_ events: [BoxWire.Event]) -> [BoxWire.Event] {
         var known = Set(seen)

@@ -86,6 +86,8 @@ struct BoxFailure: Sendable {
         case (400, "cyclical_folder_structure"): .moveIntoItself
         case (400, _): .badRequest
         case (401, _): .signedOut
+        // Not in Box's own words: something on the way answered, which knows nothing of the item.
+        case (403, ""), (404, ""): .outcomeUnknown(retryAfter: retryAfter)
         case (403, "access_denied_item_locked"): .locked
         case (403, _): .noPermission
         case (404, _): .notFound

@@ -8,11 +8,51 @@ extension BoxProvider {
     ) async throws(ProviderError) -> ListingPage {
         let id = try folderID(folder)
         let answer = try await api.list(id.id, marker: page?.rawValue)
-        let me = try await me()
-        let items = (answer.entries ?? []).compactMap { entry in
-            entry.isGone ? nil : entry.item(me: me, listedIn: id)
+        return ListingPage(
+            items: try await items(of: answer, in: id),
+            next: answer.next.map { PageToken($0) }
+        )
+    }
+
+    /// The items on a page of a folder's listing; one that cannot be read there is asked for by
+    /// itself.
+    ///
+    /// - Throws: `.malformedAnswer` where an entry cannot be read at all: what a listing leaves out is
+    ///   taken for gone.
+    func items(
+        of page: BoxWire.Listing,
+        in folder: BoxID
+    ) async throws(ProviderError) -> [Item] {
+        guard let entries = page.entries else {
+            throw ProviderError(.malformedAnswer, detail: "a listing without entries")
         }
-        return ListingPage(items: items, next: answer.next.map { PageToken($0) })
+        let me = try await me()
+        var items: [Item] = []
+        for entry in entries {
+            if let wire = entry.item {
+                // Of no kind that a tree holds, or in the trash.
+                if wire.boxID == nil || wire.isGone { continue }
+                if let item = wire.item(me: me, listedIn: folder) {
+                    items.append(item)
+                    continue
+                }
+            }
+            guard let id = entry.id else {
+                throw ProviderError(.malformedAnswer, detail: "an entry that cannot be read")
+            }
+            do throws(ProviderError) {
+                let wire = try await api.item(id)
+                if wire.isGone { continue }
+                guard let item = wire.item(me: me, listedIn: folder) else {
+                    throw ProviderError(.malformedAnswer, detail: "an item without its fields")
+                }
+                items.append(item)
+            } catch {
+                // It went between the two answers.
+                guard error.kind == .notFound else { throw error }
+            }
+        }
+        return items
     }
 
     public func item(_ reference: ItemReference) async throws(ProviderError) -> Item {

@@ -11,6 +11,8 @@ public final class BoxProvider: Provider {
 
     let api: BoxAPI
     let clock: any Clock<Duration>
+    /// The time since the provider was made.
+    let elapsed: @Sendable () -> Duration
     /// Box takes 240 uploads a minute.
     let uploadPace: BoxPace
     /// Box answers 1,000 calls a minute, of which a walk over all folders takes six tenths.
@@ -35,6 +37,8 @@ public final class BoxProvider: Provider {
     ) {
         api = BoxAPI(client: client, endpoints: endpoints, clock: clock)
         self.clock = clock
+        let start = clock.now
+        elapsed = { start.duration(to: clock.now) }
         self.revoke = revoke
         uploadPace = BoxPace(burst: 40, perMinute: 200, clock: clock)
         walkPace = BoxPace(burst: 100, perMinute: 500, clock: clock)
@@ -64,6 +68,8 @@ public final class BoxProvider: Provider {
         traits.setsModifiedTime = true
         traits.setsDescription = true
         traits.copiesFiles = true
+        // Whether Box takes a name that differs in case alone beside itself is not documented.
+        traits.caseRenameNeedsDetour = true
         traits.feed = .longPoll
         traits.pollInterval = .seconds(60)
         traits.maximumWritesInFlight = 4
@@ -145,9 +151,17 @@ final class BoxMemory: Sendable {
         var poll: (server: BoxWire.Servers.Server, left: Int)?
         /// Whether events came that others may follow.
         var mayHaveMore = false
+        /// The ends of the newest events' ids when a cursor was lost.
+        var seen: [String] = []
+        /// The folders that were moved from here, and what each was told to be by the answer.
+        var moved: [BoxID: String] = [:]
+        /// Polls in a row that ended soon, since events came last.
+        var shortPolls = 0
     }
 
     private static let mostDownloads = 500
+    private static let mostMoved = 500
+    private static let longestPause = 60
     private let state = Mutex(State())
 
     var me: String? { state.withLock { $0.me } }
@@ -195,6 +209,47 @@ final class BoxMemory: Sendable {
     }
 
     func forgetPollServer() { state.withLock { $0.poll = nil } }
+
+    // MARK: Events
+
+    var seenBefore: [String] { state.withLock { $0.seen } }
+
+    func remember(seen: [String]) { state.withLock { $0.seen = seen } }
+
+    /// Events came that were not seen before.
+    func heardEvents() {
+        state.withLock { state in
+            state.mayHaveMore = true
+            state.shortPolls = 0
+        }
+    }
+
+    func learn(moved folder: BoxID, to sequence: String) {
+        state.withLock { state in
+            if state.moved.count >= Self.mostMoved { state.moved = [:] }
+            state.moved[folder] = sequence
+        }
+    }
+
+    /// Whether a folder is as a move from here left it.
+    func moved(_ folder: BoxID, to sequence: String?) -> Bool {
+        guard let sequence else { return false }
+        return state.withLock { $0.moved[folder] == sequence }
+    }
+
+    /// How long to wait after a poll, which grows while polls end soon and no events come; nil for not
+    /// at all.
+    func pause(afterPollOf length: Duration) -> Duration? {
+        state.withLock { state in
+            guard length < .seconds(Self.longestPause) else {
+                state.shortPolls = 0
+                return nil
+            }
+            state.shortPolls = min(state.shortPolls + 1, 16)
+            guard state.shortPolls > 1 else { return nil }
+            return .seconds(min(1 << (state.shortPolls - 2), Self.longestPause))
+        }
+    }
 
     var mayHaveMore: Bool {
         get { state.withLock { $0.mayHaveMore } }

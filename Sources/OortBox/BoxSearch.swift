@@ -26,7 +26,7 @@ struct BoxSearch: ContentSearching {
         let end = offset + entries.count
         let total = answer.total_count?.value ?? 0
         return ListingPage(
-            items: entries.compactMap { $0.isGone ? nil : $0.item(me: me) },
+            items: entries.compactMap(\.item).filter { !$0.isGone }.compactMap { $0.item(me: me) },
             next: entries.isEmpty || Int64(end) >= total ? nil : PageToken(String(end))
         )
     }

@@ -21,7 +21,7 @@ struct BoxTrash: Trash, Undeletion {
             provider.api.get("folders/trash/items", query)
         )
         return TrashPage(
-            entries: (answer.entries ?? []).compactMap { TrashEntry($0) },
+            entries: (answer.entries ?? []).compactMap { $0.item.flatMap { TrashEntry($0) } },
             next: answer.next.map { PageToken($0) }
         )
     }

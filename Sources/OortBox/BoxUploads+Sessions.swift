@@ -9,39 +9,58 @@ struct BoxUploadSession {
     private struct State: Codable {
         var session: BoxWire.Session
         var size: Int64
+        /// What it was opened for: Box makes that of it, whatever is wanted later.
+        var purpose: String
     }
+
+    /// Each part is kept in mind; Box's own are of 8 MiB and more.
+    private static let mostParts: Int64 = 100_000
 
     let session: BoxWire.Session
     /// Bytes of the whole content.
     let size: Int64
+    private let purpose: String
     /// The parts that Box has, by where they begin.
     private(set) var parts: [Int64: BoxWire.Part] = [:]
     /// Bytes from the start of the content without a gap.
     private(set) var confirmed: Int64 = 0
 
-    init(_ session: BoxWire.Session, size: Int64) throws(ProviderError) {
-        guard session.part_size > 0, session.part_size <= 1 << 32 else {
+    init(
+        _ session: BoxWire.Session,
+        size: Int64,
+        for destination: BoxDestination
+    ) throws(ProviderError) {
+        guard session.part_size > 0, session.part_size <= 1 << 32,
+            size / session.part_size < Self.mostParts
+        else {
             throw ProviderError(.malformedAnswer, detail: "a session with parts of no size")
         }
         self.session = session
         self.size = size
+        purpose = destination.purpose
     }
 
     /// A session as it was stored.
     ///
-    /// - Throws: `.sessionLost` when what was stored is no session for so many bytes.
-    init(_ stored: UploadSession, size: Int64) throws(ProviderError) {
+    /// - Throws: `.sessionLost` when what was stored is no session for so many bytes that go there.
+    init(
+        _ stored: UploadSession,
+        size: Int64,
+        for destination: BoxDestination
+    ) throws(ProviderError) {
         guard
             let state = try? JSONDecoder().decode(State.self, from: Data(stored.state.utf8)),
-            state.size == size
-        else { throw ProviderError(.sessionLost, detail: "not a session of this provider") }
-        try self.init(state.session, size: size)
+            state.size == size, state.purpose.isSameText(as: destination.purpose)
+        else { throw ProviderError(.sessionLost, detail: "not a session for this upload") }
+        try self.init(state.session, size: size, for: destination)
     }
 
     func stored() throws(ProviderError) -> UploadSession {
         UploadSession(
             state: String(
-                decoding: try BoxAPI.json(State(session: session, size: size)),
+                decoding: try BoxAPI.json(
+                    State(session: session, size: size, purpose: purpose)
+                ),
                 as: UTF8.self
             ),
             confirmedBytes: confirmed,
@@ -73,6 +92,41 @@ struct BoxUploadSession {
     var inOrder: [BoxWire.Part] { parts.values.sorted { $0.offset < $1.offset } }
 }
 
+extension BoxDestination {
+    /// What an upload session is opened for: the folder and the name, or the file.
+    fileprivate var purpose: String {
+        switch self {
+        case .folder(let folder, _, let name): "\(folder.itemID.rawValue)/\(name)"
+        case .file(let id, _): id.itemID.rawValue
+        }
+    }
+}
+
+/// Keeps the session of an upload over the tries of one call: what arrived is not sent again.
+final class BoxSessionKeeper: UploadObserver {
+    private let state: Mutex<UploadSession?>
+    private let observer: any UploadObserver
+
+    init(_ session: UploadSession?, _ observer: any UploadObserver) {
+        state = Mutex(session)
+        self.observer = observer
+    }
+
+    var session: UploadSession? { state.withLock { $0 } }
+
+    func sent(_ bytes: Int64) { observer.sent(bytes) }
+
+    func sessionChanged(_ session: UploadSession?) async {
+        state.withLock { $0 = session }
+        await observer.sessionChanged(session)
+    }
+
+    /// Gives the session up where there is one.
+    func drop() async {
+        if session != nil { await sessionChanged(nil) }
+    }
+}
+
 /// How much of the parts that travel side by side was sent.
 private final class SentParts: Sendable {
     private let sent: Mutex<(before: Int64, parts: [Int64: Int64])>
@@ -102,14 +156,21 @@ extension BoxProvider {
         _ upload: Upload,
         to destination: BoxDestination,
         tag: String?,
-        _ observer: any UploadObserver
+        _ observer: BoxSessionKeeper
     ) async throws(ProviderError) -> BoxWire.Item {
         do throws(ProviderError) {
             var session = try await session(of: upload, to: destination, observer)
             let before = session.parts.values.reduce(0) { $0 + $1.size }
             let sent = SentParts(before: before, observer: observer)
             try await append(upload, to: &session, sent, observer)
-            let wire = try await commit(upload, session, to: destination, tag: tag)
+            let wire: BoxWire.Item
+            do throws(ProviderError) {
+                wire = try await commit(upload, session, to: destination, tag: tag)
+            } catch {
+                // Committed again, it would be refused again.
+                if Self.isLost(by: error.kind) { await observer.drop() }
+                throw error
+            }
             await observer.sessionChanged(nil)
             return wire
         } catch {
@@ -125,14 +186,27 @@ extension BoxProvider {
         }
     }
 
+    /// Whether a session is of no use any longer when its commit is refused so.
+    private static func isLost(by kind: ProviderError.Kind) -> Bool {
+        switch kind {
+        // Damaged parts cannot be replaced.
+        case .contentDamaged: true
+        // There may be room or leave later.
+        case .quotaExceeded, .limitExceeded, .noPermission: false
+        // Perhaps by a new name only, with which a commit works.
+        case .preconditionFailed: false
+        default: ProviderError(kind, detail: "").isLastingRefusal
+        }
+    }
+
     /// The session of an earlier try with what Box has of it, or a new one.
     private func session(
         of upload: Upload,
         to destination: BoxDestination,
-        _ observer: any UploadObserver
+        _ observer: BoxSessionKeeper
     ) async throws(ProviderError) -> BoxUploadSession {
-        if let earlier = upload.session {
-            var session = try BoxUploadSession(earlier, size: upload.size)
+        if let earlier = observer.session {
+            var session = try BoxUploadSession(earlier, size: upload.size, for: destination)
             for part in try await parts(of: session) { session.add(part) }
             return session
         }
@@ -153,7 +227,7 @@ extension BoxProvider {
         case .folder: made = try await sendCreation(request)
         case .file: made = try await api.send(request)
         }
-        let session = try BoxUploadSession(made, size: upload.size)
+        let session = try BoxUploadSession(made, size: upload.size, for: destination)
         await observer.sessionChanged(try session.stored())
         return session
     }
@@ -338,7 +412,7 @@ extension BoxProvider {
     /// What a refusal at a session means: one that is gone is told by 404, too.
     private static func sessionError(_ failure: BoxFailure) -> ProviderError {
         let error = failure.error
-        return error.kind == .notFound || error.kind == .sessionLost
+        return failure.status == 404 || error.kind == .sessionLost
             ? ProviderError(.sessionLost, detail: error.detail) : error
     }
 }

@@ -24,6 +24,7 @@ extension BoxProvider {
             )
         }
         let isSimple = upload.size <= traits.largestSimpleUpload && upload.session == nil
+        let observer = BoxSessionKeeper(upload.session, observer)
         switch upload.target {
         case .create(let parent, let name, _):
             let folder = try folderID(parent)
@@ -97,12 +98,12 @@ extension BoxProvider {
         _ revision: Revision?,
         by upload: Upload,
         isSimple: Bool,
-        _ observer: any UploadObserver
+        _ observer: BoxSessionKeeper
     ) async throws(ProviderError) -> Item {
         // Equal bytes would be another version, and may be those of a try whose answer was lost.
         let current = try await item(ItemReference(id: id.itemID, path: .root))
         if current.contentHash == upload.hash, current.size == upload.size {
-            if upload.session != nil { await observer.sessionChanged(nil) }
+            await observer.drop()
             guard let time = upload.modifiedTime,
                 current.clientModifiedTime?.seconds != time.seconds
             else { return current }
@@ -121,6 +122,7 @@ extension BoxProvider {
         }
         guard let revision else { return try await send(nil) }
         guard current.rev == revision else {
+            await observer.drop()
             throw ProviderError(.preconditionFailed, detail: "another version is current")
         }
         if let tag = current.tag {
@@ -129,8 +131,13 @@ extension BoxProvider {
                 guard error.kind == .preconditionFailed else { throw error }
             }
         }
-        return try await guarded(id, revision) { (tag) async throws(ProviderError) in
-            try await send(tag)
+        do throws(ProviderError) {
+            return try await guarded(id, revision) { (tag) async throws(ProviderError) in
+                try await send(tag)
+            }
+        } catch {
+            if error.kind == .preconditionFailed { await observer.drop() }
+            throw error
         }
     }
 

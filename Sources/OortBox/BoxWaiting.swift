@@ -13,7 +13,7 @@ extension BoxProvider {
     ) async throws(ProviderError) -> FeedNews {
         let place = try BoxCursor(cursor)
         try place.check(now: Timestamp.now.seconds)
-        guard place.listings.isEmpty else { return .changed }
+        guard place.listings.isEmpty, !place.isEnumeration else { return .changed }
         var rest = min(limit, Self.longestWait)
         var end = limit <= Self.longestWait ? FeedNews.quiet(backoff: nil) : .changed
         if memory.mayHaveMore, rest > Self.secondLook {
@@ -58,6 +58,7 @@ extension BoxProvider {
             answerTimeout: .seconds(620)
         )
         request.isLongPoll = true
+        let began = elapsed()
         let response: HTTPResponse
         do throws(ProviderError) { response = try await api.exchange(request) } catch {
             memory.forgetPollServer()
@@ -72,10 +73,15 @@ extension BoxProvider {
                 detail: "the server of news answered \(response.head.status)"
             )
         }
-        if news.message == "new_change" { return .changed }
+        // A server that has news of nothing, or does not wait, is asked more and more seldom.
+        let pause = memory.pause(afterPollOf: elapsed() - began)
+        if news.message == "new_change" {
+            if let pause { try await api.pause(pause) }
+            return .changed
+        }
         // "reconnect": another server is to be asked for.
         memory.forgetPollServer()
-        return .quiet(backoff: nil)
+        return .quiet(backoff: pause)
     }
 
     private func pollServer() async throws(ProviderError) -> BoxWire.Servers.Server {

@@ -64,8 +64,24 @@ enum BoxWire {
         static let fields = "id,name,login,space_amount,space_used,max_upload_size"
     }
 
+    /// What a listing or an event names: the item, and its id alone where the rest cannot be read.
+    struct Entry: Decodable, Sendable {
+        var item: Item?
+        /// Nil for what is none of the tree, and for what cannot be read at all.
+        var id: BoxID?
+
+        init(from decoder: any Decoder) throws {
+            item = try? Item(from: decoder)
+            if let item {
+                id = item.boxID
+            } else {
+                id = (try? Reference(from: decoder)).flatMap { BoxID(type: $0.type, id: $0.id) }
+            }
+        }
+    }
+
     struct Listing: Decodable, Sendable {
-        var entries: [Item]?
+        var entries: [Entry]?
         var next_marker: String?
         var total_count: BoxNumber?
 
@@ -85,17 +101,18 @@ enum BoxWire {
     struct Event: Decodable, Sendable {
         var event_id: String?
         var event_type: String?
-        /// The item as it is now; nil where it is something else, or there is none.
-        var source: Item?
+        /// The item as it is now; nil where there is none.
+        var source: Entry?
 
         private enum CodingKeys: String, CodingKey { case event_id, event_type, source }
 
+        /// Never fails: one event that nobody can read is no reason to read no other.
         init(from decoder: any Decoder) throws {
-            let container = try decoder.container(keyedBy: CodingKeys.self)
-            event_id = try container.decodeIfPresent(String.self, forKey: .event_id)
-            event_type = try container.decodeIfPresent(String.self, forKey: .event_type)
+            guard let container = try? decoder.container(keyedBy: CodingKeys.self) else { return }
+            event_id = (try? container.decodeIfPresent(BoxText.self, forKey: .event_id))?.text
+            event_type = try? container.decodeIfPresent(String.self, forKey: .event_type)
             // Of other things than items other fields come.
-            source = try? container.decodeIfPresent(Item.self, forKey: .source)
+            source = try? container.decodeIfPresent(Entry.self, forKey: .source)
         }
     }
 

@@ -6,6 +6,8 @@ extension BoxProvider {
     static let itemQuery = [("fields", BoxWire.Item.fields)]
     /// Box moves and deletes large folders for up to ten minutes before it answers.
     private static let longestTreeAct = Duration.seconds(660)
+    /// Box cuts off what is longer, without a word.
+    private static let longestDescription = 255
 
     // MARK: Creating
 
@@ -88,12 +90,16 @@ extension BoxProvider {
             guard NameRules.isKept(move.name, as: item.fileName) else {
                 throw ProviderError(.nameRefused, detail: "Box stored it under another name")
             }
+            if id.kind == .folder, let version = item.version {
+                memory.learn(moved: id, to: version)
+            }
             return item
         case .refused(let failure):
             if failure.error.kind == .nameTaken,
-                failure.conflicts.contains(where: { BoxID(type: $0.type, id: $0.id) == id })
+                failure.conflicts.contains(where: { BoxID(type: $0.type, id: $0.id) == id }),
+                let item = try await outcome(of: move)
             {
-                return try await moveByDetour(id, change)
+                return item
             }
             throw await refusal(failure.error, of: move)
         }
@@ -114,23 +120,11 @@ extension BoxProvider {
         return request
     }
 
-    /// The item is in its own way: it has the name but for case, or an earlier try did it.
-    private func moveByDetour(
-        _ id: BoxID,
-        _ change: BoxWire.Change
-    ) async throws(ProviderError) -> Item {
-        let wire = try await api.item(id)
-        if wire.parent?.id == change.parent?.id, let name = change.name,
-            wire.name?.isSameText(as: name) == true
-        {
-            return try await item(wire)
-        }
-        var detour = change
-        detour.name = "oort-\(UUID().uuidString)"
-        let _: BoxWire.Item = try await api.send(try request(for: detour, of: id))
-        do throws(ProviderError) {
-            return try await item(try await api.send(try request(for: change, of: id)))
-        } catch { throw error.asUnknownOutcome }
+    /// The item, where it has the place and the name already: an earlier try did it.
+    private func outcome(of move: Move) async throws(ProviderError) -> Item? {
+        let item = try await item(move.item)
+        return item.parentID == move.parent.id && item.fileName.isSameText(as: move.name)
+            ? item : nil
     }
 
     /// Box says 404 for the item and for the folder.
@@ -149,6 +143,12 @@ extension BoxProvider {
         let id = try BoxID(item.id)
         guard change.modifiedTime == nil || id.kind == .file else {
             throw ProviderError(.unsupported, detail: "Box keeps times of files only")
+        }
+        if let text = change.description, text.unicodeScalars.count > Self.longestDescription {
+            throw ProviderError(
+                .unsupported,
+                detail: "Box keeps \(Self.longestDescription) characters of a description"
+            )
         }
         let wire = BoxWire.Change(
             description: change.description,

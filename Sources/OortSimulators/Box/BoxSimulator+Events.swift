@@ -31,7 +31,10 @@ extension BoxSimulator {
             let isLast = some.count == all.count
             let next = isLast ? tree.sequence : some.last?.sequence ?? tree.sequence
             // Each in no order, and some of them once more.
-            var entries = some.reversed().compactMap { event($0, in: tree) }
+            var entries = some.reversed().flatMap { change in
+                guard let told = event(change, in: tree) else { return [JSON]() }
+                return [told] + earlier(change, told, after: start, in: tree)
+            }
             if repeats {
                 entries += entries.prefix(limit / 4)
                 if let last = tree.changes(after: 0).last(where: { $0.sequence <= start }),
@@ -87,6 +90,26 @@ extension BoxSimulator {
         return .object(json)
     }
 
+    /// The events of an item before its last one, each with the item as it is now.
+    private func earlier(
+        _ change: SimulatedTree.ItemChange,
+        _ told: JSON,
+        after start: Int,
+        in tree: SimulatedTree
+    ) -> [JSON] {
+        guard let item = tree.item(change.id), !tree.isTrashed(item.id) else { return [] }
+        return (item.extra["events"]?.elements ?? []).compactMap { noted in
+            guard let sequence = noted["sequence"]?.integer, sequence > start,
+                Int(sequence) != change.sequence, let type = noted["type"]
+            else { return nil }
+            return [
+                "type": "event", "event_type": type, "source": told["source"] ?? .null,
+                "event_id": .string("f82c3ba03e41f7e8a7608363cc6c\(sequence)"),
+                "created_at": "2026-11-21T14:00:00-07:00",
+            ]
+        }
+    }
+
     private static func type(ofID id: String) -> String {
         switch id.first {
         case "d": "folder"
@@ -120,6 +143,7 @@ extension BoxSimulator {
         guard account.tokens.secrets.contains(request.query("channel") ?? ""),
             let position = request.query("stream_position").flatMap({ Int($0) })
         else { return .text("not for you", status: 400) }
+        if spend(\.shortPolls) { return .json(["message": "reconnect"]) }
         let isNews = await account.waitForChange(after: position, atMost: .seconds(600))
         return .json(["message": isNews ? "new_change" : "reconnect"])
     }

@@ -146,7 +146,13 @@ extension BoxSimulator {
     /// The event by which a change is told.
     func note(_ event: String, _ id: String, _ tree: inout SimulatedTree) {
         let version = tree.item(id)?.version ?? 0
+        let sequence = Int64(tree.sequence + 1)
         tree.update(id) { item in
+            // Each act has an event of its own, though they tell one state of the item.
+            let events = (item.extra["events"]?.elements ?? []).suffix(7)
+            item.extra["events"] = .array(
+                Array(events) + [["type": .string(event), "sequence": .integer(sequence)]]
+            )
             item.extra["event"] = .string(event)
             item.extra["eventVersion"] = .integer(version + 1)
         }

@@ -30,6 +30,8 @@ public final class BoxSimulator: SimulatedService {
         public var smallestSession: Int64 = 20_000_000
         /// Whether the address to wait for news at is encrypted, where the simulator can be.
         public var pollsInTheClear = false
+        /// Polls that end at once and ask to come again.
+        public var shortPolls = 0
         /// Whether a refreshed pair of tokens is given again to who asks with the used refresh token.
         public var repeatsRefreshedTokens = true
 

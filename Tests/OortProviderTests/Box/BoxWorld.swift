@@ -47,7 +47,8 @@ struct BoxWorld {
         let number = String(item.rawValue.dropFirst())
         var source: [String: JSON] = [
             "type": item.rawValue.hasPrefix("d") ? "folder" : "file", "id": .string(number),
-            "item_status": "active", "name": "told", "parent": ["type": "folder", "id": "0"],
+            "item_status": "active", "name": "told", "description": "",
+            "parent": ["type": "folder", "id": "0"],
             "size": 3, "sha1": "a9993e364706816aba3e25717850c26c9cd0d89d",
             "file_version": ["type": "file_version", "id": "77"],
             "owned_by": ["type": "user", "id": "2000000000"],
