@@ -59,12 +59,14 @@ struct TextFromOutsideTests {
     /// mean nothing else than refusal where they are not.
     static let fine: [String: String] = [
         "OortContentStore/ContentPaths.swift": "names of the store's own files",
+        "OortModel/IgnoreRules.swift": "a pattern as an array of scalars",
         "OortOneDrive/OneDriveReading.swift": "a Content-Range",
         "OortS3/S3Profile.swift": "a program that the user names, whole",
         "OortS3/S3Signer.swift": "the scope of a signature",
         "OortSimulators/Nextcloud/NextcloudSimulator+Files.swift":
             "a path before it is percent-decoded",
         "OortSimulators/GoogleDrive/GoogleDriveSimulator+Uploads.swift": "a Content-Range",
+        "OortSimulators/Box/BoxSimulator+Uploads.swift": "a Content-Range",
         "OortSimulators/OneDrive/OneDriveUploadSessions.swift": "a Content-Range",
         "OortSimulators/OneDrive/GraphTarget.swift": "a path before it is percent-decoded",
         "OortSimulators/OneDrive/OneDriveBatchAnswers.swift": "an address, percent-encoded",

@@ -242,7 +242,7 @@ extension BoxSimulator {
                     ]
                     if usesMarker {
                         // The end is told by null, and by an empty text in places.
-                        let last: JSON = request.path.hasSuffix("/trash/items") ? "" : .null
+                        let last: JSON = request.path.ends(with: "/trash/items") ? "" : .null
                         answer["next_marker"] = end < all.count ? .string("m\(end)") : last
                     } else {
                         answer["offset"] = .integer(Int64(start))

@@ -316,7 +316,7 @@ public final class BoxSimulator: SimulatedService {
         if let other = refused.conflict {
             let json: JSON = .object(Self.mini(other))
             // Of a folder's creation a list of one, else the item itself.
-            context = ["conflicts": request.path.hasSuffix("/folders") ? [json] : json]
+            context = ["conflicts": request.path.ends(with: "/folders") ? [json] : json]
         }
         return failure(refused.status, refused.code, context: context, request: request)
     }

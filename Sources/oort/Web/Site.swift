@@ -1,4 +1,5 @@
 import Foundation
+import OortModel
 
 /// The page of `oort web`: which address shows or does what, and who may.
 ///
@@ -148,11 +149,10 @@ struct Site: Sendable {
 
     /// A place of this page that a form names: a name of one of its pages and a path, or its first page.
     static func place(_ text: String?) -> String {
-        guard let text, text.hasPrefix("/") else { return "/" }
-        let parts = text.dropFirst().split(separator: "/", maxSplits: 1)
-        guard let name = parts.first,
+        guard let parts = text?.dropping(beginning: "/")?.parts(between: "/"),
+            let name = parts.first,
             ["files", "pins", "trash", "versions", "conflicts"].contains(name),
-            let path = SitePath(encoded: parts.count > 1 ? parts[1] : "")
+            let path = SitePath(encoded: parts.dropFirst().joined(separator: "/"))
         else { return "/" }
         return "/\(name)/\(path.encoded)"
     }

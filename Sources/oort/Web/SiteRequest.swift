@@ -1,5 +1,6 @@
 import FlyingSocks
 import Foundation
+import OortModel
 
 /// One request of a browser, within limits that no browser comes near.
 struct SiteRequest: Sendable {
@@ -56,7 +57,7 @@ struct SiteRequest: Sendable {
         let words = (lines.first ?? []).split(separator: UInt8(ascii: " ")).map {
             String(decoding: $0, as: UTF8.self)
         }
-        guard words.count == 3, words[2].hasPrefix("HTTP/1."), words[1].hasPrefix("/") else {
+        guard words.count == 3, words[2].hasPrefix("HTTP/1."), words[1].begins(with: "/") else {
             throw ControlRefusal(400, "This is no HTTP/1.1 request.")
         }
         let target = Array(words[1].utf8)
