@@ -127,7 +127,7 @@ struct TakingBackTests {
             }
             // One program deletes a folder file by file, which takes its time.
             world.simulator.service.account.withTree { tree in
-                for (item, seconds) in [(keys, 604_800), (note, 100), (other, 50)] {
+                for (item, seconds) in [(keys, 604_800), (note, 60), (other, 30)] {
                     tree.update(item.id.rawValue) { item in
                         item.trashedTime = item.trashedTime.map {
                             Timestamp(seconds: $0.seconds - Int64(seconds))
