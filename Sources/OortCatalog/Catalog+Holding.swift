@@ -13,8 +13,8 @@ extension Catalog {
 
     /// Sets by which rules things of an account stay here; to be called before anything is made in it.
     ///
-    /// Where they are others than the last time, what is not at the service is looked at anew: what was
-    /// held goes out, or the reverse.
+    /// What is not at the service is looked at anew, here and wherever a folder is moved: what was held
+    /// goes out, or the reverse.
     public func setIgnoreRules(
         _ rules: IgnoreRules,
         of account: AccountID
@@ -26,7 +26,7 @@ extension Catalog {
                 "SELECT ignored FROM account WHERE id = ?",
                 [account.rawValue]
             )
-            guard !(known ?? "").isSameText(as: rules.text) else { return }
+            guard !rules.isEmpty || !(known ?? "").isEmpty else { return }
             let tops = try database.all(
                 """
                 SELECT node.inode FROM motion JOIN node ON node.inode = motion.inode
@@ -41,6 +41,23 @@ extension Catalog {
                 "UPDATE account SET ignored = ? WHERE id = ?",
                 [rules.text, account.rawValue]
             )
+        }
+    }
+
+    /// Finds anew what is held in folders that a transaction moved because the service did.
+    func holdAnew(_ transaction: inout CatalogTransaction) throws {
+        for inode in transaction.effects.movedFolders {
+            guard let folder = try Self.fetch(inode, transaction.database) else { continue }
+            let rules = ignoreRules(of: folder.account)
+            guard !rules.isEmpty else { continue }
+            let isAnythingNew = try transaction.database.has(
+                """
+                SELECT 1 FROM motion JOIN node ON node.inode = motion.inode
+                WHERE motion.account = ? AND node.remote_id IS NULL
+                """,
+                [folder.account.rawValue]
+            )
+            if isAnythingNew { try transaction.hold(below: inode, by: rules) }
         }
     }
 

@@ -35,6 +35,7 @@ extension CatalogTransaction {
         _ rules: AccountNameRules
     ) throws {
         touch(node.inode)
+        if node.kind == .folder { effects.movedFolders.insert(node.inode) }
         if let old = node.parent {
             effects.news.append(
                 .entryLeft(parent: old, name: node.name, isFolder: node.kind == .folder)

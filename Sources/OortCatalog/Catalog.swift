@@ -191,6 +191,7 @@ public final class Catalog: Sendable {
         try database.inTransaction {
             let before = database.totalChangesCount
             result = try body(&transaction)
+            try holdAnew(&transaction)
             fresh = try transaction.freshNodes()
             changes = database.totalChangesCount - before
             if observer != nil {
@@ -264,6 +265,9 @@ struct CatalogTransaction {
         var touchesAll = false
         /// What the kernel must hear.
         var news: [CatalogChange] = []
+        /// Folders that the service has elsewhere or under another name: by another path, other rules
+        /// may hold what lies in them.
+        var movedFolders: Set<Inode> = []
         /// Accounts that have something new to push.
         var locallyChanged: Set<AccountID> = []
     }
