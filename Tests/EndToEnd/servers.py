@@ -192,7 +192,11 @@ KeepAliveTimeout 60
     def write(self, path, text):
         """Somebody else writes a file: on the server's disk, or where that is cached, by rclone."""
         if self.kind == "s3":
-            return self._rclone("rcat", path, input=text)
+            self._rclone("rcat", path, input=text)
+            # Until then its server may give Oort the object of before, too.
+            eventually(lambda: self._run_rclone("cat", path, capture_output=True).stdout == text,
+                       "the server gives what was written")
+            return
         file = self.files / path
         file.write_text(text)
         if self.kind == "webdav" and os.getuid() == 0:
@@ -205,17 +209,20 @@ KeepAliveTimeout 60
         (self.files / path).unlink()
 
     def _rclone(self, command, path, **more):
+        # Right after an object was replaced rclone's own server may answer with the one of before,
+        # which rclone takes for damage.
+        for _ in range(2):
+            if self._run_rclone(command, path, **more).returncode == 0:
+                return
+        self._run_rclone(command, path, check=True, **more)
+
+    def _run_rclone(self, command, path, **more):
         remote = (f":s3,provider=Other,endpoint='http://127.0.0.1:{self.port}',"
                   "access_key_id=an-access-key,secret_access_key=a-secret-access-key:bucket/")
         rclone = pathlib.Path(sys.executable).with_name("rclone")
-        # Right after an object was replaced rclone's own server may answer with the one of before,
-        # which rclone takes for damage.
-        for last in (False, False, True):
-            done = subprocess.run(
-                [str(rclone), "--config", str(self.folder / "none"), command, remote + path],
-                check=last, text=True, **more)
-            if done.returncode == 0:
-                return
+        return subprocess.run(
+            [str(rclone), "--config", str(self.folder / "none"), command, remote + path],
+            text=True, **more)
 
     def holds(self, wanted):
         """Fails where the server does not hold exactly this; rclone writes a little later."""
