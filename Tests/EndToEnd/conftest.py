@@ -8,6 +8,7 @@ import pytest
 from crash_kit import Faults
 from desk import Desk
 from machine import CLOUDS, Clouds, Machine, remove
+from session import Session
 
 
 @pytest.fixture
@@ -39,6 +40,16 @@ def machine(folder, clouds):
     machine.clean()
     for word in ("Fatal error", "Illegal instruction", "Segmentation fault"):
         assert word not in log, log[-3000:]
+
+
+@pytest.fixture
+def session(folder, machine):
+    """A desktop's session for the machine's mount."""
+    session = Session(folder, machine.environment)
+    machine.environment.update(session.environment)
+    yield session
+    machine.clean()
+    session.stop()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from machine import OORT, eventually
 
-FILES = pathlib.Path(__file__).parents[2] / "packaging" / "file-managers"
+FILES = pathlib.Path(__file__).parents[2] / "packaging" / "desktop"
 sys.path.insert(0, str(FILES))
 import oort_files  # noqa: E402
 

@@ -12,6 +12,9 @@ struct Desktop: Sendable {
     let inhibitor: String?
     /// What opens folders and addresses.
     let opener: String?
+    /// The program that shows an icon in the panel, with its arguments, where the package has brought
+    /// it and there is a session bus to speak to.
+    let tray: [String]?
     private let environment: [String: String]
 
     /// Looks for the programs and the buses of this environment that the settings want used.
@@ -34,6 +37,23 @@ struct Desktop: Sendable {
             hasSystem && settings.delaysSleep
             ? ToolRun.path(of: "systemd-inhibit", environment) : nil
         opener = ToolRun.path(of: "xdg-open", environment)
+        tray = hasSession && settings.showsTray ? Self.packagedTray : nil
+    }
+
+    /// The tray's program beside this one, as packages lay them: PREFIX/bin/oort and PREFIX/share.
+    private static var packagedTray: [String]? {
+        let manager = FileManager.default
+        // The system's, for which its libraries are, and not one that the person has in a folder.
+        let python = "/usr/bin/python3"
+        guard let own = try? manager.destinationOfSymbolicLink(atPath: "/proc/self/exe") else {
+            return nil
+        }
+        let folder = (own as NSString).deletingLastPathComponent as NSString
+        let script = folder.deletingLastPathComponent + "/share/oort/desktop/oort_tray.py"
+        guard manager.fileExists(atPath: script), manager.isExecutableFile(atPath: python) else {
+            return nil
+        }
+        return [python, script, own]
     }
 
     /// What `oort doctor` says of it: a mount does its work without any desktop.
@@ -62,7 +82,14 @@ struct Desktop: Sendable {
     }
 
     /// Whether there is anything to speak to.
-    var isThere: Bool { notifier != nil || inhibitor != nil }
+    var isThere: Bool { notifier != nil || inhibitor != nil || tray != nil }
+
+    /// Shows the icon in the panel, as long as the program that is returned runs; nil where there is
+    /// none to show.
+    func showTray() -> DesktopProgram? {
+        guard let tray, let program = tray.first else { return nil }
+        return DesktopProgram(program, Array(tray.dropFirst()), environment) { _, _ in }
+    }
 
     /// Shows a notice until somebody closes it; nil where it cannot be shown.
     ///
@@ -183,6 +210,9 @@ final class DesktopProgram: Sendable {
         guard !process.isRunning else { return nil }
         return process.terminationReason == .exit && process.terminationStatus == 0
     }
+
+    /// Lets it end by itself: its input is over.
+    func letGo() { try? input.fileHandleForWriting.close() }
 
     /// Ends it.
     func end() {

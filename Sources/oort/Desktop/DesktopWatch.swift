@@ -49,6 +49,9 @@ actor DesktopWatch {
     /// Looks after each of the `changes`, and every now and then, until its task is cancelled.
     func run(changes: AsyncStream<Void>, look: @Sendable () async -> View) async {
         let (looks, due) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        // It asks for itself how the mount is.
+        let tray = desktop.showTray()
+        defer { tray?.letGo() }
         await withTaskGroup { group in
             group.addTask { for await _ in changes { due.yield() } }
             group.addTask {

@@ -45,6 +45,8 @@ struct Settings: Hashable, Sendable {
     var showsNotices = true
     /// Whether sleep and shutdown wait while something is on its way to a cloud.
     var delaysSleep = true
+    /// Whether the panel shows an icon.
+    var showsTray = true
     /// In which units the weather is told.
     var weather = WeatherUnits()
     /// What belongs to each service, by the service's name.

@@ -90,9 +90,10 @@ struct SettingsFile {
             settings.documentFormats = try Self.documentFormats(documents)
         }
         if let desktop = try root.section("desktop") {
-            try desktop.allow(["notices", "delays_sleep"])
+            try desktop.allow(["notices", "delays_sleep", "tray"])
             settings.showsNotices = try desktop.flag("notices") ?? true
             settings.delaysSleep = try desktop.flag("delays_sleep") ?? true
+            settings.showsTray = try desktop.flag("tray") ?? true
         }
         settings.ignored = try root.patterns("ignore") ?? []
         if let onlookers = try root.section("onlookers") {

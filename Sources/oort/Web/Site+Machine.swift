@@ -38,6 +38,10 @@ extension Site {
                 "desktop.delays_sleep", settings.delaysSleep ? "yes" : "no",
                 "whether sleep waits for what is on its way"
             ),
+            (
+                "desktop.tray", settings.showsTray ? "yes" : "no",
+                "whether the panel shows an icon"
+            ),
         ]
         for (name, service) in settings.services.sorted(by: { $0.key < $1.key }) {
             let isRegistered = service.clientID != nil

@@ -1,4 +1,5 @@
-"""What Oort's extensions of Nautilus, Nemo and Caja have in common: emblems and menu entries.
+"""What Oort's parts of the desktop have in common: paths, names, and the emblems and menu entries of
+Nautilus, Nemo and Caja.
 
 Nothing here imports a file manager's library, so that it can be tested without one. A file manager
 asks in the thread that draws: what may take time is done later, or by programs that nobody waits for.
@@ -7,6 +8,7 @@ asks in the thread that draws: what may take time is done later, or by programs 
 import json
 import os
 import time
+import unicodedata
 import urllib.parse
 
 # The emblem of each state, by the names that icon themes have.
@@ -17,6 +19,8 @@ EMBLEMS = {
     "failing": "emblem-important",
     "conflict": "emblem-important",
 }
+# What sets the reading direction (UAX #9).
+TURNING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 # How long a state is believed, in seconds: nobody tells that a copy came or went.
 BELIEVED = 30
 # How many states are kept at most.
@@ -64,6 +68,14 @@ def path_of(uri):
 def account_path(path, mounts):
     """Whether a path is that of an account, or lies in one."""
     return any(path.startswith(mount.rstrip("/") + "/") for mount in mounts)
+
+
+def shown(text):
+    """A name in one line, without what breaks lines or turns the reading direction."""
+    return "".join(
+        f"\\u{{{ord(letter):x}}}"
+        if unicodedata.category(letter) in ("Cc", "Zl", "Zp") or letter in TURNING else letter
+        for letter in text)
 
 
 def attribute(path, name):

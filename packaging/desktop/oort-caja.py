@@ -2,7 +2,7 @@
 
 import sys
 
-sys.path.insert(0, "/usr/share/oort/file-managers")
+sys.path.insert(0, "/usr/share/oort/desktop")
 
 from gi.repository import Caja  # noqa: E402
 

@@ -3,67 +3,13 @@
 import shutil
 import subprocess
 
-from gi.repository import Gio, GLib, GObject
+from gi.repository import GObject
 
 import oort_files
+import oort_loop
 
 # How many files are remembered that a window shows, so that they can be asked of again.
 SHOWN = 5000
-
-
-class Loop:
-    """The file manager's own loop: its Python runs no other thread while that draws."""
-
-    def later(self, function):
-        GLib.idle_add(self._once, function)
-
-    def after(self, seconds, function):
-        GLib.timeout_add_seconds(seconds, self._once, function)
-
-    @staticmethod
-    def _once(function):
-        function()
-        return GLib.SOURCE_REMOVE
-
-    def lines(self, command, heard, ended):
-        """Runs a program; hears its lines, and of its end."""
-        flags = Gio.SubprocessFlags.STDOUT_PIPE | Gio.SubprocessFlags.STDERR_SILENCE
-        try:
-            process = Gio.Subprocess.new(command, flags)
-        except GLib.Error:
-            return ended()
-        stream = Gio.DataInputStream.new(process.get_stdout_pipe())
-
-        def read(source, result):
-            try:
-                line, _ = source.read_line_finish_utf8(result)
-            except GLib.Error:
-                line = None
-            if line is None:
-                process.wait_async(None, None)
-                return ended()
-            heard(line)
-            source.read_line_async(GLib.PRIORITY_DEFAULT_IDLE, None, read)
-
-        stream.read_line_async(GLib.PRIORITY_DEFAULT_IDLE, None, read)
-
-    def run(self, command, text, done):
-        """Runs a program; hears of its end: the exit code, and what it wrote."""
-        pipes = Gio.SubprocessFlags
-        flags = pipes.STDIN_PIPE | pipes.STDOUT_PIPE | pipes.STDERR_PIPE
-        try:
-            process = Gio.Subprocess.new(command, flags)
-        except GLib.Error as error:
-            return done(127, "", error.message)
-
-        def ended(source, result):
-            try:
-                _, out, error = source.communicate_utf8_finish(result)
-            except GLib.Error as failure:
-                return done(126, "", failure.message)
-            done(source.get_exit_status() if source.get_if_exited() else 126, out, error)
-
-        process.communicate_utf8_async(text, None, ended)
 
 
 def copy_text(text):
@@ -93,7 +39,7 @@ def provider(library, prefix):
         def __init__(self):
             super().__init__()
             self.shown = {}
-            self.oort = oort_files.Oort(Loop(), refresh=self.refresh, copy=copy_text)
+            self.oort = oort_files.Oort(oort_loop.Loop(), refresh=self.refresh, copy=copy_text)
 
         def refresh(self, path):
             file = self.shown.get(path)
