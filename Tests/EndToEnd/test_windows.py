@@ -1,0 +1,76 @@
+"""File managers on a screen: an open window sees what others change, Delete and its way back, and
+Oort's extension in a real Nautilus."""
+
+import json
+
+import pytest
+
+from machine import eventually, read
+from screen import Screen
+from session import children
+
+
+@pytest.fixture
+def screen(session, machine):
+    return Screen(session, machine)
+
+
+@pytest.fixture
+def letters(machine, clouds):
+    """A folder with two files at the service."""
+    clouds.edit("drive", "write", "/Letters/one.txt", text="one")
+    clouds.edit("drive", "write", "/Letters/two.txt", text="two")
+    machine.login("drive")
+    machine.mount()
+    return machine.ready("drive") / "Letters"
+
+
+def deleted(machine):
+    """What the service's trash has."""
+    return {entry["path"] for entry in json.loads(machine.oort("trash", "--json"))["entries"]}
+
+
+def test_a_window_of_thunar_sees_what_others_do_and_deletes(machine, clouds, screen, letters):
+    screen.start("thunar", letters)
+    screen.shows("one.txt", "two.txt")
+    # Somebody else, at the service.
+    clouds.edit("drive", "write", "/Letters/three.txt", text="three")
+    screen.shows("one.txt", "two.txt", "three.txt")
+    clouds.edit("drive", "move", "/Letters/three.txt", to="/Letters/drei.txt")
+    screen.shows("one.txt", "two.txt", "drei.txt")
+    clouds.edit("drive", "remove", "/Letters/two.txt")
+    screen.shows("one.txt", "drei.txt")
+    # The Delete key, and what undoes it.
+    before = clouds.tree("drive")
+    screen.keys("ctrl+a", "Delete")
+    eventually(lambda: not list(letters.iterdir()), "both are deleted")
+    machine.sync()
+    assert set(clouds.tree("drive")) == {"/Letters"}
+    assert deleted(machine) >= {str(letters / "one.txt"), str(letters / "drei.txt")}
+    screen.keys("ctrl+z")
+    eventually(lambda: read(letters / "one.txt") == "one", "it is back")
+    screen.shows("one.txt", "drei.txt")
+    machine.sync()
+    # The same files, and not new ones of their names.
+    assert {path: item["id"] for path, item in clouds.tree("drive").items()} == {
+        path: item["id"] for path, item in before.items()}
+
+
+def test_nautilus_has_the_extension_and_deletes(machine, clouds, session, screen, letters):
+    nautilus = screen.start("nautilus", letters)
+    # It was asked of the files that the window shows.
+    eventually(lambda: children(nautilus.pid, "oort"), "the extension hears of changes")
+    before = clouds.tree("drive")
+    # What its Delete key and its "Undo" do.
+    operations = "org.gnome.Nautilus", "/org/gnome/Nautilus/FileOperations2"
+    session.call(*operations, "org.gnome.Nautilus.FileOperations2.TrashURIs",
+                 f"['file://{letters}/one.txt']", "@a{sv} {}")
+    eventually(lambda: not (letters / "one.txt").exists(), "it is deleted")
+    machine.sync()
+    assert set(clouds.tree("drive")) == {"/Letters", "/Letters/two.txt"}
+    assert str(letters / "one.txt") in deleted(machine)
+    session.call(*operations, "org.gnome.Nautilus.FileOperations2.Undo", "@a{sv} {}")
+    eventually(lambda: read(letters / "one.txt") == "one", "it is back")
+    machine.sync()
+    assert {path: item["id"] for path, item in clouds.tree("drive").items()} == {
+        path: item["id"] for path, item in before.items()}
