@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
@@ -19,8 +20,11 @@ import oort_files  # noqa: E402
 
 def test_mount_points_are_read_as_the_kernel_writes_them(tmp_path):
     table = tmp_path / "mounts"
-    table.write_text("oort /home/ada/my\\040clouds fuse.oort rw 0 0\n"
-                     "x /mnt fuse.sshfs rw 0 0\noort /a\\134b fuse.oort rw 0 0\n")
+    ours = f"rw,user_id={os.getuid()},group_id=0"
+    others = f"rw,user_id={os.getuid()}1,group_id=0"
+    table.write_text(f"oort /home/ada/my\\040clouds fuse.oort {ours} 0 0\n"
+                     f"oort /home/bob/clouds fuse.oort {others} 0 0\n"
+                     f"x /mnt fuse.sshfs {ours} 0 0\noort /a\\134b fuse.oort {ours} 0 0\n")
     assert oort_files.mount_points(table) == ["/home/ada/my clouds", "/a\\b"]
     assert oort_files.account_path("/home/ada/my clouds/drive", ["/home/ada/my clouds"])
     assert not oort_files.account_path("/home/ada/my clouds", ["/home/ada/my clouds"])
@@ -63,6 +67,15 @@ class Loop:
     def after(self, seconds, function):
         self.later(function)
 
+    def attributes(self, path, names, done):
+        def read(name):
+            try:
+                return os.getxattr(path, name).decode()
+            except OSError:
+                return ""
+
+        self.later(lambda: done([read(name) for name in names]))
+
     def run(self, command, text, done):
         result = subprocess.run(command, input=text, env=self.environment, text=True,
                                 capture_output=True, timeout=400)
@@ -96,7 +109,12 @@ def oort(machine, folder):
     notify.chmod(0o755)
     machine.environment["PATH"] = f"{programs}:{os.environ['PATH']}"
     loop = Loop(machine.environment)
-    oort = oort_files.Oort(loop, refreshed.append, copied.append, str(OORT),
+
+    def copy(text):
+        copied.append(text)
+        return True
+
+    oort = oort_files.Oort(loop, refreshed.append, copy, str(OORT),
                            lambda: [str(machine.mount_point)])
     oort.refreshed, oort.copied = refreshed, copied
     yield oort
@@ -147,6 +165,165 @@ def test_emblems_follow_what_happens(machine, clouds, oort):
     eventually(lambda: "emblem-synchronizing" not in emblems(), "it is sent")
 
 
+class Silent:
+    """A loop with programs that say nothing, and files that are asked for by hand."""
+
+    def __init__(self):
+        self.waiting, self.questions, self.commands = [], [], []
+
+    def after(self, seconds, function):
+        self.waiting.append(function)
+
+    def run(self, command, text, done):
+        self.commands.append(command)
+
+    def lines(self, command, heard, ended):
+        self.heard = heard
+
+    def attributes(self, path, names, done):
+        self.questions.append((path, done))
+
+    def turn(self):
+        for _ in range(len(self.waiting)):
+            self.waiting.pop(0)()
+
+    def answer(self):
+        """Every file is here, and synced."""
+        while self.questions:
+            self.questions.pop(0)[1](["cached", "synced"])
+
+
+def test_a_mount_that_does_not_answer_is_asked_for_few_files_at_once():
+    loop, refreshed = Silent(), []
+    oort = oort_files.Oort(loop, refreshed.append, None, "oort", lambda: ["/c"])
+    paths = [f"/c/box/{number}" for number in range(50)]
+    for _ in range(3):
+        for path in paths:
+            assert oort.state(path) is None
+    assert [path for path, _ in loop.questions] == paths[:oort_files.ASKED_AT_ONCE]
+    loop.answer()
+    assert refreshed == paths
+    assert oort.state(paths[49]).emblems == ["emblem-default"]
+
+
+def test_many_changes_are_one_look_and_none_ends_the_emblems():
+    loop, refreshed = Silent(), []
+    oort = oort_files.Oort(loop, refreshed.append, None, "oort", lambda: ["/c"])
+    paths = ["/c/box", "/c/box/a", "/c/box/a/deep", "/c/box/ab", "/c/drive"]
+    for path in paths:
+        oort.state(path)
+    loop.answer()
+    loop.turn()
+    refreshed.clear()
+    for line in ["7", "[]", '{"event": "changed", "path": 7}', "nothing"]:
+        loop.heard(line)
+    for _ in range(100):
+        loop.heard(json.dumps({"event": "changed", "path": "/c/box/a"}))
+    assert refreshed == [] and len(loop.waiting) == 1
+    loop.turn()
+    # The file, what lies below it, and what it lies in; each once.
+    assert refreshed == ["/c/box", "/c/box/a", "/c/box/a/deep"]
+    refreshed.clear()
+    for number in range(2 * oort_files.KEPT):
+        loop.heard(json.dumps({"event": "changed", "path": f"/c/drive/{number}"}))
+    loop.turn()
+    assert sorted(refreshed) == paths
+
+
+def test_names_are_no_markup_in_notifications():
+    loop = Silent()
+    oort = oort_files.Oort(loop, None, lambda text: True, "oort", lambda: ["/c"])
+    entry = oort_files.entries([oort_files.State()])[0]
+    oort._performed(entry, "/c/x", 1, "", "oort: <b>a & b</b>.txt is not there")
+    assert loop.commands[-1][-1] == "&lt;b&gt;a &amp; b&lt;/b&gt;.txt is not there"
+
+
+# What a file manager's Python is: the system's, with GIO.
+SYSTEM_PYTHON = "/usr/bin/python3"
+HAS_GIO = subprocess.run([SYSTEM_PYTHON, "-c", "from gi.repository import Gio"],
+                         capture_output=True, timeout=60, check=False).returncode == 0
+IN_A_FILE_MANAGER = """
+import json, os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from gi.repository import GLib
+import oort_files, oort_loop
+process, mount, path = int(sys.argv[2]), sys.argv[3], sys.argv[4]
+main, loop = GLib.MainLoop(), oort_loop.Loop()
+oort = oort_files.Oort(loop, lambda path: main.quit(), None, "false", lambda: [mount])
+turns = []
+
+def turn():
+    turns.append(oort.state(path))
+    if len(turns) == 5:
+        os.kill(process, signal.SIGCONT)
+    return len(turns) < 5
+
+def hear(line):
+    lines.append(line)
+    raise ValueError("a line that nobody understands")
+
+lines = []
+loop.lines(["printf", "one\\ntwo\\n"], hear, lambda: None)
+os.kill(process, signal.SIGSTOP)
+GLib.timeout_add(20, turn)
+GLib.timeout_add_seconds(300, main.quit)
+main.run()
+state = oort.state(path)
+print(json.dumps([turns, state.availability, len(lines)]))
+"""
+
+
+@pytest.mark.skipif(not HAS_GIO, reason="the system's Python has no GIO")
+def test_a_file_manager_draws_while_the_mount_does_not_answer(machine, clouds, folder):
+    machine.login("dropbox")
+    machine.mount()
+    note = machine.ready("dropbox") / "note.txt"
+    note.write_text("note")
+    machine.sync()
+    try:
+        said = subprocess.run(
+            [SYSTEM_PYTHON, "-c", IN_A_FILE_MANAGER, FILES, str(machine.process),
+             str(machine.mount_point), str(note)],
+            capture_output=True, text=True, timeout=120, check=True)
+    finally:
+        os.kill(machine.process, signal.SIGCONT)
+    assert json.loads(said.stdout) == [[None] * 5, "cached", 2], said.stderr
+
+
+@pytest.mark.skipif(not HAS_GIO, reason="the system's Python has no GIO")
+def test_a_clipboard_that_never_ends_is_not_waited_for(folder):
+    programs = folder / "programs"
+    programs.mkdir()
+    copy = programs / "wl-copy"
+    copy.write_text(f"""#!/bin/sh
+cat >"{folder}/copied"
+echo $$ >"{folder}/new"
+mv "{folder}/new" "{folder}/pid"
+exec sleep 600
+""")
+    copy.chmod(0o755)
+    script = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+sys.modules["gi.repository.Gdk"] = None
+from gi.repository import GLib
+import oort_loop, oort_provider
+main, loop = GLib.MainLoop(), oort_loop.Loop()
+copied = oort_provider.copy_text("https://example.com/a", loop)
+GLib.timeout_add(20, lambda: not os.path.exists(sys.argv[2]) or main.quit())
+main.run()
+print(copied)
+"""
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    try:
+        said = subprocess.run([SYSTEM_PYTHON, "-c", script, FILES, folder / "pid"], env=environment,
+                              capture_output=True, text=True, timeout=120, check=True)
+        assert said.stdout == "True\n"
+        assert (folder / "copied").read_text() == "https://example.com/a"
+    finally:
+        os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
+
+
 def test_thunar_gets_its_actions_and_loses_them_again(tmp_path):
     file = tmp_path / "config" / "Thunar" / "uca.xml"
     file.parent.mkdir(parents=True)
@@ -162,6 +339,13 @@ def test_thunar_gets_its_actions_and_loses_them_again(tmp_path):
     assert names("add") == ["Mine", *ours]
     assert names("add") == ["Mine", *ours]
     assert names("remove") == ["Mine"]
+    # Settings that lie elsewhere stay there.
+    kept = tmp_path / "dotfiles" / "actions.xml"
+    kept.parent.mkdir()
+    file.replace(kept)
+    file.symlink_to(kept)
+    assert names("add") == ["Mine", *ours]
+    assert file.is_symlink() and [each.name for each in kept.parent.iterdir()] == ["actions.xml"]
 
 
 def test_what_fails_in_a_menu_is_shown(machine, clouds, folder):
@@ -175,6 +359,13 @@ def test_what_fails_in_a_menu_is_shown(machine, clouds, folder):
     machine.environment["PATH"] = f"{programs}:{os.environ['PATH']}"
     machine.run(FILES / "file-action", "pin", "/etc/passwd", status=1)
     assert "No mount is running" in told.read_text()
+    (programs / "oort").unlink()
+    (programs / "oort").write_text('#!/bin/sh\necho "oort: <b>a & b</b>.txt is not there" >&2\nexit 1\n')
+    (programs / "oort").chmod(0o755)
+    machine.run(FILES / "file-action", "pin", "/etc/passwd", status=1)
+    assert "&lt;b&gt;a &amp; b&lt;/b&gt;.txt is not there" in told.read_text()
+    (programs / "oort").unlink()
+    (programs / "oort").symlink_to(OORT)
     machine.run(FILES / "file-action", "remove", "/etc/passwd", status=2)
     machine.login("drive")
     machine.mount()

@@ -5,6 +5,7 @@ Nothing here imports a file manager's library, so that it can be tested without 
 asks in the thread that draws: what may take time is done later, or by programs that nobody waits for.
 """
 
+import html
 import json
 import os
 import time
@@ -25,6 +26,12 @@ TURNING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2
 BELIEVED = 30
 # How many states are kept at most.
 KEPT = 5000
+# How many files are asked for at once: a mount that does not answer holds so many threads at most.
+ASKED_AT_ONCE = 4
+# How long changes are gathered before what a window shows is looked through, in seconds.
+GATHERED = 0.5
+# The attributes that the mount has of each file.
+ATTRIBUTES = ("availability", "status")
 
 
 def unescaped(field):
@@ -44,13 +51,14 @@ def unescaped(field):
 
 
 def mount_points(table="/proc/self/mounts"):
-    """Where Oort is mounted."""
+    """Where Oort is mounted for this user: another one's mount lets nobody in, or is not ours to ask."""
+    ours = f"user_id={os.getuid()}"
     found = []
     try:
         with open(table, encoding="utf-8", errors="surrogateescape") as lines:
             for line in lines:
                 fields = line.split(" ")
-                if len(fields) > 2 and fields[2] == "fuse.oort":
+                if len(fields) > 3 and fields[2] == "fuse.oort" and ours in fields[3].split(","):
                     found.append(unescaped(fields[1]))
     except OSError:
         pass
@@ -78,12 +86,12 @@ def shown(text):
         for letter in text)
 
 
-def attribute(path, name):
-    """A text that the mount has of a file; empty where there is none."""
-    try:
-        return os.getxattr(path, "user.oort." + name, follow_symlinks=False).decode()
-    except (OSError, UnicodeDecodeError):
-        return ""
+def folders(path):
+    """The folders that a path lies in."""
+    end = path.rfind("/")
+    while end > 0:
+        yield path[:end]
+        end = path.rfind("/", 0, end)
 
 
 class State:
@@ -93,10 +101,6 @@ class State:
         self.availability = availability
         self.status = status
         self.conflict = conflict
-
-    @classmethod
-    def read(cls, path, conflicts):
-        return cls(attribute(path, "availability"), attribute(path, "status"), path in conflicts)
 
     @property
     def emblems(self):
@@ -164,17 +168,20 @@ def conflicted(report):
 class Oort:
     """The mount as a file manager has to know it; used by one thread.
 
-    `loop` runs functions later (`later`, `after`) and programs beside (`lines`, `run`); `refresh` is
-    called with a path of which something is to be asked again, and `copy` with a text for the
-    clipboard.
+    `loop` runs functions later (`after`), programs beside (`lines`, `run`), and reads a file's attributes
+    beside (`attributes`); `refresh` is called with a path of which something is to be asked again, and
+    `copy` with a text for the clipboard: it says whether there is one.
     """
 
     def __init__(self, loop, refresh, copy, program="oort", mounts=mount_points):
         self.loop, self.refresh, self.copy = loop, refresh, copy
         self.program, self.find_mounts = program, mounts
         self.states = {}
-        self.asked = set()
+        # The paths that are to be asked for, in order, and those that are asked for now.
+        self.wanted, self.asked = {}, set()
+        self.changed = set()
         self.conflicts = set()
+        self.awaits_conflicts = False
         self.known_mounts = (0, [])
         self.is_watching = False
 
@@ -194,9 +201,11 @@ class Oort:
         then, state = self.states.get(path, (0, None))
         if state and time.monotonic() - then < BELIEVED:
             return state
-        if path not in self.asked:
-            self.asked.add(path)
-            self.loop.later(lambda: self._read(path))
+        if path not in self.asked and path not in self.wanted:
+            while len(self.wanted) >= KEPT:
+                self.wanted.pop(next(iter(self.wanted)))
+            self.wanted[path] = None
+            self._ask()
         return state
 
     def menu(self, paths):
@@ -214,20 +223,43 @@ class Oort:
 
     # What happens later.
 
-    def _read(self, path):
+    def _ask(self):
+        """Asks for some of the paths that are wanted, the first ones first."""
+        while self.wanted and len(self.asked) < ASKED_AT_ONCE:
+            path = next(iter(self.wanted))
+            del self.wanted[path]
+            self.asked.add(path)
+            self.loop.attributes(path, ["user.oort." + name for name in ATTRIBUTES],
+                                 lambda values, path=path: self._told(path, values))
+
+    def _told(self, path, values):
+        """Takes the attributes of a path, empty texts where there are none."""
         self.asked.discard(path)
-        state = State.read(path, self.conflicts)
+        state = State(*values, path in self.conflicts)
         _, old = self.states.pop(path, (0, None))
         while len(self.states) >= KEPT:
             self.states.pop(next(iter(self.states)))
         self.states[path] = (time.monotonic(), state)
+        self._ask()
         if old is None or old.__dict__ != state.__dict__:
             self.refresh(path)
 
     def forget(self, path):
-        """Asks again of a path, of what lies below it, and of the folders that it lies in."""
+        """Soon asks again of a path, of what lies below it, and of the folders that it lies in."""
+        if not self.changed:
+            self.loop.after(GATHERED, self._look)
+        # Of so many all is asked again.
+        if len(self.changed) < KEPT:
+            self.changed.add(path)
+
+    def _look(self):
+        """Asks again of all that the changes since the last look concern: many cost one look."""
+        changed, self.changed = self.changed, set()
+        if len(changed) >= KEPT:
+            return self.forget_all()
+        above = {folder for path in changed for folder in folders(path)}
         for other in list(self.states):
-            if (other == path or other.startswith(path + "/") or path.startswith(other + "/")):
+            if other in changed or other in above or not changed.isdisjoint(folders(other)):
                 # Shown until there is news.
                 self.states[other] = (-BELIEVED, self.states[other][1])
                 self.refresh(other)
@@ -254,9 +286,11 @@ class Oort:
 
     def _hear(self, line):
         try:
-            self.hear(json.loads(line))
+            event = json.loads(line)
         except ValueError:
-            pass
+            return
+        if isinstance(event, dict):
+            self.hear(event)
 
     def hear(self, event):
         """An event of `oort watch`."""
@@ -267,7 +301,7 @@ class Oort:
         if kind == "overflow":
             self.forget_all()
         for key in ("path", "from"):
-            if key in event:
+            if isinstance(event.get(key), str):
                 self.forget(event[key])
 
     def _read_conflicts(self):
@@ -281,12 +315,12 @@ class Oort:
                 self.forget(path)
 
         def begin():
-            self.asked.discard(begin)
+            self.awaits_conflicts = False
             self._run(["conflicts", "--json"], read)
 
-        # Many events are one question; its marker is no path.
-        if not any(callable(one) for one in self.asked):
-            self.asked.add(begin)
+        # Many events are one question.
+        if not self.awaits_conflicts:
+            self.awaits_conflicts = True
             self.loop.after(1, begin)
 
     def _run(self, arguments, done):
@@ -297,8 +331,7 @@ class Oort:
             self._tell("Oort", error.removeprefix("oort: ").strip())
         elif entry.name == "link":
             address = json.loads(out)["url"]
-            self.copy(address)
-            self._tell("The link is copied", address)
+            self._tell("The link is copied" if self.copy(address) else "The link", address)
         elif entry.name == "versions":
             self._show(f"Versions of {os.path.basename(path)}", out)
         if entry.name in ("mine", "theirs", "both"):
@@ -306,8 +339,9 @@ class Oort:
         self.forget(path)
 
     def _tell(self, title, text):
-        """Shows words for a moment."""
-        self.loop.run(["notify-send", "--app-name=Oort", "--icon=oort", "--", title, text], "",
+        """Shows words for a moment; desktops read what stands below the title as markup."""
+        words = html.escape(text, quote=False)
+        self.loop.run(["notify-send", "--app-name=Oort", "--icon=oort", "--", title, words], "",
                       lambda *_: None)
 
     def _show(self, title, text):

@@ -1,5 +1,8 @@
 """The loop of a program of the desktop, as far as Oort's parts of it need one."""
 
+import sys
+import traceback
+
 from gi.repository import Gio, GLib
 
 
@@ -10,12 +13,27 @@ class Loop:
         GLib.idle_add(self._once, function)
 
     def after(self, seconds, function):
-        GLib.timeout_add_seconds(seconds, self._once, function)
+        GLib.timeout_add(round(seconds * 1000), self._once, function)
 
     @staticmethod
     def _once(function):
         function()
         return GLib.SOURCE_REMOVE
+
+    def attributes(self, path, names, done):
+        """Reads extended attributes in a thread of GIO's: a mount may not answer for long."""
+        keys = ["xattr::" + name.removeprefix("user.") for name in names]
+
+        def told(file, result):
+            try:
+                info = file.query_info_finish(result)
+            except GLib.Error:
+                return done([""] * len(keys))
+            done([info.get_attribute_string(key) or "" for key in keys])
+
+        Gio.File.new_for_path(path).query_info_async(
+            ",".join(keys), Gio.FileQueryInfoFlags.NOFOLLOW_SYMLINKS, GLib.PRIORITY_DEFAULT_IDLE,
+            None, told)
 
     def lines(self, command, heard, ended):
         """Runs a program; hears its lines, and of its end. Returns the program, None if there is none."""
@@ -31,11 +49,15 @@ class Loop:
             try:
                 line, _ = source.read_line_finish_utf8(result)
             except GLib.Error:
+                process.force_exit()
                 line = None
             if line is None:
                 process.wait_async(None, None)
                 return ended()
-            heard(line)
+            try:
+                heard(line)
+            except Exception:  # whatever one line does, the next one is heard
+                traceback.print_exc(file=sys.stderr)
             source.read_line_async(GLib.PRIORITY_DEFAULT_IDLE, None, read)
 
         stream.read_line_async(GLib.PRIORITY_DEFAULT_IDLE, None, read)
@@ -70,3 +92,13 @@ class Loop:
 
         process.communicate_utf8_async(text, None, ended)
         return process
+
+    def give(self, command, text):
+        """Runs a program that takes a text, and waits for nothing: it may stay for as long as it likes."""
+        pipes = Gio.SubprocessFlags
+        flags = pipes.STDIN_PIPE | pipes.STDOUT_SILENCE | pipes.STDERR_SILENCE
+        try:
+            process = Gio.Subprocess.new(command, flags)
+        except GLib.Error:
+            return
+        process.communicate_utf8_async(text, None, None)

@@ -1,7 +1,6 @@
 """The extension itself, for the library of one file manager (Nautilus, Nemo or Caja)."""
 
 import shutil
-import subprocess
 
 from gi.repository import GObject
 
@@ -12,22 +11,27 @@ import oort_loop
 SHOWN = 5000
 
 
-def copy_text(text):
-    """Puts a text on the clipboard; GTK 4 has it at the display, GTK 3 by itself."""
+def copy_text(text, loop):
+    """Puts a text on the clipboard; GTK 4 has it at the display, GTK 3 by itself.
+
+    Returns whether there is a clipboard.
+    """
     try:
         from gi.repository import Gdk  # of the GTK that the file manager has loaded
         display = Gdk.Display.get_default()
         if hasattr(display, "get_clipboard"):
             display.get_clipboard().set(text)
-            return
+            return True
         from gi.repository import Gtk
         Gtk.Clipboard.get(Gdk.SELECTION_CLIPBOARD).set_text(text, -1)
+        return True
     except (ImportError, ValueError):
         # GTK's descriptions for Python are a package of their own.
         for command in (["wl-copy"], ["xclip", "-selection", "clipboard"]):
             if shutil.which(command[0]):
-                subprocess.run(command, input=text, text=True, check=False, timeout=30)
-                return
+                loop.give(command, text)
+                return True
+        return False
 
 
 def provider(library, prefix):
@@ -39,7 +43,9 @@ def provider(library, prefix):
         def __init__(self):
             super().__init__()
             self.shown = {}
-            self.oort = oort_files.Oort(oort_loop.Loop(), refresh=self.refresh, copy=copy_text)
+            loop = oort_loop.Loop()
+            self.oort = oort_files.Oort(
+                loop, refresh=self.refresh, copy=lambda text: copy_text(text, loop))
 
         def refresh(self, path):
             file = self.shown.get(path)

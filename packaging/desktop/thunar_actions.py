@@ -5,6 +5,7 @@ Thunar reads custom actions of one file of the person's, which no package may wr
 
 import os
 import pathlib
+import shutil
 import sys
 import xml.etree.ElementTree as tree
 
@@ -17,7 +18,8 @@ def main(arguments, actions=OURS, defaults=DEFAULTS):
         print("usage: thunar_actions.py add|remove", file=sys.stderr)
         return 2
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    file = pathlib.Path(home) / "Thunar/uca.xml"
+    # Where it is a link, as of a person who keeps settings elsewhere, the file that it leads to.
+    file = (pathlib.Path(home) / "Thunar/uca.xml").resolve()
     source = file if file.exists() else defaults
     if arguments == ["remove"] and not file.exists():
         return 0
@@ -32,8 +34,13 @@ def main(arguments, actions=OURS, defaults=DEFAULTS):
     if arguments == ["add"]:
         root.extend(tree.parse(actions).getroot().findall("action"))
     file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_name(f"uca.xml.{os.getpid()}")
-    tree.ElementTree(root).write(new, encoding="UTF-8", xml_declaration=True)
+    new = file.with_name(f"{file.name}.{os.getpid()}")
+    with open(new, "wb") as output:
+        tree.ElementTree(root).write(output, encoding="UTF-8", xml_declaration=True)
+        output.flush()
+        os.fsync(output.fileno())
+    if file.exists():
+        shutil.copymode(file, new)
     new.replace(file)
     print("Thunar shows it when it is started next: thunar -q")
     return 0
