@@ -84,6 +84,7 @@ struct BoxFailure: Sendable {
         case (400, "item_name_too_long"): .nameTooLong
         case (400, "bad_digest"): .contentDamaged
         case (400, "cyclical_folder_structure"): .moveIntoItself
+        case (400, "folder_not_empty"): .preconditionFailed
         case (400, _): .badRequest
         case (401, _): .signedOut
         // Not in Box's own words: something on the way answered, which knows nothing of the item.

@@ -164,7 +164,7 @@ extension BoxProvider {
         let id = try BoxID(deletion.item.id)
         do throws(ProviderError) {
             guard let revision = deletion.revision, id.kind == .file else {
-                return try await delete(id, tag: nil)
+                return try await delete(id, tag: nil, withAll: !deletion.expectsNothing)
             }
             try await guarded(id, revision) { (tag) async throws(ProviderError) in
                 try await delete(id, tag: tag)
@@ -174,10 +174,16 @@ extension BoxProvider {
         }
     }
 
-    private func delete(_ id: BoxID, tag: String?) async throws(ProviderError) {
+    /// Without `withAll` Box refuses a folder in which anything lies, whoever put it there.
+    private func delete(
+        _ id: BoxID,
+        tag: String?,
+        withAll: Bool = true
+    ) async throws(ProviderError) {
+        let takesAll = id.kind == .folder && withAll
         var request = HTTPRequest(
             method: "DELETE",
-            url: api.url(id.path, id.kind == .folder ? [("recursive", "true")] : []),
+            url: api.url(id.path, takesAll ? [("recursive", "true")] : []),
             headers: tag.map { [("If-Match", $0)] } ?? [],
             repetition: .harmless
         )

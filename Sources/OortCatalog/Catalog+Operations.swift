@@ -22,6 +22,8 @@ public struct OperationStart: Sendable {
     public var reservedID: ItemID?
     /// What has been stored as asked.
     public var intent: Intent
+    /// Of a folder that is deleted: whether the service has told of nothing that lies in it.
+    public var holdsNothing = false
 }
 
 /// What went wrong with the push of an item, and when it is tried again.
@@ -85,6 +87,9 @@ extension Catalog {
                 guard node.parent != nil, start.item != nil else { return nil }
             case .delete:
                 guard node.parent == nil, start.item != nil else { return nil }
+                start.holdsNothing =
+                    try node.kind == .folder && Self.remoteChildren(of: node, limit: 1, database)
+                    .isEmpty
             case .setAttributes:
                 guard node.parent != nil, start.item != nil else { return nil }
             }

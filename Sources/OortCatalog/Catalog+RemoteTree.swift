@@ -153,6 +153,7 @@ extension Catalog {
     static func remoteChildren(
         of folder: Node,
         onlyRenamed: Bool = false,
+        limit: Int = -1,
         _ database: Database
     ) throws -> [Node] {
         var found: [Node] = []
@@ -161,16 +162,18 @@ extension Catalog {
             """
             SELECT \(Node.columns) FROM node WHERE parent = ? \(names)
                 AND remote_id IS NOT NULL AND inode NOT IN (SELECT inode FROM motion)
+                LIMIT ?
             """,
-            [folder.inode.column],
+            [folder.inode.column, limit],
             Node.init(columns:)
         )
         found += try database.all(
             """
             SELECT \(Node.columns) FROM node WHERE inode IN
                 (SELECT inode FROM motion WHERE synced_parent = ? AND remote_state IN (0, 3))
+                LIMIT ?
             """,
-            [folder.inode.column],
+            [folder.inode.column, limit],
             Node.init(columns:)
         )
         if let id = folder.remoteID {
@@ -179,8 +182,9 @@ extension Catalog {
                 SELECT \(Node.columns) FROM node WHERE inode IN
                     (SELECT inode FROM motion WHERE account = ? AND remote_parent_id = ?
                         AND remote_state = 1)
+                    LIMIT ?
                 """,
-                [folder.account.rawValue, id.rawValue],
+                [folder.account.rawValue, id.rawValue, limit],
                 Node.init(columns:)
             )
         }

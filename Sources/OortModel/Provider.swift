@@ -140,7 +140,7 @@ public protocol Provider: Sendable {
     /// Moves an item to the service's trash, a folder with all it holds.
     ///
     /// Something already gone is a success. Throws `.preconditionFailed` when `revision` is given
-    /// and stale.
+    /// and stale, and when a folder holds something that `expectsNothing`, where the service can check.
     func delete(_ deletion: Deletion) async throws(ProviderError)
 
     /// Copies a file at the service; no bytes travel. The answer is complete: an asynchronous copy

@@ -162,11 +162,14 @@ public struct Deletion: Hashable, Sendable {
     public var item: ItemReference
     /// For a file: only if this revision is current, where the service can check.
     public var revision: Revision?
+    /// For a folder: only if nothing lies in it, where the service can check.
+    public var expectsNothing: Bool
 
     /// A deletion of `item`, of exactly `revision` where one is given.
-    public init(item: ItemReference, revision: Revision? = nil) {
+    public init(item: ItemReference, revision: Revision? = nil, expectsNothing: Bool = false) {
         self.item = item
         self.revision = revision
+        self.expectsNothing = expectsNothing
     }
 }
 

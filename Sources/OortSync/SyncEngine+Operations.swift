@@ -227,7 +227,8 @@ extension SyncEngine {
                 .delete(
                     Deletion(
                         item: try known(start.item),
-                        revision: node.kind == .folder ? nil : start.revision
+                        revision: node.kind == .folder ? nil : start.revision,
+                        expectsNothing: start.holdsNothing
                     )
                 )
             )

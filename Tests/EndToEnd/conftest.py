@@ -64,14 +64,15 @@ def desk(request):
     The module's `prepare(clouds, cloud)` fills each account before.
     """
     folder = pathlib.Path(tempfile.mkdtemp(prefix="oort-e2e-", dir="/tmp"))
-    clouds = Clouds(folder)
+    others = request.node.get_closest_marker("clouds")
+    clouds = Clouds(folder, names=list(others.args) if others else CLOUDS)
     desk = Desk(clouds, Machine(folder, clouds))
     try:
-        for cloud in CLOUDS:
+        for cloud in clouds.names:
             desk.prepared[cloud] = request.module.prepare(clouds, cloud)
             desk.machine.login(cloud)
         desk.machine.mount()
-        for cloud in CLOUDS:
+        for cloud in clouds.names:
             desk.machine.ready(cloud)
         yield desk
         log = desk.machine.log()

@@ -10,6 +10,8 @@ BACKGROUND = {
     "drive": {
         "oauth.token", "about.get", "files.list", "changes.list", "changes.getStartPageToken"},
     "onedrive": {"oauth/token", "me", "drive", "delta/get"},
+    "box": {
+        "oauth/token", "users/me/get", "events/get", "events/options", "poll", "folders/items/get"},
 }
 
 
@@ -59,6 +61,7 @@ CREATE = {
     "drive": {"uploads": 1},
     # Only a session takes the file's time; a time set later would be a second version.
     "onedrive": {"createUploadSession/post": 1, "upload/put": 1},
+    "box": {"upload/new": 1},
 }
 # A new content for a file.
 REPLACE = {
@@ -66,6 +69,8 @@ REPLACE = {
     # v3 has no precondition; v2 has, by a tag that has to be asked for.
     "drive": {"v2.files.get": 1, "v2.uploads": 1},
     "onedrive": {"createUploadSession/post": 1, "upload/put": 1},
+    # The condition is a tag that changes with the name and the place, too: it is asked for.
+    "box": {"files/get": 1, "upload/version": 1},
 }
 # A copy at the service.
 COPY = {
@@ -73,14 +78,17 @@ COPY = {
     "drive": {"files.copy": 1},
     # The copy is asynchronous (the simulator's is done at the second look), and its time is set.
     "onedrive": {"copy/post": 1, "copy/monitor": 2, "item/patch": 1},
+    # Whether a copy has its original's time Box does not say: the time is set.
+    "box": {"files/copy/post": 1, "files/put": 1},
 }
 # A new file whose content the account has by its hash: at OneDrive unlike contents may have one.
 KNOWN = {**COPY, "onedrive": CREATE["onedrive"]}
-# Moving or renaming anything, whatever it holds.
+# Moving or renaming anything, whatever it holds; at Box a folder.
 MOVE = {
     "dropbox": {"files/move_v2": 1},
     "drive": {"files.update": 1},
     "onedrive": {"item/patch": 1},
+    "box": {"folders/put": 1},
 }
 # Deleting a file, which must still be the one that is known.
 DELETE_FILE = {
@@ -88,23 +96,27 @@ DELETE_FILE = {
     # No precondition at all for the trash: compared just before.
     "drive": {"files.get": 1, "files.update": 1},
     "onedrive": {"item/delete": 1},
+    "box": {"files/get": 1, "files/delete": 1},
 }
 # Deleting a folder with all that it holds.
 DELETE_FOLDER = {
     "dropbox": {"files/delete_v2": 1},
     "drive": {"files.update": 1},
     "onedrive": {"item/delete": 1},
+    "box": {"folders/tree/delete": 1},
 }
 CREATE_FOLDER = {
     "dropbox": {"files/create_folder_v2": 1},
     "drive": {"files.create": 1},
     "onedrive": {"children/post": 1},
+    "box": {"folders/post": 1},
 }
 # A modified time alone.
 SET_TIME = {
     "dropbox": {},  # goes with the next content only
     "drive": {"files.update": 1},
     "onedrive": {"item/patch": 1},
+    "box": {"files/put": 1},
 }
 
 

@@ -87,11 +87,7 @@ class Gate:
         # A listener that is only closed stays alive inside accept(2) of its thread.
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        for connection in self.connections:
-            try:
-                connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+        shut_down(*self.connections)
         self.connections.clear()
 
     def _accept(self, listener):
@@ -118,11 +114,15 @@ class Gate:
                 sink.sendall(data)
         except OSError:
             pass
-        for end in (source, sink):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+        shut_down(source, sink)
+
+
+def shut_down(*ends):
+    for end in ends:
+        try:
+            end.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
 
 
 class Clouds:

@@ -1,11 +1,11 @@
 """A proxy before a simulator that changes its JSON answers: by a seed, or by a rule of the test's."""
 
 import copy
-import http.client
-import http.server
 import json
 import random
 import threading
+
+from relay import Relay
 
 HUGE = "n" * 10_000
 TEXTS = [
@@ -21,11 +21,11 @@ NUMBERS = [
     0, -1, 1, 2**53, 2**53 + 1, 2**31, 2**63 - 1, 2**63 - 511, 2**63, -2**63, 1e300, -1e300, 0.5, 1e19]
 
 
-class MutatingProxy:
-    """A loopback port that speaks HTTP and hands on what it hears; `shut` ends it, as a `Gate`."""
+class MutatingProxy(Relay):
+    """A relay of which some of the answers, or a certain one, are others than the service's."""
 
     def __init__(self, target, seed):
-        self.target = target
+        super().__init__(target)
         self.random = random.Random(seed)
         self.lock = threading.Lock()
         # How many of the answers are changed while it is armed.
@@ -35,64 +35,11 @@ class MutatingProxy:
         self.mutated = 0
         # Texts of earlier answers: an item's id in another's place makes circles and twins.
         self.seen = []
-        proxy = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *arguments):
-                pass
-
-            def forward(self):
-                try:
-                    proxy.forward(self)
-                except (OSError, http.client.HTTPException):
-                    self.close_connection = True
-
-            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = forward
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def shut(self):
-        self.server.shutdown()
-        self.server.server_close()
 
     def forward(self, handler):
-        body = self.body_of(handler)
-        service = http.client.HTTPConnection("127.0.0.1", self.target, timeout=600)
-        service.putrequest(
-            handler.command, handler.path, skip_host=True, skip_accept_encoding=True)
-        for name, value in handler.headers.items():
-            if name.lower() not in ("connection", "content-length", "transfer-encoding",
-                                    "accept-encoding", "expect"):
-                service.putheader(name, value)
-        service.putheader("Content-Length", str(len(body)))
-        service.endheaders(body)
-        answer = service.getresponse()
-        data = self.changed(handler.path, answer, answer.read())
-        service.close()
-        handler.send_response_only(answer.status, answer.reason)
-        for name, value in answer.getheaders():
-            if name.lower() not in ("connection", "content-length", "transfer-encoding"):
-                handler.send_header(name, value)
-        handler.send_header("Content-Length", str(len(data)))
-        handler.end_headers()
-        if handler.command != "HEAD":
-            handler.wfile.write(data)
-
-    @staticmethod
-    def body_of(handler):
-        if "chunked" not in handler.headers.get("Transfer-Encoding", ""):
-            return handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
-        body = b""
-        while size := int(handler.rfile.readline().split(b";")[0], 16):
-            body += handler.rfile.read(size)
-            handler.rfile.readline()
-        handler.rfile.readline()
-        return body
+        answer, data = self.ask(handler, self.body_of(handler))
+        data = self.changed(handler.path, answer, data)
+        self.give(handler, answer.status, answer.getheaders(), data)
 
     def changed(self, path, answer, data):
         # Tokens that were replaced would only sign the account out.

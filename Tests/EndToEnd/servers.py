@@ -6,6 +6,7 @@ import os
 import pathlib
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -13,11 +14,45 @@ import sys
 from machine import eventually, held_port
 
 KINDS = ["sftp", "ftp", "webdav", "s3"]
+KEYS = {"access_key_id": "an-access-key", "secret_access_key": "a-secret-access-key"}
+# The servers of PyPI, which `scripts/test` installs apart from the tests' own environment.
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / ".build" / "server-venv" / "bin"
 
 
 def answers(port):
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def below(process):
+    """The processes that one has begun, and they."""
+    try:
+        text = pathlib.Path(f"/proc/{process}/task/{process}/children").read_text()
+    except OSError:
+        return []
+    children = [int(child) for child in text.split()]
+    return children + [each for child in children for each in below(child)]
+
+
+def kill(process):
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def held_pair():
+    """A port whose neighbour 10,000 above is free, too, and the sockets that keep both."""
+    while True:
+        port, place = held_port()
+        above = socket.socket()
+        above.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            above.bind(("127.0.0.1", port + 10_000))
+            return port, place, above
+        except (OSError, OverflowError):
+            place.close()
+            above.close()
 
 
 class Server:
@@ -29,7 +64,11 @@ class Server:
         self.root = self.folder / "root"
         self.root.mkdir(parents=True)
         # While it is stopped, too: the account knows the port.
-        self.port, self.place = held_port()
+        self.port, *self.place = held_pair() if kind == "seaweedfs" else held_port()
+        # Ports that only the server itself needs.
+        self.others = []
+        # The port that machines are given: that of whatever stands before the server.
+        self.door = self.port
         self.process = None
         self.start()
 
@@ -43,7 +82,7 @@ class Server:
 
     def stop(self):
         if self.kind in ("sftp", "ftp"):
-            subprocess.run(["pkill", "-KILL", "-P", str(self.process.pid)])
+            self.cut()
         self.process.terminate()
         try:
             self.process.wait(timeout=20)
@@ -51,14 +90,23 @@ class Server:
             self.process.kill()
             self.process.wait()
 
+    def cut(self):
+        """Ends every connection at once, where the server has a process for each."""
+        for process in below(self.process.pid):
+            kill(process)
+
+    def kill(self):
+        """Ends it as a power cut does, with all that it was about to do."""
+        for process in [self.process.pid, *below(self.process.pid)]:
+            kill(process)
+        self.process.wait()
+
     def _sftp(self):
         for name in ("host", "user"):
             if not (self.folder / name).exists():
                 subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", name],
                                cwd=self.folder, check=True)
         shutil.copy(self.folder / "user.pub", self.folder / "authorized")
-        key = (self.folder / "host.pub").read_text()
-        (self.folder / "known").write_text(f"[127.0.0.1]:{self.port} {key}")
         if os.getuid() == 0:
             pathlib.Path("/run/sshd").mkdir(exist_ok=True)
         (self.folder / "config").write_text(f"""
@@ -161,9 +209,26 @@ KeepAliveTimeout 60
         (self.root / "bucket").mkdir(exist_ok=True)
         rclone = pathlib.Path(sys.executable).with_name("rclone")
         return [str(rclone), "serve", "s3", "--addr", f"127.0.0.1:{self.port}", "--auth-key",
-                "an-access-key,a-secret-access-key", "--vfs-cache-mode", "full",
+                ",".join(KEYS.values()), "--vfs-cache-mode", "full",
                 "--vfs-write-back", "100ms", "--dir-cache-time", "1s", "--cache-dir",
                 str(self.folder / "cache"), "--config", str(self.folder / "none"), str(self.root)]
+
+    def _seaweedfs(self):
+        """SeaweedFS, a store of S3 that heeds each condition; who asks without a key may do all."""
+        program = TOOLS / "weed"
+        assert program.exists(), f"{program} is missing: scripts/test installs it"
+        rights = ["Admin", "Read", "Write", "List", "Tagging"]
+        keys = {"accessKey": KEYS["access_key_id"], "secretKey": KEYS["secret_access_key"]}
+        identities = [{"name": "anonymous", "actions": rights},
+                      {"name": "ada", "actions": rights, "credentials": [keys]}]
+        (self.folder / "s3.json").write_text(json.dumps({"identities": identities}))
+        if not self.others:
+            self.others = [held_pair() for _ in range(3)]
+        master, volume, filer = (ports[0] for ports in self.others)
+        return [str(program), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={self.root}",
+                f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", "-s3",
+                f"-s3.port={self.port}", f"-s3.config={self.folder}/s3.json", "-volume.max=200",
+                "-master.telemetry=false", "-master.volumeSizeLimitMB=64"]
 
     @property
     def files(self):
@@ -174,20 +239,21 @@ KeepAliveTimeout 60
         """Signs a machine in."""
         named = ["--name", name] if name else []
         if self.kind == "sftp":
+            key = (self.folder / "host.pub").read_text()
+            (self.folder / "known").write_text(f"[127.0.0.1]:{self.door} {key}")
             return machine.oort(
-                "login", "sftp", f"127.0.0.1:{self.port}{self.root}", "--identity",
+                "login", "sftp", f"127.0.0.1:{self.door}{self.root}", "--identity",
                 self.folder / "user", "--ssh-option", f"UserKnownHostsFile={self.folder}/known",
                 "--ssh-option", "IdentityAgent=none", *named)
         if self.kind == "ftp":
             machine.environment["SSL_CERT_FILE"] = str(self.folder / "cert.pem")
-            return machine.oort("login", "ftp", f"ada@127.0.0.1:{self.port}", "--password-file", "-",
+            return machine.oort("login", "ftp", f"ada@127.0.0.1:{self.door}", "--password-file", "-",
                                 *named, input="secret\n")
         if self.kind == "webdav":
-            return machine.oort("login", "webdav", f"http://127.0.0.1:{self.port}/", "--user", "ada",
+            return machine.oort("login", "webdav", f"http://127.0.0.1:{self.door}/", "--user", "ada",
                                 "--password-file", "-", *named, input="secret\n")
-        keys = {"access_key_id": "an-access-key", "secret_access_key": "a-secret-access-key"}
-        return machine.oort("login", "s3", "bucket", "--endpoint", f"http://127.0.0.1:{self.port}",
-                            "--path-style", "--key-file", "-", *named, input=json.dumps(keys))
+        return machine.oort("login", "s3", "bucket", "--endpoint", f"http://127.0.0.1:{self.door}",
+                            "--path-style", "--key-file", "-", *named, input=json.dumps(KEYS))
 
     def write(self, path, text):
         """Somebody else writes a file: on the server's disk, or where that is cached, by rclone."""
@@ -218,7 +284,7 @@ KeepAliveTimeout 60
 
     def _run_rclone(self, command, path, **more):
         remote = (f":s3,provider=Other,endpoint='http://127.0.0.1:{self.port}',"
-                  "access_key_id=an-access-key,secret_access_key=a-secret-access-key:bucket/")
+                  + ",".join(f"{key}={value}" for key, value in KEYS.items()) + ":bucket/")
         rclone = pathlib.Path(sys.executable).with_name("rclone")
         return subprocess.run(
             [str(rclone), "--config", str(self.folder / "none"), command, remote + path],

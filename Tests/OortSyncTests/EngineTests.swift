@@ -54,6 +54,19 @@ struct EngineTests {
         }
     }
 
+    @Test("what somebody puts into an empty folder as it is removed stays, and the folder with it")
+    func arrivalInRemoved() async throws {
+        let cloud = MemoryCloud()
+        cloud.put("d", nil)
+        try await World.run(cloud) { world in
+            try await world.agree()
+            cloud.putIntoDeleted("theirs")
+            try world.remove("d")
+            try await world.settle()
+            #expect(cloud.tree == ["d/": "", "d/theirs": "theirs"])
+        }
+    }
+
     @Test("a deleted tree of 1,000 files is one deletion, and what was made and removed is nothing")
     func deletion() async throws {
         let cloud = MemoryCloud()

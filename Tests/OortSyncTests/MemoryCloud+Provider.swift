@@ -299,6 +299,12 @@ extension MemoryCloud: Provider {
             if let revision = deletion.revision, entry.item.rev != revision {
                 throw error(.preconditionFailed)
             }
+            if let name = state.lateArrival {
+                state.lateArrival = nil
+                _ = Self.make(name, deletion.item.id, Array(name.utf8), modified: nil, &state)
+            }
+            let isFilled = state.entries.values.contains { $0.item.parentID == deletion.item.id }
+            if deletion.expectsNothing, isFilled { throw error(.preconditionFailed) }
             Self.drop(deletion.item.id, &state)
         }
     }

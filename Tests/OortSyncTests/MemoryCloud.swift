@@ -34,6 +34,8 @@ final class MemoryCloud: Sendable {
         var tellsWeakHashes = false
         var movesMakeRevisions = false
         var changeOfOriginal: [UInt8]?
+        /// What somebody puts into the next folder that is deleted, just before.
+        var lateArrival: String?
         var stall: Stall?
         var isStalled = false
         var search: (any ContentSearching)?
@@ -135,6 +137,9 @@ final class MemoryCloud: Sendable {
 
     /// The next uploads are stored with other bytes, and said to be damaged.
     func damage(uploads: Int) { state.withLock { $0.damagedUploads = uploads } }
+
+    /// Somebody puts a file into the next folder that is deleted, just before it goes.
+    func putIntoDeleted(_ name: String) { state.withLock { $0.lateArrival = name } }
 
     /// Somebody changes the original just before the next copy of it is made.
     func changeOriginal(to text: String) {

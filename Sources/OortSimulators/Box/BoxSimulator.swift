@@ -154,6 +154,7 @@ public final class BoxSimulator: SimulatedService {
         if request.host == Hosts.upload, resource.first == "files", resource.last == "content" {
             return resource.count == 2 ? "upload/new" : "upload/version"
         }
+        if request.query("recursive")?.lowercased() == "true" { names.append("tree") }
         return (names + [method]).joined(separator: "/")
     }
 

@@ -13,9 +13,9 @@ import threading
 import time
 import traceback
 
-from machine import CLOUDS
 from torture.check import Discrepancy
 from torture.figures import Figures
+from torture.kinds import KINDS
 from torture.modes import MODES, history
 
 
@@ -23,12 +23,12 @@ def arguments():
     parser = argparse.ArgumentParser(
         prog="scripts/torture",
         description="Random histories of file-system operations on real mounts against simulated "
-        "services: crashes, faults, a second machine, other people's edits. Ends with figures, "
+        "services and real servers: crashes, faults, a second machine, other people's edits. Ends with figures, "
         "and with 1 when anything was lost, doubled or unequal.")
     parser.add_argument("--minutes", type=float, help="how long to go on (default: 20; with "
                         "--seed: each service and mode once)")
     parser.add_argument("--seed", help="repeats a history; with --minutes, the first of many")
-    parser.add_argument("--service", choices=CLOUDS, action="append", help="default: all")
+    parser.add_argument("--service", choices=list(KINDS), action="append", help="default: all")
     parser.add_argument("--mode", choices=list(MODES), action="append", help="default: all")
     parser.add_argument("--operations", type=int, default=300, help="of each history "
                         "(default: %(default)s)")
@@ -50,7 +50,7 @@ class Run:
         self.lock = threading.Lock()
         self.began = time.monotonic()
         first = options.seed or str(random.SystemRandom().randrange(1 << 32))
-        services, modes = options.service or CLOUDS, options.mode or list(MODES)
+        services, modes = options.service or list(KINDS), options.mode or list(MODES)
         round = [(service, mode) for mode in modes for service in services]
         if options.seed and options.minutes is None:
             self.plan = iter([(*pair, first) for pair in round])
@@ -78,7 +78,7 @@ class Run:
             with self.lock:
                 self.figures += figures
                 result = "ok" if error is None else f"FAILED: {error}"
-                print(f"{time.monotonic() - self.began:7.0f}s  {service:8} {mode:10} seed {seed:14}"
+                print(f"{time.monotonic() - self.began:7.0f}s  {service:9} {mode:10} seed {seed:14}"
                       f" {figures.operations:4} operations, {figures.kills} kills,"
                       f" {sum(figures.faults.values()):4} faults,"
                       f" {time.monotonic() - began:5.1f}s  {result}", flush=True)

@@ -42,10 +42,10 @@ class Listing:
 class Author:
     """Chooses what is done next, from a seed and from what is there."""
 
-    def __init__(self, random, look, cloud, large=False, first=0):
+    def __init__(self, random, look, refused, large=False, first=0):
         self.random = random
         self.look = look
-        self.names = file_names(cloud)
+        self.names = file_names(refused)
         self.large = large
         # Of contents and of handles: no two authors share any.
         self.counter = first

@@ -7,9 +7,8 @@ import re
 import stat
 
 from torture.authors import CONFLICT
-from torture.contents import EMPTY, digest
+from torture.contents import EMPTY, LINK_ENDING, digest
 
-LINK_ENDING = ".rclonelink"
 CONFLICT_NAME = re.compile(
     r"(?P<stem>.*) \(conflicted copy \d{4}-\d\d-\d\d [^()/]+\)( \(\d+\))*(?P<ending>\.[^./]{0,15})?")
 # Explicit times lie before this moment, the clock's after it.
@@ -55,12 +54,12 @@ def listing(root, without_stale=False):
     return found
 
 
-def service_listing(clouds, cloud):
+def service_listing(kind):
     """Every item of the service as every mount shows it, as a list of (path, kind, digest).
 
     Of items of one name the one that was made first has it, the others have numbers (docs/sync.md).
     """
-    items = {item["id"]: item for item in clouds.items(cloud)}
+    items = {item["id"]: item for item in kind.items()}
     children = collections.defaultdict(list)
     for item in items.values():
         parent = item["parent"] if item["parent"] in items else None
@@ -71,9 +70,9 @@ def service_listing(clouds, cloud):
         folder, path = folders.pop()
         for item, name in shown_names(children[folder]):
             place = os.path.join(path, name)
-            kind = "folder" if item["kind"] == "folder" else "link" if is_link(item) else "file"
-            found.append((place, kind, None if kind == "folder" else item["hash"]))
-            if kind == "folder":
+            what = "folder" if item["kind"] == "folder" else "link" if is_link(item) else "file"
+            found.append((place, what, None if what == "folder" else item["hash"]))
+            if what == "folder":
                 folders.append((item["id"], place))
     return found
 
@@ -129,11 +128,15 @@ def same_as_service(shown, items, words):
     _report("unequal", words, differences)
 
 
-def nothing_lost(contents, ledger):
-    """Whether every claimed content is at the service, in any revision, even in the trash."""
-    kept = {content for item in contents for content in item["hashes"]}
+def nothing_lost(kept, ledger):
+    """Whether every claimed content is among those that are kept."""
     lost = ledger.claimed() - kept
     _report("lost", "contents that nobody has any more", [ledger.describe(c) for c in sorted(lost)])
+
+
+def all_of(contents):
+    """Each content that a service keeps: in any revision, even in the trash."""
+    return {content for item in contents for content in item["hashes"]}
 
 
 def nothing_doubled(contents, ledger, history=True):
@@ -158,9 +161,9 @@ def nothing_doubled(contents, ledger, history=True):
     _report("doubled", "contents at the service", doubled)
 
 
-def names_once(clouds, cloud):
+def names_once(kind):
     """Whether no folder of the service holds a name twice."""
-    count = collections.Counter(item["path"] for item in clouds.items(cloud))
+    count = collections.Counter(item["path"] for item in kind.items())
     _report("doubled", "names at the service", [path for path, n in count.items() if n > 1])
 
 

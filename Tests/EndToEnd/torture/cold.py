@@ -130,7 +130,7 @@ class Cold(Alone):
     def begin(self):
         super().begin()
         self.author = Hasty(
-            self.chance("programs"), lambda: Listing.of(self.reference.root), self.cloud,
+            self.chance("programs"), lambda: Listing.of(self.reference.root), self.kind.refused,
             self.large)
         self.stocks = self.chance("stocks")
         self.stocked = self.left = self.rounds = 0
@@ -214,9 +214,11 @@ class Cold(Alone):
         os.makedirs(os.path.dirname(place), exist_ok=True)
         with open(place, "x") as file:
             file.write(text)
-        os.utime(place, (moment, moment))
-        modified = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
-        self.clouds.edit(self.cloud, "write", "/" + path, text=text, modified=modified)
+        modified = None
+        if self.kind.lists_times:
+            os.utime(place, (moment, moment))
+            modified = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+        self.kind.edit("write", "/" + path, text=text, modified=modified)
         self.ledger.closed(self.witness.author, os.stat(place).st_ino, text.encode(), path)
 
 

@@ -10,12 +10,13 @@ FILE_NAMES = [
     "it's \"quoted\".txt", "100% & more #1.html", "שלום.bin", "Ελλάδα.odt", "l" * 120 + ".txt",
 ]
 FOLDER_NAMES = ["src", "Bücher", "照片 2026", "Документы", "build.d", "مجلد", "empty ones", "z"]
-# OneDrive refuses quotation marks in names.
-REFUSED = {"onedrive": '"*:<>?\\|', "dropbox": "", "drive": ""}
+# What a link's small file is called at a service that has no links, behind the link's name.
+LINK_ENDING = ".rclonelink"
 
 
-def file_names(cloud):
-    return [name for name in FILE_NAMES if not set(name) & set(REFUSED[cloud])]
+def file_names(refused):
+    """The names without the characters that a service refuses."""
+    return [name for name in FILE_NAMES if not set(name) & set(refused)]
 
 
 def made(seed, number, size):

@@ -13,10 +13,12 @@ class Ledger:
 
     A content is a digest of a whole file. What an author closed must be found at the service
     until the same author overwrites it, truncates it or removes it: what cancels out before it
-    is sent need not ever arrive.
+    is sent need not ever arrive. At a service that keeps nothing but what is current, whoever else
+    had seen the content and then overwrote or removed it ended it, too: `is_common`.
     """
 
-    def __init__(self):
+    def __init__(self, is_common=False):
+        self.is_common = is_common
         # (author, content) -> how many files the author closed with it that are not ended.
         self.claims = collections.Counter()
         self.last = {}
@@ -57,8 +59,12 @@ class Ledger:
 
     def ended(self, author, inode, content):
         """The author destroys what a file holds."""
-        if self.claims[author, content] > 0:
-            self.claims[author, content] -= 1
+        claim = (author, content)
+        if self.is_common and self.claims[claim] <= 0:
+            claim = next((other for other, count in self.claims.items()
+                          if count > 0 and other[1] == content), claim)
+        if self.claims[claim] > 0:
+            self.claims[claim] -= 1
         self.last.pop((author, inode), None)
 
     def given_up(self, author, inode, original, size):
@@ -77,7 +83,9 @@ class Ledger:
         self.renamed.add((author, inode))
 
     def all_removed(self):
-        """No file is left: the disk gives their inodes to others."""
+        """No file is left, by somebody else's doing: the disk gives their inodes to others."""
+        if self.is_common:
+            self.claims.clear()
         self.last.clear()
         self.written.clear()
         self.renamed.clear()

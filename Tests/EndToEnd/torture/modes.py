@@ -2,6 +2,7 @@
 
 from torture.cold import Cold
 from torture.history import Alone, Crowd
+from torture.kinds import KINDS
 from torture.pairs import Pairs
 
 MODES = {
@@ -14,7 +15,7 @@ MODES = {
 }
 
 
-def history(mode, folder, cloud, seed, operations, **more):
+def history(mode, folder, name, seed, operations, **more):
     """A history of a mode; its `figures` hold after `run`, too, when that failed."""
-    kind, settings = MODES[mode]
-    return kind(folder, cloud, seed, operations, **{**settings, **more})
+    history, settings = MODES[mode]
+    return history(folder, KINDS[name], seed, operations, **{**settings, **more})

@@ -199,7 +199,8 @@ class Pairs(Cold):
         super().begin()
         self.author = Directed(
             self.chance("programs"),
-            lambda: Listing.of(self.reference.root, self.author.folder), self.cloud, self.large,
+            lambda: Listing.of(self.reference.root, self.author.folder), self.kind.refused,
+            self.large,
             pairs=self.figures.pairs)
 
     def next_round(self):
@@ -214,7 +215,7 @@ class Pairs(Cold):
     def stock(self):
         """Puts new folders in the place of those that are done with."""
         for folder in sorted(os.listdir(self.reference.root)):
-            self.clouds.edit(self.cloud, "trash", "/" + folder)
+            self.kind.edit("trash", "/" + folder)
             shutil.rmtree(self.reference.at(folder))
         self.ledger.all_removed()
         self.author.due.clear()

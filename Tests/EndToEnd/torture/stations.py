@@ -15,7 +15,6 @@ from torture.steps import Side
 NETWORK = {"EIO", "EHOSTUNREACH", "ETIMEDOUT"}
 
 
-
 def is_stranded(change):
     """Whether a part of a file was changed whose rest the service can no longer give."""
     return any(
@@ -25,12 +24,12 @@ def is_stranded(change):
 
 
 class Station:
-    def __init__(self, folder, clouds, cloud, name, seed):
-        self.name, self.cloud = name, cloud
-        self.machine = Machine(folder, clouds, name)
-        self.machine.login(cloud)
+    def __init__(self, folder, kind, name, seed):
+        self.name, self.kind = name, kind
+        self.machine = Machine(folder, kind, name)
+        kind.login(self.machine)
         self.machine.mount()
-        self.side = Side(self.machine.ready(cloud), seed)
+        self.side = Side(self.machine.ready(kind.name), seed)
         self.killer = None
         self.kills = self.remounts = self.stranded = 0
         # What was taken away because the service can no longer give the rest of it: the inode, that of
@@ -112,7 +111,7 @@ class Station:
 
     @property
     def account(self):
-        return self.machine.account(self.cloud)
+        return self.machine.account(self.kind.name)
 
     @property
     def conflicts(self):

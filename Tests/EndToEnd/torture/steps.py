@@ -19,6 +19,11 @@ MODES = {
 }
 
 
+def rename(path, to, flags):
+    if LIBRARY.renameat2(-100, os.fsencode(path), -100, os.fsencode(to), flags) != 0:
+        raise OSError(ctypes.get_errno(), "renameat2")
+
+
 @dataclasses.dataclass(frozen=True)
 class Step:
     """A call by name, with arguments that are texts and numbers only."""
@@ -141,9 +146,7 @@ class Side:
 
     def rename(self, path, to, how):
         flags = {"over": 0, "beside": RENAME_NOREPLACE, "exchange": RENAME_EXCHANGE}[how]
-        old, new = os.fsencode(self.at(path)), os.fsencode(self.at(to))
-        if LIBRARY.renameat2(-100, old, -100, new, flags) != 0:
-            raise OSError(ctypes.get_errno(), "renameat2")
+        rename(self.at(path), self.at(to), flags)
 
     def symlink(self, target, path):
         os.symlink(target, self.at(path))

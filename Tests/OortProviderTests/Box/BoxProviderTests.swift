@@ -233,6 +233,26 @@ struct BoxProviderTests {
         }
     }
 
+    @Test("a folder in which nothing is known to lie goes only if nobody put anything there")
+    func emptied() async throws {
+        try await BoxWorld.with { box in
+            let world = box.world
+            let folder = try await world.folder("folder")
+            _ = try await world.upload("theirs", as: "theirs.txt", in: folder)
+            let deletion = Deletion(item: folder, expectsNothing: true)
+            #expect(
+                await world.failure { try await world.provider.delete(deletion) }
+                    == .preconditionFailed
+            )
+            #expect(try await world.names(in: folder) == ["theirs.txt"])
+            try await world.provider.delete(Deletion(item: folder))
+            #expect(try await world.names().isEmpty)
+            let empty = try await world.folder("empty")
+            try await world.provider.delete(Deletion(item: empty, expectsNothing: true))
+            #expect(try await world.names().isEmpty)
+        }
+    }
+
     @Test("a creation that meets an equal one looks, and is done once")
     func reserved() async throws {
         try await BoxWorld.with { box in
