@@ -39,7 +39,13 @@ extension S3Client {
         if abilities.refusesTakenKeys { request.headers.append(("If-None-Match", "*")) }
         do throws(ProviderError) {
             _ = try await api.send(request, about: .creation)
-        } catch  where error.kind == .nameTaken {}
+        } catch  where error.kind == .nameTaken {
+            // A store that has folders of its own says so of one that it does not list, too.
+            if try await !isAnything(below: prefix) {
+                request.headers.removeAll { $0.name == "If-None-Match" }
+                _ = try await api.send(request, about: .creation)
+            }
+        }
         memory.withLock { $0.remember(marked: prefix) }
     }
 

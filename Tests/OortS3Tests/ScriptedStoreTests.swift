@@ -106,6 +106,25 @@ struct ScriptedStoreTests {
         }
     }
 
+    @Test("a folder that a store has and does not list is kept by an object all the same")
+    func unlistedFolder() async throws {
+        let conditions = Mutex<[String?]>([])
+        try await with({ request, _ in
+            switch request.method {
+            case .PUT:
+                let condition = request.headers[HTTPHeader("If-None-Match")]
+                conditions.withLock { $0.append(condition) }
+                return condition == nil
+                    ? Self.answer(200) : Self.error(412, "PreconditionFailed")
+            case .DELETE: return Self.answer(204)
+            default: return Self.answer(200, Self.emptyList)
+            }
+        }) { client, _ in
+            try await client.delete(.file, at: RemotePath(["d", "f"]), revision: nil)
+        }
+        #expect(conditions.withLock(\.self) == ["*", nil])
+    }
+
     private static func version(_ kind: String, _ key: String, _ id: String, day: Int) -> String {
         "<\(kind)><Key>\(key)</Key><VersionId>\(id)</VersionId>"
             + "<IsLatest>\(id != "old")</IsLatest><Size>1</Size><ETag>\"e\"</ETag>"
