@@ -34,6 +34,7 @@ struct HashlessAnswerTests {
     private func upload(
         answersUpload: Bool = true,
         size: Int64 = 4,
+        hash: ContentHash? = nil,
         meanwhile: () throws -> Void = {}
     ) async throws -> [RemoteOperation] {
         let operation = try #require(try await fixture.plan().first)
@@ -47,7 +48,7 @@ struct HashlessAnswerTests {
             fileName: "f",
             parentID: ItemID("root")
         )
-        (item.rev, item.size) = (Revision("2"), size)
+        (item.rev, item.size, item.contentHash) = (Revision("2"), size, hash)
         _ = try await catalog.succeeded(
             start.intent,
             of: file,
@@ -63,6 +64,15 @@ struct HashlessAnswerTests {
         #expect(try await upload().isEmpty)
         #expect(try await catalog.pendingCount(account.id) == 0)
         #expect(try catalog.node(file).content == .revision(item: ItemID("i"), Revision("2")))
+    }
+
+    @Test("so it does where the answer has the hash of what was sent, of which none was known here")
+    func sentAndHashed() async throws {
+        let text = "sha256:" + String(repeating: "a", count: 64)
+        let hash = try #require(ContentHash(description: text))
+        #expect(try await upload(hash: hash) { try take("original", "2") }.count == 1)
+        #expect(try await upload(hash: hash).isEmpty)
+        #expect(try catalog.node(file).hash == hash)
     }
 
     @Test("what was only found there, or of another size, goes out again")
