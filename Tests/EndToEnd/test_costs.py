@@ -150,6 +150,8 @@ def test_known_content_is_not_sent_again(desk, cloud, folder):
     assert desk.cost(cloud) == Counter(CREATE[cloud])
     second = desk.drive(cloud) / "known" / "second.bin"
     second.write_bytes(local.read_bytes())
+    # Not within the second in which the first was written.
+    os.utime(second, (1_600_000_000, 1_600_000_000))
     assert desk.cost(cloud) == Counter(KNOWN[cloud])
     assert desk.clouds.content(cloud, "/known/second.bin") == local.read_bytes()
     # What was written here is read here.
