@@ -102,7 +102,7 @@ let package = Package(
         // The right column: from the services down to HTTP.
         module("SwiftSFTP", [collections, system]),
         module("OortPlaces", ["OortModel", grdb, logging]),
-        module("OortSFTP", ["SwiftSFTP", "OortModel", crypto, system]),
+        module("OortSFTP", ["SwiftSFTP", "OortModel", "OortTransport", crypto, system]),
         module("OortTransport", ["CCurl", "OortModel", collections, logging]),
         module("OortFTP", ["CCurl", "OortModel", "OortTransport", crypto]),
         module("OortSignIn", ["OortModel", "OortTransport", crypto, flyingFox, logging, system]),
@@ -159,7 +159,10 @@ let package = Package(
                 ]
             ),
             tests("SwiftSFTPTests", ["SwiftSFTP", "MountTesting", system]),
-            tests("OortSFTPTests", ["OortSFTP", "SwiftSFTP", "OortModel", "MountTesting"]),
+            tests(
+                "OortSFTPTests",
+                ["OortSFTP", "SwiftSFTP", "OortModel", "OortTransport", "MountTesting"]
+            ),
             tests("OortFTPTests", ["OortFTP", "OortModel", "OortTransport"]),
             tests(
                 "OortWeatherTests",

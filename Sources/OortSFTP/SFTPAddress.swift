@@ -13,8 +13,18 @@ public struct SFTPAddress: Codable, Hashable, Sendable {
     public var folder: String?
     /// A file with a private key; nil leaves it to `ssh_config` and the agent.
     public var identity: String?
+    /// What of the account's is in the token store; nil where `ssh` comes in without being told anything.
+    public var secret: SecretKind?
     /// Options as in `ssh_config`, `KEY=VALUE` each, which count before the person's own.
     public var options: [String] = []
+
+    /// What `ssh` asks for.
+    public enum SecretKind: String, Codable, Sendable {
+        /// The password at the server.
+        case password
+        /// The passphrase of the key in `identity`, which no server ever gets.
+        case passphrase
+    }
 
     /// Reads `[USER@]HOST[:PORT][/PATH]`.
     ///
@@ -60,8 +70,10 @@ public struct SFTPAddress: Codable, Hashable, Sendable {
             && text.unicodeScalars.allSatisfy { $0.value > 0x20 && $0.value != 0x7F }
     }
 
-    /// The arguments of an `ssh` that logs in on a terminal, so that it can ask a person, and ends.
-    public var dialogueArguments: [String] { arguments(mayAsk: true) + ["--", host, "exit"] }
+    /// The arguments of an `ssh` that asks a person about the server's key and tries no login.
+    var introductionArguments: [String] {
+        ["-oPreferredAuthentications=none"] + arguments(mayAsk: true) + ["--", host, "exit"]
+    }
 
     /// The arguments of `ssh` up to and without the host.
     ///

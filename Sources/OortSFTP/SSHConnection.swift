@@ -1,6 +1,8 @@
 import Foundation
 import OortModel
+public import OortTransport
 import SwiftSFTP
+import SystemPackage
 
 /// The connection to one account's server: one `ssh` that carries all sessions, of which one is for
 /// what a person waits for, and up to three are for bytes, so that a look never waits behind content.
@@ -14,6 +16,8 @@ public actor SSHConnection {
     private let program: String
     private let folder: String
     private let environment: [String: String]
+    private let secret: any AccessTokens
+    private let askpass: String
 
     private struct Line {
         let session: SFTPSession
@@ -30,10 +34,12 @@ public actor SSHConnection {
     private var lines: [Line] = []
     /// The sessions beside the first that are being opened.
     private var openings = 0
-    private var opening: Task<Result<SFTPSession, ProviderError>, Never>?
+    private var opening: Task<Result<SFTPSession, SSHFailure>, Never>?
     /// Counts the connections, so that who found an old one broken does not end a new one.
     private var generation = 0
     private var isClosed = false
+    /// A secret that did not let the person in: it is not tried again, since some servers lock out who does.
+    private var refused: (secret: String, failure: SSHFailure)?
 
     /// The sessions beside the first; OpenSSH's servers take ten in all.
     private static let mostLines = 3
@@ -45,27 +51,57 @@ public actor SSHConnection {
     ///   - program: the path of `ssh`.
     ///   - folder: a private folder for the socket over which the sessions share one connection.
     ///   - environment: the environment of `ssh`; it holds no secret.
+    ///   - secret: what `address.secret` says; asked for only where that says something.
+    ///   - askpass: a program that becomes `SSHAskpass` when it is started under that name.
     public init(
         _ address: SFTPAddress,
         program: String = SSHConnection.program,
         folder: String,
-        environment: [String: String]
+        environment: [String: String],
+        secret: any AccessTokens = FixedToken(""),
+        askpass: String = SSHAskpass.program
     ) {
         self.address = address
         self.program = program
         self.folder = folder
         self.environment = environment
+        self.secret = secret
+        self.askpass = askpass
     }
+
+    /// Has `ssh` ask on this terminal whether the server is the one that is meant; nobody is logged in.
+    ///
+    /// - Throws: `.noProgram` where `ssh` cannot be started.
+    public func introduce() async throws(SSHFailure) {
+        do {
+            try await SSHProcess.runOnTerminal(
+                program,
+                address.introductionArguments,
+                environment: environment
+            )
+        } catch { throw cannotStart(error) }
+    }
+
+    private func cannotStart(_ error: any Error) -> SSHFailure {
+        SSHFailure(.noProgram, "\(program) cannot be started: \(error); install openssh-client")
+    }
+
+    /// Makes the connection, where there is none.
+    public func signIn() async throws(SSHFailure) { _ = try await connected() }
 
     /// The session for what is small.
     ///
     /// - Throws: `.offline`, `.signedOut` where the server refuses the login or is not the one that is
     ///   known, `.clientRefused` where it has no SFTP.
     func session() async throws(ProviderError) -> SFTPSession {
+        do throws(SSHFailure) { return try await connected() } catch { throw ProviderError(error) }
+    }
+
+    private func connected() async throws(SSHFailure) -> SFTPSession {
         if let main { return main.session }
         if let opening { return try await opening.value.get() }
-        let task = Task { () -> Result<SFTPSession, ProviderError> in
-            do throws(ProviderError) { return .success(try await self.openMain()) } catch {
+        let task = Task { () -> Result<SFTPSession, SSHFailure> in
+            do throws(SSHFailure) { return .success(try await self.openMain()) } catch {
                 return .failure(error)
             }
         }
@@ -74,8 +110,8 @@ public actor SSHConnection {
         return try await task.value.get()
     }
 
-    private func openMain() async throws(ProviderError) -> SFTPSession {
-        guard !isClosed else { throw ProviderError(.cancelled, detail: "the connection is closed") }
+    private func openMain() async throws(SSHFailure) -> SFTPSession {
+        guard !isClosed else { throw Self.closed }
         do {
             try FileManager.default.createDirectory(
                 atPath: folder,
@@ -83,17 +119,64 @@ public actor SSHConnection {
                 attributes: [.posixPermissions: 0o700]
             )
         } catch {
-            throw ProviderError(.localContent, detail: "\(folder) cannot be made: \(error)")
+            throw SSHFailure(.local, "\(folder) cannot be made: \(error)")
         }
         try? FileManager.default.removeItem(atPath: socket)
-        let line = try await open(["-M", "-S", socket])
+        let sharing = ["-M", "-S", socket]
+        let line = try await address.secret == nil ? open(sharing) : openAnswering(sharing)
         guard !isClosed else {
             line.end()
-            throw ProviderError(.cancelled, detail: "the connection is closed")
+            throw Self.closed
         }
         main = line
         generation += 1
         return line.session
+    }
+
+    private static let closed = SSHFailure(.cancelled, "the connection is closed")
+
+    /// Opens a session whose `ssh` may ask for the account's secret.
+    private func openAnswering(_ sharing: [String]) async throws(SSHFailure) -> Line {
+        let text = try await secretToTry()
+        let answerer: SSHAnswerer
+        do throws(Errno) {
+            answerer = try SSHAnswerer(address, secret: text, folder: folder, program: askpass)
+        } catch {
+            throw SSHFailure(
+                .local,
+                "ssh cannot ask for the secret (by \(askpass), in \(folder)): \(error)"
+            )
+        }
+        defer { answerer.close() }
+        do throws(SSHFailure) { return try await open(sharing, answerer) } catch {
+            if error.reason == .refused { refused = (text, error) }
+            throw error
+        }
+    }
+
+    /// The secret, which was not refused.
+    private func secretToTry() async throws(SSHFailure) -> String {
+        do throws(TransportError) {
+            guard let refused else { return try await secret.token() }
+            let other: String
+            do throws(TransportError) {
+                other = try await secret.refresh(afterRejectionOf: refused.secret)
+            } catch {
+                if case .signedOut = error {
+                    throw TransportError.signedOut(refused.failure.detail)
+                }
+                throw error
+            }
+            self.refused = nil
+            return other
+        } catch {
+            let known = ProviderError(error)
+            switch known.kind {
+            case .signedOut: throw SSHFailure(.refused, known.detail)
+            case .cancelled: throw SSHFailure(.cancelled, known.detail)
+            default: throw SSHFailure(.local, known.detail)
+            }
+        }
     }
 
     private var socket: String { folder + "/m" }
@@ -112,18 +195,21 @@ public actor SSHConnection {
         openings += 1
         defer { openings -= 1 }
         let before = generation
-        do throws(ProviderError) {
-            var line = try await open(["-S", socket, "-oControlMaster=no"])
+        var sharing = ["-S", socket, "-oControlMaster=no"]
+        // A session that cannot share the connection would begin a login of its own, without the secret.
+        if address.secret != nil { sharing.append("-oProxyCommand=false") }
+        do throws(SSHFailure) {
+            var line = try await open(sharing)
             guard before == generation, main != nil else {
                 line.end()
-                throw ProviderError(.offline, detail: "the connection broke")
+                throw SSHFailure(.unreachable, "the connection broke")
             }
             line.uses = 1
             lines.append(line)
             return line.session
         } catch {
             // A server that takes no more sessions has the first for all.
-            guard before == generation, main != nil else { throw error }
+            guard before == generation, main != nil else { throw ProviderError(error) }
             return first
         }
     }
@@ -156,62 +242,31 @@ public actor SSHConnection {
         generation += 1
     }
 
-    private func open(_ sharing: [String]) async throws(ProviderError) -> Line {
+    private func open(
+        _ sharing: [String],
+        _ answerer: SSHAnswerer? = nil
+    ) async throws(SSHFailure) -> Line {
         let arguments =
-            sharing + address.arguments(mayAsk: false) + ["-s", "--", address.host, "sftp"]
+            sharing + address.arguments(mayAsk: answerer != nil)
+            + ["-s", "--", address.host, "sftp"]
         let process: SSHProcess
-        do { process = try SSHProcess(program, arguments, environment: environment) } catch {
-            throw ProviderError(
-                .clientRefused,
-                detail: "\(program) cannot be started: \(error); install openssh-client"
+        do {
+            process = try SSHProcess(
+                program,
+                arguments,
+                environment: environment.merging(answerer?.environment ?? [:]) { _, own in own }
             )
-        }
+        } catch { throw cannotStart(error) }
+        answerer?.answer(process)
         do throws(SFTPError) {
             return Line(session: try await .open(over: process.transport), process: process)
         } catch {
             let words = await process.lastWords()
             process.end()
             if error.kind == .cancelled {
-                throw ProviderError(.cancelled, detail: "opening a session was cancelled")
+                throw SSHFailure(.cancelled, "opening a session was cancelled")
             }
-            throw SSHWords.failure(words, of: address, error)
+            throw SSHWords.failure(words, of: address, error, answerer?.answers)
         }
-    }
-}
-
-/// What `ssh` says on its standard error when there is no connection; it is not translated.
-enum SSHWords {
-    static func failure(
-        _ words: String,
-        of address: SFTPAddress,
-        _ error: SFTPError
-    ) -> ProviderError {
-        let lines = words.split(whereSeparator: \.isNewline).map(String.init)
-        let last = lines.last { !$0.allSatisfy(\.isWhitespace) } ?? error.detail
-        let has = { (text: String) in words.contains(text) }
-        if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-            let key = lines.first { $0.contains("SHA256:") } ?? ""
-            return ProviderError(
-                .signedOut,
-                detail: """
-                    the key of \(address.host) is not the one that is known (\(key)): somebody may stand \
-                    in between, or the server was set up anew; `ssh \(address.host)` says more
-                    """
-            )
-        }
-        if has("Host key verification failed") {
-            return ProviderError(
-                .signedOut,
-                detail:
-                    "the key of \(address.host) is not known yet: run `ssh \(address.host)` once"
-            )
-        }
-        if has("Permission denied") || has("Too many authentication failures") {
-            return ProviderError(.signedOut, detail: "\(address.host): \(last)")
-        }
-        if has("subsystem request failed") {
-            return ProviderError(.clientRefused, detail: "\(address.host) has no SFTP: \(last)")
-        }
-        return ProviderError(.offline, detail: "\(address.host): \(last)")
     }
 }

@@ -68,7 +68,8 @@ final class SSHProcess: Sendable {
         _ program: String,
         _ arguments: [String],
         _ environment: [String: String],
-        _ descriptors: [FileDescriptor]
+        _ descriptors: [FileDescriptor],
+        inOwnGroup: Bool = true
     ) throws -> pid_t {
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
@@ -86,7 +87,9 @@ final class SSHProcess: Sendable {
         unsafe sigfillset(&all)
         unsafe posix_spawnattr_setsigmask(&attributes, &none)
         unsafe posix_spawnattr_setsigdefault(&attributes, &all)
-        let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP
+        let flags =
+            POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
+            | (inOwnGroup ? POSIX_SPAWN_SETPGROUP : 0)
         unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
         var words = unsafe ([program] + arguments).map { unsafe strdup($0) } + [nil]
         var variables = unsafe environment.map { unsafe strdup("\($0.key)=\($0.value)") } + [nil]
@@ -105,6 +108,33 @@ final class SSHProcess: Sendable {
         )
         guard error == 0 else { throw Errno(rawValue: error) }
         return identifier
+    }
+
+    /// Runs `ssh` on this terminal, where it can ask a person, until it ends.
+    ///
+    /// - Throws: `Errno` of what cannot be had.
+    static func runOnTerminal(
+        _ program: String,
+        _ arguments: [String],
+        environment: [String: String]
+    ) async throws {
+        let nothing = try FileDescriptor.open(FilePath("/dev/null"), .readWrite)
+        defer { try? nothing.close() }
+        let identifier = try spawn(
+            program,
+            arguments,
+            environment,
+            [.standardInput, nothing, nothing],
+            inOwnGroup: false
+        )
+        await withCheckedContinuation { continuation in
+            // Ends with the process.
+            Thread.detachNewThread {
+                var status: Int32 = 0
+                while unsafe waitpid(identifier, &status, 0) < 0, errno == EINTR {}
+                continuation.resume()
+            }
+        }
     }
 
     /// Reads what the process says to its end, and waits for that.
@@ -139,6 +169,19 @@ final class SSHProcess: Sendable {
     func end() {
         // Its group has what it started, a ProxyCommand among that.
         state.withLock { if let identifier = $0.identifier { kill(-identifier, SIGTERM) } }
+    }
+
+    /// The process's number while it has one.
+    var number: pid_t? { state.withLock(\.identifier) }
+
+    /// Ends the process before it can do anything more.
+    func endAtOnce() {
+        state.withLock { state in
+            guard let identifier = state.identifier else { return }
+            // Itself before what it waits for.
+            kill(identifier, SIGKILL)
+            kill(-identifier, SIGKILL)
+        }
     }
 
     /// Ends what does not end when it is asked to, and lets go who waits for that.

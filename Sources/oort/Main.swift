@@ -1,10 +1,12 @@
 import ArgumentParser
 import Dispatch
+import OortSFTP
 
 /// The way in: reads the arguments, runs the command and ends with its exit code.
 @main
 enum Main {
     static func main() {
+        if SSHAskpass.isAsked { SSHAskpass.run() }
         Signals.ignoreFailedWrites()
         if KernelEventsHelper.isAsked { KernelEventsHelper.run() }
         do {

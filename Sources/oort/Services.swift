@@ -162,7 +162,8 @@ enum Services {
                 SSHConnection(
                     address,
                     folder: connection.runtimeFolder,
-                    environment: ProcessInfo.processInfo.environment
+                    environment: ProcessInfo.processInfo.environment,
+                    secret: connection.secret
                 )
             )
         }

@@ -297,7 +297,9 @@ enum ProviderWords {
         switch error.kind {
         case .signedOut, .noPermission:
             Failure(
-                "\(service.title) does not accept the token: \(error.detail)",
+                service.oauth == nil
+                    ? "\(service.title) does not let you in: \(error.detail)"
+                    : "\(service.title) does not accept the token: \(error.detail)",
                 advice: service.oauth?.registration?.advice(on: error.detail)
                     ?? "Sign in again: oort login \(service.name)"
             )

@@ -2,6 +2,8 @@ import ArgumentParser
 import Foundation
 import OortModel
 import OortSFTP
+import OortSignIn
+import OortTransport
 
 /// `oort login sftp`.
 struct LoginSFTPCommand: AsyncParsableCommand {
@@ -10,8 +12,10 @@ struct LoginSFTPCommand: AsyncParsableCommand {
         abstract: "A server that your own ssh reaches.",
         discussion: """
             Oort starts your ssh, so that your ~/.ssh/config, keys, agent and known hosts count. If \
-            the server is not known yet, or asks something, ssh asks you here, once; later it must \
-            come in by itself: with a key, or an agent that runs.
+            the server is not known yet, ssh asks you about its key here. If no key and no agent \
+            let you in, your password comes from --password-file, or is asked for; with --identity \
+            it is the passphrase of that key, which no server gets. It is kept with the desktop's \
+            keyring, or in a file that only you can read, and tried once only.
 
             What you delete goes to the folder .oort-trash of the account and stays there for 30 \
             days.
@@ -46,24 +50,141 @@ struct LoginSFTPCommand: AsyncParsableCommand {
     )
     var sshOption: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "A file with your password and nothing else, or with --identity the key's passphrase (- is "
+                + "standard input).",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var passwordFile: String?
+
     func run() async throws {
         let surroundings = try Surroundings()
         try surroundings.folders.make()
         if let name { try AccountName.check(name) }
-        let address = try address()
+        var address = try address()
         guard let service = Services.named("sftp") else { return }
-        let text = String(decoding: try JSONEncoder().encode(address), as: UTF8.self)
-        let accounts = try await Accounts(surroundings)
-        let newcomer = NewAccount(surroundings, accounts)
-        do {
-            try await newcomer.add(nil, at: text, service: service, name: name)
-        } catch let failure as Failure where isatty(STDIN_FILENO) == 1 {
-            // ssh may have something to ask: it does so by itself, here.
-            Console.error("\(failure.message)\n\nssh is asked to log in here once:")
-            guard try askBySSH(address) else { throw failure }
-            try await newcomer.add(nil, at: text, service: service, name: name)
+        var secret: String?
+        if let passwordFile { secret = try takeSecret(passwordFile, for: &address) }
+        let folders = surroundings.folders
+        var failure = await tried(address, secret, folders)
+        let hasPerson = isatty(STDIN_FILENO) == 1
+        if failure?.reason == .unknownHost, hasPerson {
+            Console.error("The server is not known yet; ssh asks you about its key:")
+            let connection = connection(address, nil, folders)
+            do throws(SSHFailure) { try await connection.introduce() } catch { failure = error }
+            await connection.close()
+            failure = await tried(address, secret, folders)
         }
+        if failure?.reason == .refused, hasPerson, secret == nil {
+            Console.error("No key and no agent let you in.")
+            secret = try takeSecret(nil, for: &address)
+            failure = await tried(address, secret, folders)
+        }
+        if let failure { throw words(failure, address) }
+        let accounts = try await Accounts(surroundings)
+        try await NewAccount(surroundings, accounts).add(
+            secret.map { Credentials(client: nil, tokens: Tokens(accessToken: Secret($0))) },
+            at: String(decoding: try JSONEncoder().encode(address), as: UTF8.self),
+            service: service,
+            name: name
+        )
         await accounts.shutdown()
+    }
+
+    /// The secret in a file or typed here, of the kind that the address then says.
+    private func takeSecret(
+        _ file: String?,
+        for address: inout SFTPAddress
+    ) throws(Failure) -> String {
+        let kind: SFTPAddress.SecretKind = address.identity == nil ? .password : .passphrase
+        let person = (address.user.map { "\($0) at " } ?? "") + address.host
+        let secret = try SecretInput.read(
+            file,
+            prompt: kind == .password
+                ? "Password of \(TerminalText.line(person)): "
+                : "Passphrase of \(TerminalText.line(address.identity ?? "")): "
+        )
+        guard secret.utf8.count <= SSHAskpass.longestAnswer else {
+            throw Failure(
+                "The password is longer than ssh takes (\(SSHAskpass.longestAnswer) bytes).",
+                advice: "The file holds the password and nothing else."
+            )
+        }
+        address.secret = kind
+        return secret
+    }
+
+    private func connection(
+        _ address: SFTPAddress,
+        _ secret: String?,
+        _ folders: Folders
+    ) -> SSHConnection {
+        SSHConnection(
+            address,
+            folder: folders.socketFolder(),
+            environment: ProcessInfo.processInfo.environment,
+            secret: FixedToken(secret ?? "")
+        )
+    }
+
+    /// Logs in once; why that came to nothing, nil where it did not.
+    private func tried(
+        _ address: SFTPAddress,
+        _ secret: String?,
+        _ folders: Folders
+    ) async -> SSHFailure? {
+        let connection = connection(address, secret, folders)
+        var failure: SSHFailure?
+        do throws(SSHFailure) { try await connection.signIn() } catch { failure = error }
+        await connection.close()
+        return failure
+    }
+
+    /// A sign-in that came to nothing, in words.
+    private func words(_ failure: SSHFailure, _ address: SFTPAddress) -> Failure {
+        let host = TerminalText.line(address.host)
+        let detail = TerminalText.line(failure.detail)
+        return switch failure.reason {
+        case .unreachable:
+            Failure(
+                "\(host) cannot be reached: \(detail)",
+                advice: "Check the name, the port and the network, and try again."
+            )
+        case .unknownHost:
+            Failure(
+                "It is not known whether the server is the one that you mean: \(detail)",
+                advice: "Compare the key with what the server's owner says before you agree."
+            )
+        case .changedHost:
+            Failure(
+                "The server is not taken for the one that you mean: \(detail)",
+                advice: "Ask the server's owner for its key; only then forget the old one: "
+                    + "ssh-keygen -R HOST"
+            )
+        case .refused where address.secret == nil:
+            Failure(
+                "No key and no agent let you in: \(detail)",
+                advice: "Name a key with --identity FILE, or give your password: --password-file "
+                    + "FILE, or - for standard input."
+            )
+        case .refused:
+            Failure(
+                "The server does not let you in: \(detail)",
+                advice: address.secret == .password
+                    ? "Check the user and the password, and sign in again."
+                    : "Check the user, the key and its passphrase, and sign in again. Without "
+                        + "--identity the file holds your password at the server."
+            )
+        case .noSFTP:
+            Failure(
+                detail,
+                advice: "Ask the server's owner for SFTP, or take another service: oort help login"
+            )
+        case .noProgram, .local, .cancelled: Failure(detail)
+        }
     }
 
     private func address() throws(Failure) -> SFTPAddress {
@@ -92,17 +213,5 @@ struct LoginSFTPCommand: AsyncParsableCommand {
         }
         address.options = sshOption
         return address
-    }
-
-    /// Has ssh log in on this terminal, so that it can ask what it has to; whether it came in.
-    private func askBySSH(_ address: SFTPAddress) throws -> Bool {
-        let process = Process()
-        process.executableURL = URL(filePath: SSHConnection.program)
-        process.arguments = address.dialogueArguments
-        process.standardInput = FileHandle.standardInput
-        try process.run()
-        process.waitUntilExit()
-        // A server without a shell says so and ends with another code than ssh's own.
-        return process.terminationReason == .exit && process.terminationStatus != 255
     }
 }
