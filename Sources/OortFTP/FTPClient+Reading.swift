@@ -42,7 +42,7 @@ extension FTPClient {
             pipe.finish(result)
         }
         let reader = Reader(pipe: pipe, transfer: transfer)
-        return ByteStream { [meter] () async throws(ProviderError) in
+        let bytes = ByteStream { [meter] () async throws(ProviderError) in
             let bytes = try await reader.pipe.next()
             if let bytes {
                 meter.received.add(Int64(bytes.count))
@@ -50,6 +50,7 @@ extension FTPClient {
             }
             return bytes
         }
+        return bandwidth.downward(bytes)
     }
 
     /// Looks whether a file is what is to be read; its size.

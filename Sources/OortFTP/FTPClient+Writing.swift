@@ -119,13 +119,14 @@ extension FTPClient {
     ) async throws(ProviderError) {
         let pipe = FTPPipe()
         let meter = meter
+        let content = bandwidth.upward(upload.content)
         // Owned by this call, which cancels it when the transfer is over.
         let feeder = Task {
             do throws(ProviderError) {
                 var offset: Int64 = 0
                 while offset < upload.size {
                     let count = Int(min(256 << 10, upload.size - offset))
-                    let bytes = try await upload.content.read(at: offset, count: count)
+                    let bytes = try await content.read(at: offset, count: count)
                     guard await pipe.put(bytes) else { return }
                     offset += Int64(count)
                     meter.sent.add(Int64(count))

@@ -15,6 +15,7 @@ public final class FTPClient: PlaceClient {
     let account: FTPAccount
     let lines: FTPLines
     let meter: TrafficMeter
+    let bandwidth: Bandwidth
     private let root = Mutex<FTPPath?>(nil)
     private let now: @Sendable () -> Timestamp
     private let hasPurged = Mutex(false)
@@ -33,16 +34,19 @@ public final class FTPClient: PlaceClient {
     ///   - secret: the password.
     ///   - settings: how connections are made and watched.
     ///   - meter: counts contents.
+    ///   - bandwidth: the limits of contents.
     ///   - now: the time, by which the trash is named and emptied.
     public init(
         _ account: FTPAccount,
         secret: any AccessTokens,
         settings: FTPSettings = FTPSettings(),
         meter: TrafficMeter = TrafficMeter(),
+        bandwidth: Bandwidth = Bandwidth(),
         now: @escaping @Sendable () -> Timestamp = { .now }
     ) {
         self.account = account
         self.meter = meter
+        self.bandwidth = bandwidth
         self.now = now
         lines = FTPLines(account.address, settings: settings, secret: secret)
         var provider = ProviderTraits(

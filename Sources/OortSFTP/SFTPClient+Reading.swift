@@ -1,4 +1,5 @@
 public import OortModel
+import OortTransport
 import SwiftSFTP
 import Synchronization
 
@@ -10,7 +11,7 @@ extension SFTPClient {
     ) async throws(ProviderError) -> ByteStream {
         let session = try await connection.contentSession()
         do throws(ProviderError) {
-            return try await stream(path, revision, range, session)
+            return bandwidth.downward(try await stream(path, revision, range, session))
         } catch {
             await connection.release(session)
             throw error

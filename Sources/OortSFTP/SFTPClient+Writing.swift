@@ -1,5 +1,6 @@
 import Foundation
 public import OortModel
+import OortTransport
 import SwiftSFTP
 
 extension SFTPClient {
@@ -192,12 +193,13 @@ extension SFTPClient {
         sent: (Int64) -> Void
     ) async throws(ProviderError) {
         let start = min(temporary.confirmed ?? 0, upload.size)
+        let content = bandwidth.upward(upload.content)
         var writer = SFTPByteWriter(session, handle, at: UInt64(start))
         var offset = start
         var kept = start
         while offset < upload.size {
-            let count = Int(min(1 << 20, upload.size - offset))
-            let bytes = try await upload.content.read(at: offset, count: count)
+            let count = Int(min(256 << 10, upload.size - offset))
+            let bytes = try await content.read(at: offset, count: count)
             do throws(SFTPError) { try await writer.write(bytes) } catch {
                 if error.endsSession { await connection.broke(session) }
                 throw error.provider(upload.path)

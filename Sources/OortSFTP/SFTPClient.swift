@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 public import OortModel
+public import OortTransport
 import SwiftSFTP
 import Synchronization
 
@@ -13,6 +14,7 @@ import Synchronization
 public final class SFTPClient: PlaceClient {
     public let traits: PlaceTraits
     let connection: SSHConnection
+    let bandwidth: Bandwidth
     private let root = Mutex<SFTPPath?>(nil)
     private let keepsTrash: Bool
     private let now: @Sendable () -> Timestamp
@@ -31,14 +33,17 @@ public final class SFTPClient: PlaceClient {
     /// - Parameters:
     ///   - connection: the account's; ended by `close`.
     ///   - keepsTrash: whether what is deleted goes to `.oort-trash`; else it is gone.
+    ///   - bandwidth: the limits of contents.
     ///   - now: the time, by which the trash is named and emptied.
     public init(
         _ connection: SSHConnection,
         keepsTrash: Bool = true,
+        bandwidth: Bandwidth = Bandwidth(),
         now: @escaping @Sendable () -> Timestamp = { .now }
     ) {
         self.connection = connection
         self.keepsTrash = keepsTrash
+        self.bandwidth = bandwidth
         self.now = now
         var provider = ProviderTraits(
             addressing: .id,

@@ -1,4 +1,4 @@
-import OortModel
+public import OortModel
 
 /// The limits of all transfers of a mount.
 public struct Bandwidth: Sendable {
@@ -11,6 +11,24 @@ public struct Bandwidth: Sendable {
     public init(time: Timekeeper = .continuous) {
         up = TokenBucket(time: time)
         down = TokenBucket(time: time)
+    }
+
+    /// A content that is read, and so sent, no faster than the limit.
+    public func upward(_ content: any ContentSource) -> any ContentSource {
+        ThrottledSource(source: content, bucket: up)
+    }
+
+    /// Bytes that are handed on no faster than the limit: what is not read on yet stays with the sender,
+    /// since a connection holds little.
+    public func downward(_ bytes: ByteStream) -> ByteStream {
+        ByteStream(startsProvisional: bytes.startsProvisional) {
+            [down] () async throws(ProviderError) in
+            guard let part = try await bytes.next() else { return nil }
+            do throws(TransportError) { try await down.take(Int64(part.count)) } catch {
+                throw ProviderError(.cancelled, detail: "the transfer was cancelled")
+            }
+            return part
+        }
     }
 }
 
@@ -40,30 +58,25 @@ public struct ThrottlingClient: HTTPClient {
                 bandwidth.up.charge(Int64(bytes.count))
             }
         case .content(let source, let range):
-            request.body = .content(throttled(source), range)
+            request.body = .content(bandwidth.upward(source), range)
         case .framed(let prefix, let source, let range, let suffix):
-            request.body = .framed(prefix: prefix, throttled(source), range, suffix: suffix)
+            request.body = .framed(prefix: prefix, bandwidth.upward(source), range, suffix: suffix)
         }
         let answer = try await next.stream(request)
+        guard !isBulk else {
+            return HTTPStreamedResponse(
+                head: answer.head,
+                body: bandwidth.downward(answer.body)
+            )
+        }
         return HTTPStreamedResponse(
             head: answer.head,
             body: ByteStream { [down = bandwidth.down] () async throws(ProviderError) in
                 guard let part = try await answer.body.next() else { return nil }
-                if isBulk {
-                    // What is not read on yet stays with the sender: the connection holds little.
-                    do throws(TransportError) { try await down.take(Int64(part.count)) } catch {
-                        throw ProviderError(.cancelled, detail: "the transfer was cancelled")
-                    }
-                } else {
-                    down.charge(Int64(part.count))
-                }
+                down.charge(Int64(part.count))
                 return part
             }
         )
-    }
-
-    private func throttled(_ source: any ContentSource) -> any ContentSource {
-        ThrottledSource(source: source, bucket: bandwidth.up)
     }
 }
 

@@ -164,7 +164,8 @@ enum Services {
                     folder: connection.runtimeFolder,
                     environment: ProcessInfo.processInfo.environment,
                     secret: connection.secret
-                )
+                ),
+                bandwidth: connection.bandwidth
             )
         }
     )
@@ -177,7 +178,8 @@ enum Services {
                 try connection.address(),
                 secret: connection.secret,
                 settings: FTPSettings(caFile: connection.caFile),
-                meter: connection.meter
+                meter: connection.meter,
+                bandwidth: connection.bandwidth
             )
         }
     )
@@ -336,6 +338,8 @@ struct PlaceConnection: Sendable {
     let secret: any AccessTokens
     /// The way to hosts.
     let wire: any HTTPClient
+    /// The limits of contents that go another way.
+    let bandwidth: Bandwidth
     /// How long is tried again.
     let policy: RetryPolicy
     /// Counts what goes over the wire.

@@ -1,7 +1,9 @@
 """Servers of a person's own: OpenSSH, ProFTPD, Apache, and rclone's S3."""
 
+import os
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -125,6 +127,37 @@ def test_a_server_that_is_away(machine, server, drive):
     machine.sync()
     server.holds({"before": b"before", "while away": b"written while away"})
     assert set(shown(server, drive)) == {"before", "while away"}
+
+
+@pytest.mark.parametrize("server", ["sftp", "ftp"], indirect=True)
+def test_limits_hold(machine, server, drive):
+    content = os.urandom(6 << 20)
+    (server.files / "theirs").write_bytes(content)
+    eventually((drive / "theirs").exists, "the file is there")
+    machine.oort("limit", "--up", "1M", "--down", "1M")
+
+    def seconds(act):
+        start = time.monotonic()
+        act()
+        return time.monotonic() - start
+
+    def send():
+        (drive / "mine").write_bytes(content)
+        machine.sync()
+
+    # The first piece waits for nothing, and what two connections hold between them is no more than 2 MiB.
+    assert seconds(send) > 4
+    assert seconds(lambda: (drive / "theirs").read_bytes()) > 3
+    assert (drive / "theirs").read_bytes() == content
+    assert (server.files / "mine").read_bytes() == content
+    # With this one it would take 96 s.
+    machine.oort("limit", "--up", "64K")
+    other = os.urandom(6 << 20)
+    (drive / "late").write_bytes(other)
+    eventually(lambda: machine.account(server.kind)["transfers"], "it is on its way")
+    machine.oort("limit", "--off")
+    assert seconds(machine.sync) < 60
+    assert (server.files / "late").read_bytes() == other
 
 
 def test_links_at_sftp(machine, folder):

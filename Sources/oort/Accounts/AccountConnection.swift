@@ -26,6 +26,8 @@ struct AccountConnection: Sendable {
         var store: any TokenStore
         /// The way to hosts.
         var wire: any HTTPClient
+        /// The limits of contents that go another way.
+        var bandwidth = Bandwidth()
         /// How long is tried again.
         var policy = RetryPolicy()
         var logger: Logger
@@ -85,6 +87,7 @@ struct AccountConnection: Sendable {
             text: account.address ?? "",
             secret: secret,
             wire: surroundings.wire,
+            bandwidth: surroundings.bandwidth,
             policy: surroundings.policy,
             meter: meter,
             runtimeFolder: surroundings.folders.socketFolder(),

@@ -146,6 +146,7 @@ extension CloudMount {
                     folders: options.folders,
                     store: tokens,
                     wire: ThrottlingClient(wire, bandwidth: bandwidth),
+                    bandwidth: bandwidth,
                     logger: logger
                 ),
                 knownRequests: known?.requestLimit,
