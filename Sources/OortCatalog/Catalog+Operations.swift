@@ -87,9 +87,10 @@ extension Catalog {
                 guard node.parent != nil, start.item != nil else { return nil }
             case .delete:
                 guard node.parent == nil, start.item != nil else { return nil }
-                start.holdsNothing =
-                    try node.kind == .folder && Self.remoteChildren(of: node, limit: 1, database)
-                    .isEmpty
+                if node.kind == .folder {
+                    let some = try Self.remoteChildren(of: node, limit: 1, database)
+                    start.holdsNothing = some.isEmpty
+                }
             case .setAttributes:
                 guard node.parent != nil, start.item != nil else { return nil }
             }
