@@ -58,8 +58,9 @@ def held_pair():
 class Server:
     """A server of one kind, that runs until it is stopped."""
 
-    def __init__(self, kind, folder):
+    def __init__(self, kind, folder, is_implicit=False):
         self.kind = kind
+        self.is_implicit = is_implicit  # whether FTP is encrypted from the first byte
         self.folder = folder / f"server-{kind}"
         self.root = self.folder / "root"
         self.root.mkdir(parents=True)
@@ -164,6 +165,7 @@ TLSRequired on
 TLSRSACertificateFile {self.folder}/cert.pem
 TLSRSACertificateKeyFile {self.folder}/key.pem
 TLSLog {self.folder}/tls
+TLSOptions {"UseImplicitSSL" if self.is_implicit else "StdEnvVars"}
 """)
         return ["/usr/sbin/proftpd", "-n", "-q", "-c", str(self.folder / "config")]
 
@@ -247,8 +249,9 @@ KeepAliveTimeout 60
                 "--ssh-option", "IdentityAgent=none", *named)
         if self.kind == "ftp":
             machine.environment["SSL_CERT_FILE"] = str(self.folder / "cert.pem")
-            return machine.oort("login", "ftp", f"ada@127.0.0.1:{self.door}", "--password-file", "-",
-                                *named, input="secret\n")
+            scheme = "ftps://" if self.is_implicit else ""
+            return machine.oort("login", "ftp", f"{scheme}ada@127.0.0.1:{self.door}",
+                                "--password-file", "-", *named, input="secret\n")
         if self.kind == "webdav":
             return machine.oort("login", "webdav", f"http://127.0.0.1:{self.door}/", "--user", "ada",
                                 "--password-file", "-", *named, input="secret\n")

@@ -179,6 +179,39 @@ def test_links_at_sftp(machine, folder):
         server.stop()
 
 
+def test_ftp_that_is_encrypted_from_the_first_byte(machine, folder):
+    server = Server("ftp", folder, is_implicit=True)
+    try:
+        # Nobody vouches for the server, and what speaks first in the clear waits for nothing here.
+        said = machine.oort("login", "ftp", f"ftps://ada@127.0.0.1:{server.port}", "--password-file",
+                            "-", input="secret\n", status=1)
+        assert "certificate" in said, said
+        said = machine.oort("login", "ftp", f"ftps://ada@127.0.0.1:{server.port}", "--plain",
+                            "--password-file", "-", input="secret\n", status=1)
+        assert "--plain is not" in said, said
+        server.login(machine)
+        machine.mount()
+        drive = machine.ready("ftp")
+        make_tree(drive / "tree")
+        machine.sync()
+        server.holds(local_tree(drive))
+        # What is read comes from the server, after a restart with nothing cached.
+        machine.unmount()
+        shutil.rmtree(machine.cache)
+        machine.mount()
+        drive = machine.ready("ftp")
+        assert local_tree(drive) == server.tree()
+        server.stop()
+        (drive / "later").write_text("later")
+        server.start()
+        machine.sync()
+        assert (server.files / "later").read_text() == "later"
+        assert "TLSv1" in (server.folder / "tls").read_text()
+    finally:
+        machine.clean()
+        server.stop()
+
+
 def test_signing_in_at_ftp(machine, folder):
     server = Server("ftp", folder)
     try:

@@ -46,7 +46,7 @@ extension FTPTests {
                 let new = try await world.upload([1, 2], to: name, .file(made.revision), time: 7)
                 #expect(world.bytes(name) == [1, 2])
                 #expect(new.modifiedTime == Timestamp(seconds: 7))
-                if server == .proftpd {
+                if server.isProFTPD {
                     let attributes = try FileManager.default.attributesOfItem(
                         atPath: world.root + name
                     )
@@ -233,7 +233,7 @@ extension FTPTests {
                     try world.write("/\(name)", "x")
                 }
                 #expect(try await client.listing(of: .root).entries.count == names.count)
-                guard server == .proftpd else { return }
+                guard server.isProFTPD else { return }
                 let raw = Array(world.root.utf8) + Array("/l".utf8) + [0xE4, 0x74]
                 #expect(
                     FileManager.default.createFile(atPath: world.root + "/plain", contents: nil)

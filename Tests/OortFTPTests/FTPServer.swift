@@ -10,6 +10,8 @@ struct FTPServer: Sendable {
     enum Kind: String, CaseIterable, Sendable, CustomTestStringConvertible {
         /// ProFTPD, encrypted and no other way.
         case proftpd
+        /// ProFTPD, encrypted from the first byte.
+        case implicit
         /// pyftpdlib, not encrypted.
         case pyftpdlib
         /// pyftpdlib without MLSD.
@@ -19,7 +21,11 @@ struct FTPServer: Sendable {
 
         /// Those that are here and list for programs: Debian's always, Python's in the folder of tools
         /// that `scripts/test` names.
-        static var usable: [Kind] { pythonTools == nil ? [.proftpd] : [.proftpd, .pyftpdlib] }
+        static var usable: [Kind] {
+            [.proftpd, .implicit] + (pythonTools == nil ? [] : [.pyftpdlib])
+        }
+
+        var isProFTPD: Bool { self == .proftpd || self == .implicit }
     }
 
     static var pythonTools: String? {
@@ -37,18 +43,23 @@ struct FTPServer: Sendable {
     static let password = "a secret"
 
     /// The settings with which the server is trusted.
-    var settings: FTPSettings { FTPSettings(caFile: kind == .proftpd ? folder + "/cert.pem" : nil) }
+    var settings: FTPSettings { FTPSettings(caFile: kind.isProFTPD ? folder + "/cert.pem" : nil) }
 
     /// The server's log.
     var log: String { (try? String(contentsOfFile: folder + "/log", encoding: .utf8)) ?? "" }
 
     /// The address of a folder below the server's root.
     func address(_ path: String = "", user: String = "ada") -> FTPAddress {
-        let root = kind == .proftpd ? folder + "/root" : ""
+        let root = kind.isProFTPD ? folder + "/root" : ""
         guard var address = FTPAddress("\(user)@127.0.0.1:\(port)\(root)/\(path)") else {
             preconditionFailure("\(path) is a path")
         }
-        address.security = kind == .proftpd ? .explicit : .plain
+        address.security =
+            switch kind {
+            case .proftpd: .explicit
+            case .implicit: .implicit
+            case .pyftpdlib, .old: .plain
+            }
         return address
     }
 
@@ -125,7 +136,7 @@ actor FTPServers {
     }
 
     private func begin(_ server: FTPServer) throws {
-        let script = server.kind == .proftpd ? Self.proftpd : Self.pyftpdlib
+        let script = server.kind.isProFTPD ? Self.proftpd : Self.pyftpdlib
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/setsid")
         // A group of its own, which ends when the tests' end of the pipe is closed.
@@ -179,6 +190,7 @@ actor FTPServers {
         TLSRSACertificateFile $0/cert.pem
         TLSRSACertificateKeyFile $0/key.pem
         TLSLog $0/tlslog
+        TLSOptions $(if [ "$3" = implicit ]; then echo UseImplicitSSL; else echo StdEnvVars; fi)
         END
         touch ready && proftpd -n -q -c "$0/conf"
         """#
