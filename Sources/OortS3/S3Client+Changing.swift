@@ -435,13 +435,14 @@ extension S3Client {
         var request = S3Request("POST", target)
         request.query = [("uploads", "")]
         request.headers = fields + metadata
-        let begun = try await api.element(
+        let answer = try await api.element(
             request,
             about: subject
         )
-        guard let id = begun.text(of: "UploadId"), !id.isEmpty else {
+        guard let id = answer.text(of: "UploadId"), !id.isEmpty else {
             throw ProviderError(.malformedAnswer, detail: "an upload without an id")
         }
+        note(begun: id, at: target)
         do throws(ProviderError) {
             var xml = "<CompleteMultipartUpload>"
             var number = 1
@@ -463,18 +464,18 @@ extension S3Client {
             request.query = [("uploadId", id)]
             request.headers = condition
             request.isLong = true
-            return try Self.tag(
+            let tag = try Self.tag(
                 try await api.element(
                     api.xml(xml, in: request),
                     named: "CompleteMultipartUploadResult",
                     about: subject
                 )
             )
+            begun.forget(id)
+            return tag
         } catch {
             // An end whose answer is lost left nothing that could be given up.
-            var request = S3Request("DELETE", target)
-            request.query = [("uploadId", id)]
-            _ = try? await api.exchange(request)
+            await abort(id, at: target)
             throw error
         }
     }

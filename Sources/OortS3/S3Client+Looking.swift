@@ -19,6 +19,7 @@ extension S3Client {
     }
 
     public func listing(of folder: RemotePath) async throws(ProviderError) -> PlaceListing {
+        cleanUp()
         let prefix = try space.prefix(of: folder)
         var files: [(part: String, object: S3Object)] = []
         var folders: [String] = []
@@ -90,6 +91,7 @@ extension S3Client {
     }
 
     public func snapshot(page token: PageToken?) async throws(ProviderError) -> SnapshotPage {
+        cleanUp()
         var place: Place?
         if let token {
             place = try? JSONDecoder().decode(Place.self, from: Data(token.rawValue.utf8))

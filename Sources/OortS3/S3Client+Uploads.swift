@@ -214,6 +214,7 @@ extension S3Client {
                 known = try await parts(of: stored)
             } catch  where error.kind == .sessionLost {
                 // It was ended, by an answer that was lost, or the store has given it up.
+                begun.forget(stored.id)
                 let head = try await settled(error, upload, at: key)
                 await observer.sessionChanged(nil)
                 return uploaded(upload, tag: head.tag)
@@ -226,6 +227,7 @@ extension S3Client {
             let parts = try await send(upload, by: session, known: known, observer: observer)
             let entry = try await end(upload, by: session, parts: parts)
             memory.withLock { $0.sessions[ExactText(key)] = nil }
+            begun.forget(session.id)
             await observer.sessionChanged(nil)
             return entry
         } catch {
@@ -254,6 +256,7 @@ extension S3Client {
         guard let id = answer.text(of: "UploadId"), !id.isEmpty else {
             throw ProviderError(.malformedAnswer, detail: "an upload without an id")
         }
+        note(begun: id, at: key)
         let mebibyte: Int64 = 1 << 20
         let least = (upload.size / 10_000 / mebibyte + 1) * mebibyte
         let session = Session(
@@ -440,57 +443,57 @@ extension S3Client {
 
     private func abandon(_ session: Session) async { await abort(session.id, at: session.key) }
 
+    /// Notes an upload in parts, by which it is found when nobody goes on with it.
+    func note(begun id: String, at key: String) {
+        let second = Timestamp(api.signer.serviceTime).seconds
+        begun.note(S3BegunUploads.Upload(id: id, key: key, begun: second))
+    }
+
     /// Gives an upload in parts up; what fails is left to `removeLeftovers`.
-    private func abort(_ id: String, at key: String) async {
+    func abort(_ id: String, at key: String) async {
         var request = S3Request("DELETE", key)
         request.query = [("uploadId", id)]
         // A part that was under way may have arrived after the first time.
-        for _ in 0..<2 { _ = try? await api.exchange(request) }
+        for _ in 0..<2 {
+            guard let answer = try? await api.exchange(request) else { continue }
+            let isGone =
+                (200..<300).contains(answer.head.status)
+                || S3Errors.words(in: answer.body)?.code == "NoSuchUpload"
+            if isGone { begun.forget(id) }
+        }
         memory.withLock { memory in
             if memory.sessions[ExactText(key)] == id { memory.sessions[ExactText(key)] = nil }
         }
     }
 
-    /// Gives up the account's uploads in parts that nobody has ended for so long: stores keep, and
-    /// charge for, their parts for ever.
+    /// Looks for leftovers behind the rest, once a day.
+    func cleanUp() {
+        let isDue = memory.withLock { memory in
+            if let last = memory.lastCleaning, .now - last < .seconds(86_400) { return false }
+            memory.lastCleaning = .now
+            return true
+        }
+        guard isDue else { return }
+        // Ends by itself; what is not given up now is another day.
+        Task { await removeLeftovers() }
+    }
+
+    /// Gives up the uploads in parts that were begun from here so long ago and that nobody goes on with
+    /// in this run: stores keep, and charge for, their parts for ever.
     ///
     /// - Returns: How many were given up.
-    public func removeLeftovers(
-        olderThan age: Duration = .seconds(7 * 86_400)
-    ) async throws(ProviderError) -> Int {
-        let end = Timestamp(api.signer.serviceTime).seconds - age.components.seconds
+    @discardableResult
+    public func removeLeftovers(olderThan age: Duration = .seconds(7 * 86_400)) async -> Int {
+        let second = Timestamp(api.signer.serviceTime).seconds - age.components.seconds
         var removed = 0
-        var markers: [(name: String, value: String)] = []
-        for _ in 0..<1000 {
-            var request = S3Request("GET")
-            request.query = [
-                ("uploads", ""), ("encoding-type", "url"), ("prefix", space.prefix),
-            ]
-            request.query += markers
-            let root = try await api.element(
-                request,
-                named: "ListMultipartUploadsResult",
-                about: .bucket
-            )
-            let isEncoded = root.text(of: "EncodingType") == "url"
-            for upload in root.all("Upload") {
-                guard let id = upload.text(of: "UploadId"), let text = upload.text(of: "Key"),
-                    let key = isEncoded ? S3Text.formDecoded(text) : text,
-                    key.begins(with: space.prefix),
-                    let begun = upload.text(of: "Initiated").flatMap({ Timestamp(rfc3339: $0) }),
-                    begun.seconds <= end
-                else { continue }
-                await abort(id, at: key)
-                removed += 1
+        for upload in begun.begun(until: second) {
+            let isGoingOn = memory.withLock { memory in
+                memory.sessions.values.contains { $0.isSameText(as: upload.id) }
             }
-            guard root.text(of: "IsTruncated") == "true",
-                let text = root.text(of: "NextKeyMarker"),
-                let key = isEncoded ? S3Text.formDecoded(text) : text, !key.isEmpty
-            else { return removed }
-            markers = [
-                ("key-marker", key),
-                ("upload-id-marker", root.text(of: "NextUploadIdMarker") ?? ""),
-            ]
+            guard !isGoingOn else { continue }
+            await abort(upload.id, at: upload.key)
+            let isGone = begun.begun(until: second).allSatisfy { !$0.id.isSameText(as: upload.id) }
+            if isGone { removed += 1 }
         }
         return removed
     }

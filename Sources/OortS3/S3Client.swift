@@ -31,6 +31,7 @@ public final class S3Client: PlaceClient {
     let space: S3KeySpace
     let settings: Settings
     let memory = Mutex(Memory())
+    let begun: S3BegunUploads
     /// The keys that links are signed with; nil where nobody gave them.
     private let linkKeys: (any AccessTokens)?
 
@@ -42,19 +43,24 @@ public final class S3Client: PlaceClient {
         var marked: Set<ExactText> = []
         /// The upload in parts of a key that was begun and not ended.
         var sessions: [ExactText: String] = [:]
+        /// When leftovers were last looked for.
+        var lastCleaning: ContinuousClock.Instant?
     }
 
     /// A client over a stack that signs with `signer` and judges answers by `AnswerRules.s3`.
     ///
-    /// `linkKeys` gives the key files that links are signed with; without them there are none.
+    /// `linkKeys` gives the key files that links are signed with; without them there are none. The file
+    /// `begunUploads` has what this client begins in parts, so that what is left of it can be given up.
     public init(
         client: any HTTPClient,
         account: S3Account,
         signer: S3Signer,
         linkKeys: (any AccessTokens)? = nil,
+        begunUploads: String? = nil,
         settings: Settings = Settings()
     ) {
         self.linkKeys = linkKeys
+        begun = S3BegunUploads(path: begunUploads)
         api = S3API(client: client, place: account.place, signer: signer)
         abilities = account.abilities
         space = S3KeySpace(prefix: account.place.prefix)
@@ -69,6 +75,7 @@ public final class S3Client: PlaceClient {
         tokens: any AccessTokens,
         logger: Logger,
         requests: RequestLimit = RequestLimit(.s3),
+        begunUploads: String? = nil,
         settings: Settings = Settings(),
         policy: RetryPolicy = RetryPolicy()
     ) -> S3Client {
@@ -87,6 +94,7 @@ public final class S3Client: PlaceClient {
             account: account,
             signer: signer,
             linkKeys: tokens,
+            begunUploads: begunUploads,
             settings: settings
         )
     }

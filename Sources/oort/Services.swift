@@ -148,7 +148,8 @@ enum Services {
                 client: http,
                 account: kept.account,
                 signer: signer,
-                linkKeys: tokens
+                linkKeys: tokens,
+                begunUploads: connection.begunUploads
             )
         }
     )
@@ -344,6 +345,8 @@ struct PlaceConnection: Sendable {
     let policy: RetryPolicy
     /// Counts what goes over the wire.
     let meter: TrafficMeter
+    /// A file of what was begun at the service and has not ended; its folder is there while it is mounted.
+    let begunUploads: String
     /// A folder of the account's own for sockets.
     let runtimeFolder: String
     /// A file of certificate authorities trusted in place of the system's, where the settings name one.

@@ -263,15 +263,19 @@ struct World: Sendable {
     }
 
     /// Another client of the same place, as after a restart.
-    func another(settings: S3Client.Settings = .init()) -> S3Client {
-        Self.client(account, wire, settings)
+    func another(
+        settings: S3Client.Settings = .init(),
+        begunUploads: String? = nil
+    ) -> S3Client {
+        Self.client(account, wire, settings, begunUploads: begunUploads)
     }
 
     static func client(
         _ account: S3Account,
         _ wire: any HTTPClient,
         _ settings: S3Client.Settings = .init(),
-        keys: S3Keys = Store.keys
+        keys: S3Keys = Store.keys,
+        begunUploads: String? = nil
     ) -> S3Client {
         var policy = RetryPolicy()
         policy.firstDelay = .milliseconds(50)
@@ -282,6 +286,7 @@ struct World: Sendable {
             wire: wire,
             tokens: S3FixedTokens(keys),
             logger: quiet,
+            begunUploads: begunUploads,
             settings: settings,
             policy: policy
         )

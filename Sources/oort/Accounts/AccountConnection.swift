@@ -90,6 +90,8 @@ struct AccountConnection: Sendable {
             bandwidth: surroundings.bandwidth,
             policy: surroundings.policy,
             meter: meter,
+            begunUploads: surroundings.folders.placesFile(ofAccount: account.name)
+                + Folders.uploadsEnding,
             runtimeFolder: surroundings.folders.socketFolder(),
             caFile: surroundings.settings.caFile,
             hosts: Hosts(surroundings.settings.service(service.name).endpoints),

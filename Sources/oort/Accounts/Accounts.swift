@@ -165,7 +165,7 @@ struct Accounts: Sendable {
             }
         }
         try registry.remove(named: account.name)
-        for ending in ["", "-wal", "-shm", Folders.listEnding] {
+        for ending in ["", "-wal", "-shm", Folders.listEnding, Folders.uploadsEnding] {
             try? FileManager.default.removeItem(
                 atPath: folders.placesFile(ofAccount: account.name) + ending
             )

@@ -78,6 +78,8 @@ struct Folders: Hashable, Sendable {
     func placesFile(ofAccount name: String) -> String { placesFolder + "/\(name).sqlite" }
     /// What the name of the file has beyond that where the service keeps nothing of a person.
     static let listEnding = ".list"
+    /// What it has beyond that where uploads that were begun are noted.
+    static let uploadsEnding = ".uploads"
     /// A new folder for sockets of a connection's own; its path is short, as sockets' paths must be.
     func socketFolder() -> String {
         let name = String(UInt64.random(in: .min ... .max), radix: 36)
