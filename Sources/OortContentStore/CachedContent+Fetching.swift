@@ -161,11 +161,13 @@ extension CachedContent {
         let path = store.paths.cached(id)
         do throws(ProviderError) {
             let stream = try await fetcher.fetch(key, range: range)
-            var isProvisional = stream.startsProvisional
+            var isProvisional = stream.provisionalBytes > 0
             var position = range.lowerBound
             while let bytes = try await stream.next() {
                 guard let rest = rest(of: number, generation: generation) else { return }
-                if position > range.lowerBound, isProvisional {
+                if isProvisional,
+                    position - range.lowerBound >= Int64(stream.provisionalBytes)
+                {
                     isProvisional = false
                     confirm(number, generation: generation)
                 }
@@ -184,7 +186,7 @@ extension CachedContent {
                 }
                 if position >= rest.upperBound {
                     if isProvisional {
-                        _ = try await stream.next()
+                        try await stream.confirm()
                         confirm(number, generation: generation)
                     } else if position == range.upperBound {
                         // A stream that is let go before its end costs the service's connection.
@@ -243,7 +245,10 @@ extension CachedContent {
             state.isUnsaved = true
             if let index = state.fetches.firstIndex(where: { $0.id == number }) {
                 state.fetches[index].position = range.upperBound
-                if isProvisional { state.fetches[index].provisional = range }
+                if isProvisional {
+                    let start = state.fetches[index].provisional?.lowerBound ?? range.lowerBound
+                    state.fetches[index].provisional = start..<range.upperBound
+                }
             }
             let present = state.present
             return state.takeWaiters { present.covers($0.range) }

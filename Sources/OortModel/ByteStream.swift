@@ -4,48 +4,72 @@ import Synchronization
 ///
 /// Letting the stream go without reading it to the end cancels the transfer.
 public struct ByteStream: Sendable {
-    /// Whether the first part comes before the service has confirmed whose bytes it is.
+    /// How many bytes come at most, up to the end of a part, before the service has confirmed whose
+    /// they are; 0 where nothing has to be confirmed.
     ///
-    /// The second `next` then throws `.preconditionFailed` where the first part is of another
-    /// revision than the one asked for.
-    public let startsProvisional: Bool
+    /// Until `confirm` has returned, they may be of another revision than the one asked for.
+    public let provisionalBytes: Int
+    private let gate: Gate?
     private let pull: @Sendable () async throws(ProviderError) -> [UInt8]?
 
     /// A stream whose every part comes from `pull`; nil is the end.
-    public init(
-        startsProvisional: Bool = false,
-        pull: @escaping @Sendable () async throws(ProviderError) -> [UInt8]?
-    ) {
-        self.startsProvisional = startsProvisional
+    public init(pull: @escaping @Sendable () async throws(ProviderError) -> [UInt8]?) {
+        provisionalBytes = 0
+        gate = nil
         self.pull = pull
     }
 
-    /// These bytes, of which the first part comes at once, and all others, and the end, when
+    private init(_ stream: ByteStream, _ gate: Gate) {
+        provisionalBytes = Self.mostProvisional
+        self.gate = gate
+        pull = { () async throws(ProviderError) -> [UInt8]? in
+            guard gate.mayPass else {
+                try await gate.pass()
+                return try await stream.next()
+            }
+            guard let part = try await stream.next() else {
+                try await gate.pass()
+                return nil
+            }
+            gate.note(part.count)
+            return part
+        }
+    }
+
+    /// As much as the kernel asks for at once when a program begins to read.
+    private static let mostProvisional = 128 << 10
+
+    /// These bytes, of which the first come at once, and all others, and the end, when
     /// `confirmation` has succeeded; its error is thrown otherwise.
     ///
     /// The confirmation is cancelled when the stream is let go.
     public func confirmed(
         by confirmation: Task<Result<Void, ProviderError>, Never>
     ) -> ByteStream {
-        let gate = Gate(confirmation)
-        return ByteStream(startsProvisional: true) { () async throws(ProviderError) -> [UInt8]? in
-            if !gate.isFirstPart() { try await gate.pass() }
-            return try await next()
-        }
+        ByteStream(self, Gate(confirmation, provisional: Self.mostProvisional))
     }
 
-    /// Lets the first part through, and the others after the confirmation.
+    /// Waits until the service has confirmed whose the bytes are.
+    ///
+    /// - Throws: `.preconditionFailed` where they are of another revision than the one asked for.
+    public func confirm() async throws(ProviderError) { try await gate?.pass() }
+
+    /// Lets the first bytes through, and the others after the confirmation.
     private final class Gate: Sendable {
         private let confirmation: Task<Result<Void, ProviderError>, Never>
-        private let hasGiven = Atomic<Bool>(false)
+        private let left: Atomic<Int>
 
-        init(_ confirmation: Task<Result<Void, ProviderError>, Never>) {
+        init(_ confirmation: Task<Result<Void, ProviderError>, Never>, provisional: Int) {
             self.confirmation = confirmation
+            left = Atomic(provisional)
         }
 
         deinit { confirmation.cancel() }
 
-        func isFirstPart() -> Bool { !hasGiven.exchange(true, ordering: .acquiringAndReleasing) }
+        /// Whether more may come before the confirmation.
+        var mayPass: Bool { left.load(ordering: .acquiring) > 0 }
+
+        func note(_ count: Int) { left.subtract(count, ordering: .acquiringAndReleasing) }
 
         func pass() async throws(ProviderError) {
             let result = await withTaskCancellationHandler {
