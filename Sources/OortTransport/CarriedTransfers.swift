@@ -68,6 +68,7 @@ import CCurl
     mutating func perform() {
         var running: CInt = 0
         _ = unsafe curl_multi_perform(multi, &running)
+        for one in carried.values { one.transfer.handOver() }
         var left: CInt = 0
         while let message = unsafe curl_multi_info_read(multi, &left) {
             guard unsafe message.pointee.msg == CURLMSG_DONE,

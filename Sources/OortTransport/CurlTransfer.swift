@@ -46,6 +46,18 @@ final class CurlTransfer: Sendable {
         var filler: Task<Void, Never>?
         /// How often the body was begun anew; what a filler of an earlier time reads is dropped.
         var rewinds = 0
+
+        /// Takes the oldest part of the answer's body that nobody has.
+        mutating func nextPart() -> [UInt8]? {
+            let part = incoming.popFirst()
+            incomingBytes -= part?.count ?? 0
+            return part
+        }
+
+        mutating func takeReader() -> CheckedContinuation<PartResult, Never>? {
+            defer { reader = nil }
+            return reader
+        }
     }
 
     let request: HTTPRequest
@@ -95,10 +107,7 @@ final class CurlTransfer: Sendable {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let ready: PartResult? = state.withLock { state in
-                    if let part = state.incoming.popFirst() {
-                        state.incomingBytes -= part.count
-                        return .success(part)
-                    }
+                    if let part = state.nextPart() { return .success(part) }
                     switch state.end {
                     case .success: return .success(nil)
                     case .failure(let error): return .failure(error)
@@ -140,6 +149,8 @@ final class CurlTransfer: Sendable {
     /// Notes how the transfer ended and tells who waits; false when it had ended before.
     @discardableResult
     func finish(_ result: Result<Void, TransportError>) -> Bool {
+        // What came last is good, however the transfer ends.
+        handOver()
         typealias Woken = (
             CheckedContinuation<HeadResult, Never>?, CheckedContinuation<PartResult, Never>?,
             Task<Void, Never>?
@@ -226,19 +237,16 @@ final class CurlTransfer: Sendable {
     }
 
     /// Takes bytes of the body; false when there is no room: receiving is then paused.
+    ///
+    /// Who waits for them gets them by `handOver`.
     func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        let (taken, waiter) = state.withLock {
-            state -> (Bool, (CheckedContinuation<PartResult, Never>, [UInt8])?) in
-            guard state.end == nil else { return (true, nil) }
+        state.withLock { state in
+            guard state.end == nil else { return true }
             guard state.incomingBytes < receiveLimit else {
                 state.isReceivePaused = true
-                return (false, nil)
+                return false
             }
             state.received += Int64(bytes.count)
-            if let reader = state.reader {
-                state.reader = nil
-                return (true, (reader, unsafe Array(bytes)))
-            }
             state.incomingBytes += bytes.count
             if let last = state.incoming.indices.last,
                 state.incoming[last].count + bytes.count <= Self.largestPart
@@ -247,10 +255,19 @@ final class CurlTransfer: Sendable {
             } else {
                 unsafe state.incoming.append(Array(bytes))
             }
-            return (true, nil)
+            return true
         }
-        if let (reader, part) = waiter { reader.resume(returning: .success(part)) }
-        return taken
+    }
+
+    /// Wakes who waits for a part of the body, if there is one.
+    ///
+    /// libcurl gives 16 KiB at a time, and to wake somebody costs more than to copy as much: so who
+    /// waits gets all that one look at the connections brought.
+    func handOver() {
+        let woken = state.withLock { state in
+            state.reader == nil ? nil : state.nextPart().map { (state.takeReader(), $0) }
+        }
+        if let (reader, part) = woken { reader?.resume(returning: .success(part)) }
     }
 
     /// Copies the next bytes of the body into libcurl's buffer.
