@@ -3,6 +3,18 @@ import OortModel
 import Synchronization
 
 extension GoogleDriveSimulator {
+    /// What the last question found that has more pages, so that the next page of a large account is
+    /// not searched for anew while nothing changes.
+    struct Listing: Sendable {
+        struct Question: Equatable, Sendable {
+            var terms: [String]
+            var sequence: Int
+        }
+
+        var question: Question
+        var found: [SimulatedItem]
+    }
+
     func list(_ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
         let mask = try mask(
             request,
@@ -27,15 +39,26 @@ extension GoogleDriveSimulator {
         }
         let order = try order(request, query)
         return try account.withTree { tree throws(Failure) in
-            var found = try self.matches(
-                query,
-                corpora: corpora,
-                drive: driveID,
-                includesDrives: includesDrives,
-                in: tree,
-                request
+            let asked = Listing.Question(
+                terms: ["q", "orderBy"].map { request.query($0) ?? "" }
+                    + [corpora, driveID ?? "", "\(includesDrives)"],
+                sequence: tree.sequence
             )
-            order(&found)
+            let isFirst = request.query("pageToken") == nil
+            var known = self.state.withLock { isFirst ? nil : $0.listing }
+            if known?.question != asked {
+                var found = try self.matches(
+                    query,
+                    corpora: corpora,
+                    drive: driveID,
+                    includesDrives: includesDrives,
+                    in: tree,
+                    request
+                )
+                order(&found)
+                known = Listing(question: asked, found: found)
+            }
+            let found = known?.found ?? []
             let start = try Self.offset(request.query("pageToken"), below: found)
             let isEnumeration = [nil, "trashed=false", "trashed=true"].contains(request.query("q"))
             let page = found[start...].prefix(
@@ -48,6 +71,7 @@ extension GoogleDriveSimulator {
                     page.map { self.resource(of: $0, in: tree, for: request, mask: fileMask) }
                 ),
             ]
+            self.state.withLock { $0.listing = page.endIndex < found.endIndex ? known : nil }
             if page.endIndex < found.endIndex, let last = page.last {
                 answer["nextPageToken"] = .string("~!!~AI9\(page.endIndex).\(last.id)")
             }
@@ -65,6 +89,9 @@ extension GoogleDriveSimulator {
             let number = Int(token[token.index(token.startIndex, offsetBy: 7)..<dot])
         else { throw .invalid("pageToken") }
         let last = token[token.index(after: dot)...]
+        if 1...max(found.count, 1) ~= number, found.dropFirst(number - 1).first.map({ $0.id == last }) == true {
+            return number
+        }
         if let index = found.firstIndex(where: { $0.id == last }) { return index + 1 }
         return min(number, found.count)
     }

@@ -23,6 +23,7 @@ public final class GoogleDriveSimulator: SimulatedService {
         var sessions: [String: UploadState] = [:]
         var generatedIDs: Set<String> = []
         var random = RandomSource(seed: 11)
+        var listing: Listing?
     }
 
     let state = Mutex(State())
