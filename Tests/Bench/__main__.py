@@ -11,7 +11,7 @@ import time
 import traceback
 
 from . import metadata, profile
-from .cloud import SERVICES, TITLES, hosts
+from .cloud import SERVERS, SERVICES, TITLES, hosts
 from .report import Report, shown
 from .road import Names, raise_loopback
 from .scenarios import SCENARIOS, Scenario
@@ -24,8 +24,9 @@ LONG = 20.0
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
-        description="Measures Oort beside rclone, both on the project's simulated services behind "
-        "the same network, and writes docs/benchmarks.md with its pictures (a full run only).")
+        description="Measures Oort beside rclone, both on the project's simulated services and on "
+        "servers that nobody here wrote, behind the same network, and writes docs/benchmarks.md "
+        "with its pictures (a full run only).")
     parser.add_argument("--quick", action="store_true",
                         help="smaller, each once, in two minutes; writes nothing")
     parser.add_argument("--long", action="store_true",
@@ -34,7 +35,7 @@ def arguments() -> argparse.Namespace:
                         choices=[scenario.name for scenario in SCENARIOS],
                         help="one scenario (may be repeated); writes nothing: "
                         + ", ".join(scenario.name for scenario in SCENARIOS))
-    parser.add_argument("--service", action="append", choices=SERVICES,
+    parser.add_argument("--service", action="append", choices=SERVICES + SERVERS,
                         help="one service (may be repeated); writes nothing")
     parser.add_argument("--program", action="append", choices=PROGRAMS,
                         help="one program; writes nothing")
@@ -69,7 +70,7 @@ class Bench:
         self.names = Names(folder, hosts(given.simulate, folder))
         self.sources = Sources(folder / "sources")
         self.report = Report(self.options)
-        self.services: list[str] = given.service or SERVICES
+        self.services: list[str] = given.service or SERVICES + SERVERS
         self.programs: list[str] = given.program or PROGRAMS
         self.failures: list[str] = []
         self.numbers = itertools.count(1)

@@ -5,12 +5,16 @@ import json
 import pathlib
 import subprocess
 import urllib.parse
+from dataclasses import dataclass
 from typing import Any
 
 from .road import Names, Road, wait_for
 
 SERVICES = ["dropbox", "drive", "onedrive"]
-TITLES = {"dropbox": "Dropbox", "drive": "Google Drive", "onedrive": "OneDrive"}
+# What is measured with a server that nobody here wrote.
+SERVERS = ["sftp", "webdav", "s3"]
+TITLES = {"dropbox": "Dropbox", "drive": "Google Drive", "onedrive": "OneDrive",
+          "sftp": "SFTP", "webdav": "WebDAV", "s3": "S3"}
 # Edits that are sent in one request.
 MANY = 20_000
 
@@ -19,6 +23,19 @@ MANY = 20_000
 TOP = "bench"
 
 Edit = dict[str, Any]
+
+# The simulated account's drive, which rclone's `config` would ask for.
+ONEDRIVE_DRIVE = "0f0978a1b2c3d4e5"
+
+
+@dataclass
+class SignIn:
+    """How Oort signs in to an account: what its settings say, and the arguments and the input of
+    `oort login`."""
+
+    settings: str
+    arguments: list[str]
+    text: str | None
 
 
 def hosts(simulate: pathlib.Path, folder: pathlib.Path) -> dict[str, list[str]]:
@@ -122,6 +139,30 @@ class Cloud:
     def tokens(self) -> dict[str, str]:
         """A fresh pair of tokens, as after a sign-in."""
         return self.control("GET", "tokens")
+
+    def rclone_remote(self) -> tuple[dict[str, str], str]:
+        """rclone's options of the remote, and the path of `TOP` there."""
+        token = json.dumps({
+            **self.tokens(), "token_type": "Bearer", "expiry": "2099-01-01T00:00:00Z"})
+        options = {
+            "type": self.service, "client_id": "bench", "client_secret": "bench", "token": token}
+        if self.service == "drive":
+            options["scope"] = "drive"
+        if self.service == "onedrive":
+            options |= {"drive_id": ONEDRIVE_DRIVE, "drive_type": "personal"}
+        return options, TOP
+
+    def oort_sign_in(self, place: pathlib.Path) -> SignIn:
+        """How Oort signs in; a file that the settings name is put into `place`."""
+        settings = f'[{self.service}]\nclient_id = "bench"\n'
+        if self.service == "drive":
+            secret = place / "secret"
+            secret.write_text("secret\n")
+            secret.chmod(0o600)
+            settings += f'client_secret_file = "{secret}"\n'
+        tokens = self.tokens()
+        return SignIn(settings, [self.service, "--token-file", "-"], json.dumps(
+            {key: tokens[key] for key in ("access_token", "refresh_token")}))
 
     def content_hash(self, path: str) -> str:
         """The SHA-256 of a file at the service, its path below `TOP`."""

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from .cloud import TOP, Cloud
 from .road import Names, wait_for
+from .server import Served
 
 # `rclone mount --help` and the backends' pages advise them, or an expert finds them there.
 RCLONE_FLAGS = [
@@ -32,9 +33,6 @@ RCLONE_SERVICE_FLAGS = {
               "--drive-chunk-size", "64M"],
     "onedrive": ["--onedrive-chunk-size", "50M"],
 }
-RCLONE_TYPES = {"dropbox": "dropbox", "drive": "drive", "onedrive": "onedrive"}
-# The simulated account's drive, which rclone's `config` would ask for.
-ONEDRIVE_DRIVE = "0f0978a1b2c3d4e5"
 
 
 class Program(Protocol):
@@ -69,7 +67,7 @@ class Mounting:
     name = ""
     patience = 60.0
 
-    def __init__(self, place: pathlib.Path, cloud: Cloud, names: Names):
+    def __init__(self, place: pathlib.Path, cloud: Cloud | Served, names: Names):
         self.place = place
         self.cloud = cloud
         self.mount_point = place / "mount"
@@ -134,20 +132,10 @@ class Rclone(Mounting):
 
     name = "rclone"
 
-    def __init__(self, place: pathlib.Path, cloud: Cloud, names: Names, program: pathlib.Path):
+    def __init__(self, place: pathlib.Path, cloud: Cloud | Served, names: Names, program: pathlib.Path):
         super().__init__(place, cloud, names)
         self.program = program
-        tokens = cloud.tokens()
-        token = json.dumps({
-            "access_token": tokens["access_token"], "refresh_token": tokens["refresh_token"],
-            "token_type": "Bearer", "expiry": "2099-01-01T00:00:00Z"})
-        options = {
-            "type": RCLONE_TYPES[cloud.service], "client_id": "bench", "client_secret": "bench",
-            "token": token}
-        if cloud.service == "drive":
-            options["scope"] = "drive"
-        if cloud.service == "onedrive":
-            options |= {"drive_id": ONEDRIVE_DRIVE, "drive_type": "personal"}
+        options, self.top = cloud.rclone_remote()
         self.configuration = place / "rclone.conf"
         self.configuration.write_text(
             "[cloud]\n" + "".join(f"{key} = {value}\n" for key, value in options.items()))
@@ -155,11 +143,11 @@ class Rclone(Mounting):
     @staticmethod
     def flags(service: str) -> list[str]:
         """The flags of a mount of this service."""
-        return RCLONE_FLAGS + RCLONE_SERVICE_FLAGS[service]
+        return RCLONE_FLAGS + RCLONE_SERVICE_FLAGS.get(service, [])
 
     def mount(self) -> None:
         self.begin(
-            str(self.program), "mount", f"cloud:{TOP}", str(self.mount_point), "--config",
+            str(self.program), "mount", f"cloud:{self.top}", str(self.mount_point), "--config",
             str(self.configuration), "--cache-dir", str(self.place / "cache"),
             *self.flags(self.cloud.service))
 
@@ -172,23 +160,17 @@ class Oort(Mounting):
 
     name = "oort"
 
-    def __init__(self, place: pathlib.Path, cloud: Cloud, names: Names, program: pathlib.Path):
+    def __init__(self, place: pathlib.Path, cloud: Cloud | Served, names: Names, program: pathlib.Path):
         super().__init__(place, cloud, names)
         self.program = program
         self.account = self.mount_point / cloud.service
         self.folder = self.account / TOP
         settings = place / "config" / "oort"
         settings.mkdir(parents=True)
-        lines = [f"[{cloud.service}]", 'client_id = "bench"']
-        if cloud.service == "drive":
-            secret = place / "secret"
-            secret.write_text("secret\n")
-            secret.chmod(0o600)
-            lines.append(f'client_secret_file = "{secret}"')
-        (settings / "config.toml").write_text("\n".join(lines) + "\n")
-        tokens = cloud.tokens()
-        self.command("login", cloud.service, "--token-file", "-", text=json.dumps(
-            {key: tokens[key] for key in ("access_token", "refresh_token")}))
+        sign_in = cloud.oort_sign_in(place)
+        (settings / "config.toml").write_text(sign_in.settings)
+        self.command(
+            "login", *sign_in.arguments, "--name", cloud.service, text=sign_in.text)
 
     def command(self, *arguments: str, text: str | None = None) -> str:
         """Runs a command of Oort's; what it says."""

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 
 from . import pictures
-from .cloud import SERVICES, TITLES
+from .cloud import SERVERS, SERVICES, TITLES
 from .programs import RCLONE_FLAGS, RCLONE_SERVICE_FLAGS
 from .scenarios import SCENARIOS, Row, Scenario
 from .stage import Figure, Options
@@ -75,7 +75,8 @@ class Report:
 
     @property
     def services(self) -> list[str]:
-        return [service for service in SERVICES if any(key[0] == service for key in self.figures)]
+        return [service for service in SERVICES + SERVERS
+                if any(key[0] == service for key in self.figures)]
 
     # Tables
 
@@ -103,13 +104,15 @@ class Report:
         mark = "¹" if self.runs(service, row.key, program) < 3 else ""
         return shown(figure.value, row.unit) + mark
 
-    def overview(self) -> str:
-        """Of each row and service both values and their ratio."""
-        services = self.services
+    def overview(self, kinds: list[str]) -> str:
+        """Of each row and each of these services both values and their ratio."""
+        services = [service for service in self.services if service in kinds]
         lines = [
             "| | " + " | ".join(f"{TITLES[s]}: rclone | Oort | " for s in services) + " |",
             "|---|" + "--:|--:|--:|" * len(services)]
         for row in self.shared_rows():
+            if not any(self.runs(service, row.key, "oort") for service in services):
+                continue
             cells = []
             for service in services:
                 rclone = self.median(service, row.key, "rclone")
@@ -193,7 +196,7 @@ class Report:
                     if (figure := self.median(service, row.key, program))])
                 for row in self.shared_rows() if row.unit in ("s", "MB/s", "MB")]
             name = f"benchmarks-{service}.svg"
-            title = f"{TITLES[service]}: rclone and Oort, {self.network()}"
+            title = f"{TITLES[service]}: rclone and Oort, {self.network(service)}"
             (images / name).write_text(pictures.chart(title, bars))
             shown_images.append(f"![{title}](images/{name})")
         text = (pathlib.Path(__file__).with_name("benchmarks.md.in")).read_text()
@@ -203,7 +206,8 @@ class Report:
             "sizes": " Files and trees were smaller than the rows say." if self.options.is_quick
             else "",
             "versions": self.versions(), "network": self.network(),
-            "pictures": "\n\n".join(shown_images), "overview": self.overview(),
+            "pictures": "\n\n".join(shown_images), "overview": self.overview(SERVICES),
+            "servers": self.overview(SERVERS), "latency": str(self.options.latency_ms),
             "warm": self.warm(), "alone": self.alone(),
             "costs": "\n\n".join(
                 f"### {TITLES[service]}\n\n{self.costs(service)}" for service in self.services),
@@ -230,7 +234,9 @@ class Report:
         words = "*All services, calls, bytes and memory: [docs/benchmarks.md](docs/benchmarks.md).*"
         readme.write_text(f"{before}{begin}\n{picture}\n\n{words}\n\n{end}{after}")
 
-    def network(self) -> str:
+    def network(self, service: str = "") -> str:
+        if service in SERVERS:
+            return f"{self.options.latency_ms} ms a round trip"
         return (f"{self.options.latency_ms} ms before each answer, "
                 f"{self.options.rate / 1e6:g} MB/s a request")
 

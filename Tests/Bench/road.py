@@ -6,6 +6,7 @@ for everybody. It exists in a network of the bench's own only (scripts/bench mak
 
 import ctypes
 import fcntl
+import hashlib
 import os
 import pathlib
 import shutil
@@ -76,6 +77,12 @@ def wait_for(condition: Callable[[], object], words: str, seconds: float = 60) -
         if time.monotonic() > limit:
             raise TimeoutError(f"not within {seconds:.0f} s: {words}")
         time.sleep(0.005)
+
+
+def file_hash(path: pathlib.Path) -> str:
+    """The SHA-256 of a local file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def raise_loopback() -> None:

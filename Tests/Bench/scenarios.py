@@ -4,7 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from . import metadata, reading, trees, writing
+from .cloud import SERVERS, SERVICES
 from .stage import Stage
+
+ALL = SERVICES + SERVERS
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Scenario:
     run: Callable[[Stage], None]
     rows: list[Row]
     # Those that measure nothing of the service run at one service only.
-    services: list[str] = field(default_factory=lambda: ["dropbox", "drive", "onedrive"])
+    services: list[str] = field(default_factory=lambda: SERVICES)
     programs: list[str] = field(default_factory=lambda: ["rclone", "oort"])
     # Counts do not vary; what takes minutes is not repeated.
     is_once: bool = False
@@ -53,26 +56,29 @@ SCENARIOS = [
     Scenario("read", reading.read_through, [
         Row("read.whole", "256 MiB read from start to end, never read before", "MB/s"),
         Row("read.first", "the first byte of a file of 8 MiB, never read before")],
-        is_in_quick=True),
+        services=ALL, is_in_quick=True),
     Scenario("small", reading.small_file_while_uploading, [
         Row("small.uploading", "a small file, never read, opened and read while 400 MiB go up")]),
     Scenario("random", reading.random_reads, [
-        Row("random", "64 reads of 4 KB at random places in 1 GiB")], is_in_quick=True),
+        Row("random", "64 reads of 4 KB at random places in 1 GiB")],
+        services=ALL, is_in_quick=True),
     Scenario("film", reading.film, [
         Row("film", "a film of 2 MB/s played from the middle while 400 MiB go up: the longest "
             "delay of a picture")], is_once=True),
     Scenario("write", writing.write_large, [
-        Row("write", "256 MiB written, until the cloud has it")], is_in_quick=True),
+        Row("write", "256 MiB written, until the cloud has it")],
+        services=ALL, is_in_quick=True),
     Scenario("files", writing.write_small, [
         Row("files", "500 files of 4 KB written, until the cloud has all")],
-        is_in_quick=True),
+        services=ALL, is_in_quick=True),
     Scenario("tree", writing.write_tree, [
         Row("tree", "a tree of 2,000 files (26 MB) copied in, until the cloud has all")],
         waiting=["rclone"]),
     Scenario("find", trees.find_all, [
         Row("find.cold", "`find` over 11,001 entries right after the first mount"),
         Row("find.warm", "the same again"),
-        Row("find.restart", "the same after a restart")], is_in_quick=True, waiting=["rclone"]),
+        Row("find.restart", "the same after a restart")],
+        services=ALL, is_in_quick=True, waiting=["rclone"]),
     Scenario("tidy", writing.tidy, [
         Row("rm", "`rm -rf` of a folder of 500 files"),
         Row("rm.cloud", "the same, until the cloud has it"),

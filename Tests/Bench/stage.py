@@ -1,7 +1,6 @@
 """Where a scenario runs: one program, one account of one service, all fresh; and its figures."""
 
 import contextlib
-import hashlib
 import os
 import pathlib
 import random
@@ -12,10 +11,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .cloud import Cloud, Edit
+from .cloud import SERVERS, Cloud, Edit
 from .profile import Recording
 from .programs import Oort, Program, Rclone
 from .road import Names
+from .server import Served
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PROGRAMS = ["rclone", "oort"]
@@ -119,7 +119,9 @@ class Stage:
         self.place = folder
         folder.mkdir()
         (folder / "cloud").mkdir()
-        self.cloud = Cloud(folder / "cloud", options.simulate, service, names)
+        self.cloud: Cloud | Served = (
+            Served(folder / "cloud", service, options.rclone) if service in SERVERS
+            else Cloud(folder / "cloud", options.simulate, service, names))
         try:
             makers = {"rclone": (Rclone, options.rclone), "oort": (Oort, options.oort)}
             make, binary = makers[program]
@@ -196,9 +198,3 @@ def read_all(path: pathlib.Path, size: int) -> None:
             count += read
     if count != size:
         raise AssertionError(f"{path} has {count} bytes in place of {size}")
-
-
-def file_hash(path: pathlib.Path) -> str:
-    """The SHA-256 of a local file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 
 from .reading import MIB, large
-from .road import Road, wait_for
-from .stage import Figure, Stage, file_hash
+from .road import Road, file_hash, wait_for
+from .stage import Figure, Stage
 
 
 def write_large(stage: Stage) -> None:

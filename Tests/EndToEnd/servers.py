@@ -58,8 +58,9 @@ def held_pair():
 class Server:
     """A server of one kind, that runs until it is stopped."""
 
-    def __init__(self, kind, folder, is_implicit=False):
+    def __init__(self, kind, folder, rclone=None, is_implicit=False):
         self.kind = kind
+        self.rclone = rclone or pathlib.Path(sys.executable).with_name("rclone")
         self.is_implicit = is_implicit  # whether FTP is encrypted from the first byte
         self.folder = folder / f"server-{kind}"
         self.root = self.folder / "root"
@@ -209,8 +210,7 @@ KeepAliveTimeout 60
 
     def _s3(self):
         (self.root / "bucket").mkdir(exist_ok=True)
-        rclone = pathlib.Path(sys.executable).with_name("rclone")
-        return [str(rclone), "serve", "s3", "--addr", f"127.0.0.1:{self.port}", "--auth-key",
+        return [str(self.rclone), "serve", "s3", "--addr", f"127.0.0.1:{self.port}", "--auth-key",
                 ",".join(KEYS.values()), "--vfs-cache-mode", "full",
                 "--vfs-write-back", "100ms", "--dir-cache-time", "1s", "--cache-dir",
                 str(self.folder / "cache"), "--config", str(self.folder / "none"), str(self.root)]
@@ -288,9 +288,8 @@ KeepAliveTimeout 60
     def _run_rclone(self, command, path, **more):
         remote = (f":s3,provider=Other,endpoint='http://127.0.0.1:{self.port}',"
                   + ",".join(f"{key}={value}" for key, value in KEYS.items()) + ":bucket/")
-        rclone = pathlib.Path(sys.executable).with_name("rclone")
         return subprocess.run(
-            [str(rclone), "--config", str(self.folder / "none"), command, remote + path],
+            [str(self.rclone), "--config", str(self.folder / "none"), command, remote + path],
             text=True, **more)
 
     def holds(self, wanted):
