@@ -28,28 +28,36 @@ extension SFTPClient {
             throw ProviderError(.badRequest, detail: "a range that begins before the file")
         }
         let own = try await self.path(path)
-        let opened: (handle: SFTPHandle, first: SFTPAttributes)?
+        let opened: (handle: SFTPHandle, reader: SFTPByteReader, first: SFTPAttributes)?
         do throws(SFTPError) {
             let attributes = session.send(.attributesOfLink(own))
             let handle = try await session.open(own, .read)
+            // The first bytes travel with the answer that says whose they are.
+            let current = session.send(.attributesOfHandle(handle))
+            var reader = SFTPByteReader(
+                session,
+                handle,
+                range: UInt64(range.lowerBound)..<UInt64(range.upperBound)
+            )
+            reader.begin()
             let first: SFTPAttributes
             do throws(SFTPError) {
                 // A link's content is its target, not what it leads to.
                 guard try await attributes.fileAttributes().kind != .link else {
                     throw SFTPError(.status(.noSuchFile), detail: "a link")
                 }
-                first = try await session.attributes(of: handle)
+                first = try await current.fileAttributes()
             } catch {
                 _ = session.send(.close(handle))
                 throw error
             }
-            opened = (handle, first)
+            opened = (handle, reader, first)
         } catch {
             if error.endsSession { await connection.broke(session) }
             guard error.kind == .status(.noSuchFile) else { throw error.provider(path) }
             opened = nil
         }
-        guard let (handle, first) = opened else {
+        guard let (handle, reader, first) = opened else {
             let stream = try await readLink(path, revision, range, session)
             await connection.release(session)
             return stream
@@ -61,11 +69,7 @@ extension SFTPClient {
         let file = OpenRead(
             session: session,
             handle: handle,
-            reader: SFTPByteReader(
-                session,
-                handle,
-                range: UInt64(range.lowerBound)..<UInt64(range.upperBound)
-            ),
+            reader: reader,
             connection: connection
         )
         return ByteStream { () async throws(ProviderError) in
@@ -159,7 +163,7 @@ private final class OpenRead: @unchecked Sendable {
     func next() async throws(SFTPError) -> [UInt8]? {
         do throws(SFTPError) {
             if let bytes = try await reader.read() { return bytes }
-            if last == nil { last = try await session.attributes(of: handle) }
+            if last == nil { last = try await reader.lastAttributes() }
             return nil
         } catch {
             if error.endsSession { await connection.broke(session) }

@@ -18,6 +18,9 @@ public struct SFTPByteReader {
     private var inFlight = 0
     private var next: UInt64
     private let end: UInt64
+    /// The file's attributes, asked for behind the last bytes; a server answers the requests of one
+    /// handle in their order.
+    private var attributes: SFTPPendingAnswer?
 
     /// A reader of `range`, in bytes from the file's start.
     public init(_ session: SFTPSession, _ handle: SFTPHandle, range: Range<UInt64>) {
@@ -27,13 +30,25 @@ public struct SFTPByteReader {
         end = range.upperBound
     }
 
-    /// The next bytes, at least one; nil at the end of the range or of the file.
-    public mutating func read() async throws(SFTPError) -> [UInt8]? {
+    /// Asks for as much as a channel carries, which `read` does by itself.
+    public mutating func begin() {
         while inFlight < windowBytes, next < end {
             let count = Int(min(UInt64(session.server.largestRead), end - next))
             pieces.append(ask(next, count))
             next += UInt64(count)
         }
+        if next >= end, attributes == nil { attributes = session.send(.attributesOfHandle(handle)) }
+    }
+
+    /// The file's attributes as they were after the last bytes were read.
+    public mutating func lastAttributes() async throws(SFTPError) -> SFTPAttributes {
+        guard let attributes else { return try await session.attributes(of: handle) }
+        return try await attributes.answer().attributes()
+    }
+
+    /// The next bytes, at least one; nil at the end of the range or of the file.
+    public mutating func read() async throws(SFTPError) -> [UInt8]? {
+        begin()
         guard let piece = pieces.popFirst() else { return nil }
         inFlight -= piece.count
         let bytes: [UInt8]
@@ -48,7 +63,11 @@ public struct SFTPByteReader {
             throw SFTPError(.malformedAnswer, detail: "\(bytes.count) bytes for \(piece.count)")
         }
         let missing = piece.count - bytes.count
-        if missing > 0 { pieces.prepend(ask(piece.offset + UInt64(bytes.count), missing)) }
+        if missing > 0 {
+            pieces.prepend(ask(piece.offset + UInt64(bytes.count), missing))
+            // What was asked for before is not the last word any longer.
+            attributes = session.send(.attributesOfHandle(handle))
+        }
         return bytes
     }
 
