@@ -89,7 +89,9 @@ extension GoogleDriveSimulator {
             let number = Int(token[token.index(token.startIndex, offsetBy: 7)..<dot])
         else { throw .invalid("pageToken") }
         let last = token[token.index(after: dot)...]
-        if 1...max(found.count, 1) ~= number, found.dropFirst(number - 1).first.map({ $0.id == last }) == true {
+        if 1...max(found.count, 1) ~= number, let item = found.dropFirst(number - 1).first,
+            item.id == last
+        {
             return number
         }
         if let index = found.firstIndex(where: { $0.id == last }) { return index + 1 }
