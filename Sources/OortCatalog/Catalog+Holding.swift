@@ -7,14 +7,17 @@ import Synchronization
 /// Such an item is one that the service never had, in motion as all of these, and marked (`node.held`):
 /// nothing plans for it, and it does not count as pending. All that lies in such a folder is marked, too.
 /// What has an id at the service, or may get one from an operation under way, is never held.
+///
+/// It goes out by the person's own act only, a rename here or other rules: what somebody else renames at
+/// the service does not publish it.
 extension Catalog {
     /// Whether a row of `node` is held, in SQL.
     static let isHeldInSQL = "(node.held = 1 AND node.remote_id IS NULL)"
 
     /// Sets by which rules things of an account stay here; to be called before anything is made in it.
     ///
-    /// What is not at the service is looked at anew, here and wherever a folder is moved: what was held
-    /// goes out, or the reverse.
+    /// What is not at the service is looked at anew: what matches is held, and where the rules are others
+    /// than before, what was held and matches no longer goes out.
     public func setIgnoreRules(
         _ rules: IgnoreRules,
         of account: AccountID
@@ -36,7 +39,8 @@ extension Catalog {
                 """,
                 [account.rawValue]
             ) { Inode(column: $0[0]) }
-            for top in tops { try transaction.hold(below: top, by: rules) }
+            let areNew = known ?? "" != rules.text
+            for top in tops { try transaction.hold(below: top, by: rules, mayRelease: areNew) }
             try database.run(
                 "UPDATE account SET ignored = ? WHERE id = ?",
                 [rules.text, account.rawValue]
@@ -44,7 +48,7 @@ extension Catalog {
         }
     }
 
-    /// Finds anew what is held in folders that a transaction moved because the service did.
+    /// Finds what more is held in folders that a transaction moved because the service did.
     func holdAnew(_ transaction: inout CatalogTransaction) throws {
         for inode in transaction.effects.movedFolders {
             guard let folder = try Self.fetch(inode, transaction.database) else { continue }
@@ -57,8 +61,20 @@ extension Catalog {
                 """,
                 [folder.account.rawValue]
             )
-            if isAnythingNew { try transaction.hold(below: inode, by: rules) }
+            if isAnythingNew {
+                try transaction.hold(below: inode, by: rules, mayRelease: false)
+            }
         }
+    }
+
+    /// Holds what got a name that matches while the service might have got it, which it has not.
+    func holdUnsent(_ inode: Inode, _ transaction: inout CatalogTransaction) throws {
+        guard let node = try Self.fetch(inode, transaction.database), node.remoteID == nil else {
+            return
+        }
+        let rules = ignoreRules(of: node.account)
+        guard !rules.isEmpty else { return }
+        try transaction.hold(below: inode, by: rules, mayRelease: false)
     }
 
     func ignoreRules(of account: AccountID) -> IgnoreRules {
@@ -141,6 +157,16 @@ extension CatalogTransaction {
         )
     }
 
+    private func isAnythingHeld(_ account: AccountID) throws -> Bool {
+        try database.has(
+            """
+            SELECT 1 FROM motion JOIN node ON node.inode = motion.inode
+            WHERE motion.account = ? AND \(Catalog.isHeldInSQL)
+            """,
+            [account.rawValue]
+        )
+    }
+
     /// - Throws: `.staysHere` when a folder that is held would get what cannot be.
     func refuseToHold(_ node: Node, movingTo target: Node, from source: Node) throws {
         guard target.isHeld, !source.isHeld, !node.isHeld, !node.kind.isLocalOnly else { return }
@@ -160,12 +186,21 @@ extension CatalogTransaction {
         let isIgnored = try isIgnored(node, by: rules)
         // What lies in it is as it was before.
         if wasIgnored, isIgnored, node.isHeld || node.remoteID != nil { return }
-        if !wasIgnored, !isIgnored, !rules.dependOnFolders { return }
+        if !wasIgnored, !isIgnored, !rules.dependOnFolders {
+            // What somebody else's rename left here goes out by the person's own.
+            guard try isAnythingHeld(node.account) else { return }
+        }
         try hold(below: inode, by: rules)
     }
 
     /// Finds anew what of a node, and of all that lies in it, is held.
-    mutating func hold(below top: Inode, by rules: IgnoreRules) throws {
+    ///
+    /// Nothing that was held goes out unless it may be released.
+    mutating func hold(
+        below top: Inode,
+        by rules: IgnoreRules,
+        mayRelease: Bool = true
+    ) throws {
         guard let path = try Catalog.path(of: top, database), let node = path.last else { return }
         let tree = try Subtree(top, database)
         let names = path.map(\.name)
@@ -185,6 +220,7 @@ extension CatalogTransaction {
             {
                 isHeld = false
             }
+            if !mayRelease, member.isHeld { isHeld = true }
             if !member.isLocalOnly, !member.isAtService, isHeld != member.isHeld {
                 try setHeld(isHeld, of: inode, at: now)
             }

@@ -287,6 +287,7 @@ extension Catalog {
                     "UPDATE motion SET intent = NULL WHERE inode = ?",
                     [inode.column]
                 )
+                try self.holdUnsent(inode, &transaction)
             }
             guard let trouble else { return }
             try transaction.database.run(

@@ -109,7 +109,7 @@ struct IgnoreTests {
         }
     }
 
-    @Test("what lay in a folder goes out when the service has the folder under another name")
+    @Test("what lies in a folder stays here when somebody else renames the folder, until its person does")
     func movedAtTheService() async throws {
         try await run { world in
             world.cloud.put("node_modules", nil)
@@ -135,15 +135,45 @@ struct IgnoreTests {
                     try world.catalog.node(atPath: ["work", $0]) != nil
                 }
             }
+            let theirs = [
+                "final/": "", "final/theirs.js": "theirs", "last/": "", "last/theirs": "2",
+            ]
+            try await sync(world, theirs)
+            #expect(try await held(world) == 3)
+            // The same rules at the next start are nobody's act.
+            await world.stop()
+            try world.catalog.setIgnoreRules(IgnoreRules(Self.lines), of: world.account.id)
+            await world.restart()
+            try await sync(world, theirs)
+            #expect(try await held(world) == 3)
+            try world.rename("final/m", to: "final/done")
+            try world.rename("last", to: "third")
             try await sync(
                 world,
                 [
-                    "final/": "", "final/theirs.js": "theirs", "final/m/": "",
-                    "final/m/report.pdf": "mine", "last/": "", "last/theirs": "2",
-                    "last/only": "mine, too",
+                    "final/": "", "final/theirs.js": "theirs", "final/done/": "",
+                    "final/done/report.pdf": "mine", "third/": "", "third/theirs": "2",
+                    "third/only": "mine, too",
                 ]
             )
             #expect(try await held(world) == 0)
+        }
+    }
+
+    @Test("what gets a name that matches while it is sent stays here when it did not arrive")
+    func renamedMeanwhile() async throws {
+        try await run { world in
+            world.cloud.hold(.uploads)
+            try world.write("draft", "secret")
+            try await until { world.cloud.isWaiting(.uploads) }
+            try world.rename("draft", to: "key.tmp")
+            // It is on its way, and may get an id yet.
+            #expect(try !world.node("key.tmp").isHeld)
+            world.cloud.refuse("upload", with: .outcomeUnknown(retryAfter: nil))
+            world.cloud.release(.uploads)
+            try await sync(world, [:])
+            #expect(try world.node("key.tmp").isHeld)
+            #expect(world.cloud.history.isEmpty)
         }
     }
 
