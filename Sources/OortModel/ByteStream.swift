@@ -19,6 +19,20 @@ public struct ByteStream: Sendable {
         self.pull = pull
     }
 
+    /// The bytes of a stream, each part of which waits for `body`, which is given its count of bytes.
+    public init(
+        _ stream: ByteStream,
+        pacedBy body: @escaping @Sendable (Int) async throws(ProviderError) -> Void
+    ) {
+        provisionalBytes = stream.provisionalBytes
+        gate = stream.gate
+        pull = { () async throws(ProviderError) -> [UInt8]? in
+            guard let part = try await stream.next() else { return nil }
+            try await body(part.count)
+            return part
+        }
+    }
+
     private init(_ stream: ByteStream, _ gate: Gate) {
         provisionalBytes = Self.mostProvisional
         self.gate = gate

@@ -21,13 +21,10 @@ public struct Bandwidth: Sendable {
     /// Bytes that are handed on no faster than the limit: what is not read on yet stays with the sender,
     /// since a connection holds little.
     public func downward(_ bytes: ByteStream) -> ByteStream {
-        ByteStream(startsProvisional: bytes.startsProvisional) {
-            [down] () async throws(ProviderError) in
-            guard let part = try await bytes.next() else { return nil }
-            do throws(TransportError) { try await down.take(Int64(part.count)) } catch {
+        ByteStream(bytes) { [down] count async throws(ProviderError) in
+            do throws(TransportError) { try await down.take(Int64(count)) } catch {
                 throw ProviderError(.cancelled, detail: "the transfer was cancelled")
             }
-            return part
         }
     }
 }

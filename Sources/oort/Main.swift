@@ -7,7 +7,7 @@ import OortSFTP
 enum Main {
     static func main() {
         if SSHAskpass.isAsked { SSHAskpass.run() }
-        Signals.ignoreFailedWrites()
+        Signals.begin()
         if KernelEventsHelper.isAsked { KernelEventsHelper.run() }
         do {
             // Every later thread inherits this mask, so it must be set before the first one exists.
@@ -47,7 +47,7 @@ struct OortCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "oort",
         abstract:
-            "Your clouds as one folder: Dropbox, Drive, OneDrive, Nextcloud, SFTP, FTP, S3 at ~/clouds.",
+            "Your clouds as one folder: Dropbox, Drive, OneDrive, Box, Nextcloud, SFTP, S3 ... at ~/clouds.",
         discussion: """
             First steps:
               oort demo              try it with three simulated clouds, no account needed

@@ -174,9 +174,9 @@ struct ControlServer: Service {
 
     /// Ends an exchange that was refused: what is closed before all is read resets the connection, and
     /// the answer is lost.
-    static func drain(_ socket: AsyncSocket) async {
+    static func drain(_ socket: AsyncSocket, for time: Duration = Self.patience) async {
         _ = shutdown(socket.socket.file.rawValue, Int32(SHUT_WR))
-        try? await within(patience) {
+        try? await within(time) {
             for _ in 0..<4096 { _ = try await socket.read(atMost: 4096) }
         }
     }

@@ -5,11 +5,15 @@ enum Signals {
     /// What asks a mount to stop: `kill`, Ctrl-C, a closed terminal.
     private static let stop = [SIGTERM, SIGINT, SIGHUP]
 
-    /// Writing to a closed connection, or past the limit for files (`ulimit -f`), shall be an error,
-    /// not the end.
-    static func ignoreFailedWrites() {
+    /// Sets what signals do, whatever the program that started this one has set.
+    ///
+    /// Writing to a closed connection, or past the limit for files (`ulimit -f`), shall be an error, not
+    /// the end. A child keeps its number until it is waited for, which it does not where SIGCHLD is
+    /// ignored.
+    static func begin() {
         _ = signal(SIGPIPE, SIG_IGN)
         _ = signal(SIGXFSZ, SIG_IGN)
+        _ = signal(SIGCHLD, SIG_DFL)
     }
 
     /// Keeps the stop signals from being delivered; must run before any thread is made, since

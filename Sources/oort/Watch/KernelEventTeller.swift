@@ -27,7 +27,7 @@ struct KernelEventTeller {
     private var lines = KernelEventLines()
     private var failures = 0
 
-    /// How often the helper may fail before nothing is told any more.
+    /// How often in a row the helper may fail before nothing is told any more.
     private static let mostFailures = 3
     /// How long it may take for one order, in seconds.
     private static let patience = 10
@@ -61,6 +61,7 @@ struct KernelEventTeller {
             return ENOSYS
         }
         announcements.announce(nil)
+        failures = 0
         return error
     }
 

@@ -82,7 +82,8 @@ struct SiteServer: Sendable {
                 status: 403
             )
             try? await refusal.send(to: socket, withBody: true)
-            return await ControlServer.drain(socket)
+            // No longer than this: somebody else's connections must not keep out the page's own.
+            return await ControlServer.drain(socket, for: .milliseconds(200))
         }
         do {
             let request = try await ControlServer.within(Self.patience) {
