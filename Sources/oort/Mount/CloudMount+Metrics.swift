@@ -67,6 +67,13 @@ extension CloudMount {
                 labels
             )
             text.add(
+                "oort_local_items",
+                .gauge,
+                "Items that stay on this machine by the person's rules.",
+                Int64(account.staysHere ?? 0),
+                labels
+            )
+            text.add(
                 "oort_conflicts",
                 .gauge,
                 "Conflict copies that nobody has put away.",
