@@ -137,7 +137,8 @@ let package = Package(
                     "CLinux", "OortFUSE", "SwiftFUSE", "OortTransport", "OortSignIn",
                     "OortSimulators",
                     "OortPlaces", "OortSFTP", "OortFTP", "OortS3", "OortWebDAV", "OortWeather",
-                    argumentParser, flyingFox, flyingSocks, lifecycle, logging, system, toml,
+                    argumentParser, crypto, flyingFox, flyingSocks, lifecycle, logging, system,
+                    toml,
                 ] + services.map { .init(stringLiteral: "Oort\($0)") },
                 swiftSettings: strict
             ),

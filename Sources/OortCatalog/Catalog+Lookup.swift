@@ -22,8 +22,9 @@ extension Catalog {
     }
 
     /// The node of this name in a folder, compared as the account's service compares; nil when
-    /// there is none.
+    /// there is none, or it is not shown.
     public func lookup(_ name: String, in parent: Node) throws(CatalogError) -> Node? {
+        if try leavesOut(name, in: parent) { return nil }
         let key = nameRules(of: parent.account).comparison.key(name)
         let generation = cache.generation
         let node = try read { try Self.fetch(key: key, in: parent.inode, $0) }
@@ -31,8 +32,26 @@ extension Catalog {
         return node
     }
 
-    /// A folder's nodes in inode order, after `after`, at most `limit`.
+    /// A folder's nodes that are shown, in inode order, after `after`, at most `limit`; none at the end.
     public func children(
+        of parent: Inode,
+        after: Inode?,
+        limit: Int
+    ) throws(CatalogError) -> [Node] {
+        var last = after
+        while true {
+            let nodes = try allChildren(of: parent, after: last, limit: limit)
+            guard let account = nodes.first?.account, let left = leftOut(of: account),
+                nodes.contains(where: { left.mayInclude(named: $0.name) }),
+                let above = try shownPath(of: parent)
+            else { return nodes }
+            let shown = nodes.filter { !left.include(above + [$0.name]) }
+            guard shown.isEmpty else { return shown }
+            last = nodes.last?.inode
+        }
+    }
+
+    private func allChildren(
         of parent: Inode,
         after: Inode?,
         limit: Int

@@ -136,7 +136,7 @@ extension Catalog {
             let roots = """
                 SELECT inode FROM pin WHERE (account = ? OR account = 0) AND \(Self.holds)
                 """
-            try Self.eachKept(roots, [account.rawValue, now], of: account, database) { file, row in
+            try self.eachKept(roots, [account.rawValue, now], of: account, database) { file, row in
                 survey.sums.add(row)
                 guard let file, !row.isHere, isWanted(file) else { return }
                 if survey.missing.count < limit {
@@ -153,7 +153,7 @@ extension Catalog {
     public func keepSums(of inode: Inode) async throws(CatalogError) -> Pin.Sums {
         try await readAsync { database in
             var sums = Pin.Sums()
-            try Self.eachKept("VALUES (?)", [inode.column], of: nil, database) { _, row in
+            try self.eachKept("VALUES (?)", [inode.column], of: nil, database) { _, row in
                 sums.add(row)
             }
             return sums
@@ -165,7 +165,7 @@ extension Catalog {
         try await readAsync { database in
             var sums = Pin.Sums()
             let roots = "VALUES (?) UNION SELECT inode FROM pin WHERE \(Self.holds)"
-            try Self.eachKept(roots, [inode.column, now], of: nil, database) { _, row in
+            try self.eachKept(roots, [inode.column, now], of: nil, database) { _, row in
                 sums.add(row)
             }
             return sums
@@ -184,7 +184,7 @@ extension Catalog {
             let isPinned = try Self.nearestPin(of: node.inode, at: now, database) != nil
             var sums = Pin.Sums()
             var seen = 0
-            try Self.eachKept(
+            try self.eachKept(
                 "VALUES (?)",
                 [node.inode.column],
                 of: nil,
@@ -219,7 +219,7 @@ extension Catalog {
     /// `roots` is the query of these items' numbers, `account` those of which alone the files count.
     /// The file is nil where its bytes are not asked of the service. `limit` is how many items are
     /// looked at, each of which is counted.
-    private static func eachKept(
+    private func eachKept(
         _ roots: String,
         _ arguments: StatementArguments,
         of account: AccountID?,
@@ -228,7 +228,11 @@ extension Catalog {
         _ body: (KeptFile?, KeptRow) -> Void,
         counting: () -> Void = {}
     ) throws {
-        let below = account == nil ? "" : "AND node.account = ?"
+        var below = account == nil ? "" : "AND node.account = ?"
+        let leftOut = try leftOutInodes(database)
+        if !leftOut.isEmpty {
+            below += " AND node.inode NOT IN (\(leftOut.map { String($0) }.joined(separator: ",")))"
+        }
         var arguments = arguments
         if let account { arguments += [account.rawValue] }
         arguments += [limit]

@@ -11,7 +11,7 @@ extension Catalog {
     public func search(_ query: SearchQuery) async throws(CatalogError) -> SearchAnswer {
         do {
             return try await pool.read { database in
-                let search = Search(database, query)
+                let search = Search(database, query, without: try self.leftOutInodes(database))
                 return try search.answer()
             }
         } catch let error as DatabaseError where SearchIndex.isDamage(error) {
@@ -19,7 +19,7 @@ extension Catalog {
             searchBacklog.foundDamage()
         } catch { throw noted(error) }
         return try await readAsync { database in
-            let search = Search(database, query)
+            let search = Search(database, query, without: try self.leftOutInodes(database))
             return try search.answer(usingIndex: false)
         }
     }
@@ -31,7 +31,7 @@ extension Catalog {
         in query: SearchQuery
     ) async throws(CatalogError) -> SearchHit? {
         try await readAsync { database in
-            let search = Search(database, query)
+            let search = Search(database, query, without: try self.leftOutInodes(database))
             return try search.hit(of: inode)
         }
     }
@@ -101,6 +101,8 @@ private final class Search {
     private let query: SearchQuery
     private let terms: [SearchTerm]
     private let enough: Int
+    /// What is not shown, with all that lies in it.
+    private let leftOut: Set<Int64>
     private let now = Timestamp.now
     /// By inode; nil for what is not in the tree.
     private var above: [Int64: Above?] = [:]
@@ -108,8 +110,9 @@ private final class Search {
     private var found: [Found] = []
     private var isCut = false
 
-    init(_ database: Database, _ query: SearchQuery) {
+    init(_ database: Database, _ query: SearchQuery, without leftOut: Set<Int64>) {
         self.database = database
+        self.leftOut = leftOut
         self.query = query
         enough = max(Self.leastEnough, query.limit)
         var terms: [SearchTerm] = []
@@ -360,6 +363,7 @@ private final class Search {
     }
 
     private func isWanted(_ row: Row) -> Bool {
+        guard !leftOut.contains(row.inode) else { return false }
         if let kind = query.kind, SearchKind.of(row.kind, name: row.name, type: row.type) != kind {
             return false
         }
@@ -392,7 +396,7 @@ private final class Search {
                 break
             }
             // A circle cannot be, and must not become an endless loop if the file is damaged.
-            guard chain.count < 10_000,
+            guard chain.count < 10_000, !leftOut.contains(next),
                 let row = try database.first(
                     "SELECT parent, name FROM node WHERE inode = ?",
                     [next],

@@ -19,7 +19,12 @@ extension Catalog {
         }
         guard !effects.touched.isEmpty else { return nil }
         let changes = try pool.read { before in
-            var comparison = TreeComparison(before: before, now: transaction.database, effects.news)
+            var comparison = TreeComparison(
+                before: before,
+                now: transaction.database,
+                effects.news,
+                without: leavingOut.withLock { $0 }
+            )
             return try comparison.changes(of: effects.touched)
         }
         return changes.isEmpty ? nil : .these(changes)
@@ -35,8 +40,15 @@ private struct TreeComparison {
     private var newAttributes: Set<Inode> = []
     private var gone: Set<Inode> = []
     private var names: Set<CatalogChange> = []
+    private let leftOut: [AccountID: LeftOutFolders]
 
-    init(before: Database, now: Database, _ news: [CatalogChange]) {
+    init(
+        before: Database,
+        now: Database,
+        _ news: [CatalogChange],
+        without leftOut: [AccountID: LeftOutFolders]
+    ) {
+        self.leftOut = leftOut
         self.before = TreePaths(before)
         self.now = TreePaths(now)
         for change in news {
@@ -59,8 +71,8 @@ private struct TreeComparison {
             let old = try Catalog.fetch(inode, before.database)
             let new = try Catalog.fetch(inode, now.database)
             guard old != new || newContents.contains(inode) else { continue }
-            let oldPath = try old.flatMap { try before.path(of: $0) }
-            let newPath = try new.flatMap { try now.path(of: $0) }
+            let oldPath = try old.flatMap { shown(try before.path(of: $0), of: $0) }
+            let newPath = try new.flatMap { shown(try now.path(of: $0), of: $0) }
             switch (old, oldPath, new, newPath) {
             case (_, nil, let new?, let path?):
                 created.append(change(.created, new, path, isNews: isAdded(new)))
@@ -90,6 +102,13 @@ private struct TreeComparison {
         isNews: Bool
     ) -> TreeChange {
         TreeChange(kind: kind, inode: node.inode, item: node.kind, path: path, isNews: isNews)
+    }
+
+    /// A path, unless what is there is not shown.
+    private func shown(_ path: [String]?, of node: Node) -> [String]? {
+        guard let path, let left = leftOut[node.account], left.include(Array(path.dropFirst()))
+        else { return path }
+        return nil
     }
 
     private func isAdded(_ node: Node) -> Bool {

@@ -24,6 +24,7 @@ public final class Catalog: Sendable {
     let exports = Mutex<[AccountID: ExportPreference]>([:])
     let links = Mutex<[AccountID: LinkPolicy]>([:])
     let ignoring = Mutex<[AccountID: IgnoreRules]>([:])
+    let leavingOut = Mutex<[AccountID: LeftOutFolders]>([:])
     /// Who has which file open for writing.
     public let writers = WriterRegistry()
     let health = Mutex<CatalogError?>(nil)

@@ -31,6 +31,9 @@ extension KernelFileSystem {
         handle: HandleNumber,
         reply: consuming DirectoryPlusReply
     ) {
+        if offset == ListingOffset.start {
+            files.listingBegins(Inode(inode), thread: reply.caller.threadID)
+        }
         var buffer = DirectoryPlusBuffer(for: reply)
         addDots(of: inode, from: offset) {
             buffer.add($0, inode: $1, kind: .folder, nextOffset: $2)

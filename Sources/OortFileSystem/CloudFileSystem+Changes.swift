@@ -164,14 +164,32 @@ extension CloudFileSystem {
             try check(newName, kind: node.kind, in: target, isAtService: node.remoteID != nil)
         }
         if isMoved, !target.permissions.contains(.write) { throw .noPermission }
+        try checkStays(node, newName: newName, in: target)
         guard let other = try child(newName, of: target), other.inode != node.inode else {
             return []
         }
         if mode == .replace { try checkRemoval(of: other) }
         if mode == .exchange {
             try check(name, kind: other.kind, in: source, isAtService: other.remoteID != nil)
+            try checkStays(other, newName: name, in: source)
         }
         return other.kind == .folder ? [other] : []
+    }
+
+    /// Refuses to rename a folder away from, or to, where something that is not shown lies below it.
+    ///
+    /// That goes by its path, so it would be shown under another one, or something else would be hidden.
+    func checkStays(
+        _ node: Node,
+        newName: String,
+        in target: Node
+    ) throws(FileSystemError) {
+        guard node.kind == .folder else { return }
+        let isBound = try FileSystemError.translating { () throws(CatalogError) in
+            if try catalog.hasLeftOut(below: node) { return true }
+            return try catalog.wouldLeaveOut(below: newName, in: target)
+        }
+        guard !isBound else { throw .notPermitted }
     }
 
     /// A folder out of which something is to go.

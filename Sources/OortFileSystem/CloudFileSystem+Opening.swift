@@ -49,7 +49,7 @@ extension CloudFileSystem {
     public func open(_ inode: Inode, mode: OpenMode) -> Outcome<Opened> {
         do throws(FileSystemError) {
             let node = try node(inode)
-            try refuseOnlooker(node, mode)
+            if try isRefused(node, mode) { return refuse(node, mode) }
             guard node.kind == .nativeDocument else {
                 return .now { () throws(FileSystemError) in try openLocal(node, mode: mode) }
             }

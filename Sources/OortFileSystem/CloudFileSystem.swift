@@ -18,6 +18,8 @@ public struct FileSystemSettings: Sendable {
     public var links = LinkPolicy.own
     /// The programs that look at files which nobody asked them to open.
     public var onlookers = Onlookers()
+    /// Programs that show small pictures of files.
+    public var pictureViewers = PictureViewers()
     /// The longest that one operation waits for a service, or for room.
     public var waitLimit = Duration.seconds(120)
 
@@ -48,6 +50,7 @@ public final class CloudFileSystem: FileSystem {
     /// The date of the top folder, which is nobody's.
     private let began = Timestamp.now
     private let connections = Mutex<[AccountID: Connection]>([:])
+    let pictures = Mutex<(any PictureBringer)?>(nil)
     /// The accounts in which nothing may be changed.
     private let readOnlyAccounts = Mutex<Set<AccountID>>([])
 
@@ -237,6 +240,10 @@ public final class CloudFileSystem: FileSystem {
         guard !name.isEmpty, !name.utf8.contains(where: { $0 == 0 || $0 == 0x2F }) else {
             throw .invalid
         }
+        let isLeftOut = try FileSystemError.translating { () throws(CatalogError) in
+            try catalog.leavesOut(name, in: folder)
+        }
+        guard !isLeftOut else { throw .notPermitted }
         guard !kind.isLocalOnly, let traits = traits(of: folder.account) else { return }
         if !isAtService {
             let staysHere = try FileSystemError.translating { () throws(CatalogError) in

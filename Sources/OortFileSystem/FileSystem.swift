@@ -51,6 +51,9 @@ public protocol FileSystem: Sendable {
     /// end. Entries made or removed meanwhile may be missed, no other is missed or given twice.
     func list(_ folder: Inode, after cookie: UInt64, limit: Int) -> Outcome<[FolderEntry]>
 
+    /// A thread of some program begins to list a folder. Returns at once.
+    func listingBegins(_ folder: Inode, thread: Int32)
+
     /// The folder that holds this one, for `..`; the top folder's is itself.
     func parent(of folder: Inode) -> Outcome<Inode>
 
@@ -177,7 +180,9 @@ public protocol FileSystem: Sendable {
     func room(of inode: Inode) -> Outcome<FileSystemRoom>
 }
 
-/// A file system that keeps nothing for what the kernel knows.
+/// A file system that keeps nothing for what the kernel knows, and whom no listing concerns.
 extension FileSystem {
+    public func listingBegins(_ folder: Inode, thread: Int32) {}
+
     public func forget(_ inode: Inode, lookups: UInt64) {}
 }

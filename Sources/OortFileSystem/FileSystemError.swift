@@ -12,7 +12,7 @@ public enum FileSystemError: Error, Hashable, Sendable {
     case notAFolder
     /// The operation is not for folders. EISDIR.
     case isAFolder
-    /// Not possible here whoever asks (hard links, device nodes). EPERM.
+    /// Not possible here whoever asks (hard links, device nodes, what the settings leave out). EPERM.
     case notPermitted
     /// The account may not do this with this item. EACCES.
     case noPermission

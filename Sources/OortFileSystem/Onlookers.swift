@@ -1,6 +1,6 @@
-import Foundation
-import OortCatalog
-import OortModel
+public import OortCatalog
+public import OortModel
+import Synchronization
 
 /// Programs that look at files which nobody asked them to open: makers of thumbnails, indexers, virus
 /// scanners.
@@ -41,42 +41,56 @@ public struct Onlookers: Hashable, Sendable {
     /// Whether a thread is one of such a program's, by the name of its process: threads have names of
     /// their own.
     func include(thread: Int32) -> Bool {
-        guard thread > 0, !programs.isEmpty, let process = Self.process(of: thread),
-            let data = FileManager.default.contents(atPath: "/proc/\(process)/comm")
-        else { return false }
-        let name = String(decoding: data, as: UTF8.self)
-        return programs.contains(name.dropping(ending: "\n").map(String.init) ?? name)
-    }
-
-    private static func process(of thread: Int32) -> Int32? {
-        guard let data = FileManager.default.contents(atPath: "/proc/\(thread)/status") else {
-            return nil
-        }
-        for line in String(decoding: data, as: UTF8.self).parts(between: "\n") {
-            guard let rest = line.dropping(beginning: "Tgid:") else { continue }
-            return Int32(rest.trimmingCharacters(in: .whitespaces))
-        }
-        return nil
+        !programs.isEmpty && ProcessName.of(thread: thread).map(programs.contains) ?? false
     }
 }
 
 extension CloudFileSystem {
-    /// Refuses to open for reading what would have to be downloaded for an onlooker.
+    /// Whether opening a file for reading is refused, since it would have to be downloaded for an onlooker.
     ///
     /// The process is looked at only where a download is in question.
-    func refuseOnlooker(_ node: Node, _ mode: OpenMode) throws(FileSystemError) {
-        guard !mode.writes, !settings.onlookers.programs.isEmpty else { return }
+    func isRefused(_ node: Node, _ mode: OpenMode) throws(FileSystemError) -> Bool {
+        guard !mode.writes, !settings.onlookers.programs.isEmpty else { return false }
+        return try wouldBeDownloaded(node) && settings.onlookers.include(thread: mode.thread)
+    }
+
+    /// Whether whoever looks at a file has it downloaded, and it is not small.
+    private func wouldBeDownloaded(_ node: Node) throws(FileSystemError) -> Bool {
         switch node.kind {
         case .file where node.size > settings.onlookers.largestDownload: break
         // How long an export is nobody knows before it is made.
         case .nativeDocument: break
-        default: return
+        default: return false
         }
-        if case .staged = node.content { return }
+        if case .staged = node.content { return false }
         let availability = try availability(of: node)
-        guard availability == .online || availability == .partly,
-            settings.onlookers.include(thread: mode.thread)
-        else { return }
-        throw .noPermission
+        return availability == .online || availability == .partly
+    }
+
+    /// The same of a maker of thumbnails; false where that could not be found out.
+    public func wouldBeFetched(_ node: Node) -> Bool {
+        do throws(FileSystemError) { return try wouldBeDownloaded(node) } catch { return false }
+    }
+
+    /// What an onlooker gets that is refused a file: one that makes thumbnails has the service's brought, and
+    /// whoever asked it finds that.
+    func refuse(_ node: Node, _ mode: OpenMode) -> Outcome<Opened> {
+        guard let bringer = pictures.withLock({ $0 }),
+            settings.pictureViewers.include(thread: mode.thread)
+        else { return .failure(.noPermission) }
+        return waiting.later { () async throws(FileSystemError) -> Opened in
+            await bringer.bring(node.inode)
+            throw .noPermission
+        }
+    }
+
+    /// Has somebody bring small pictures of what programs show; nil for nobody.
+    public func setPictures(_ bringer: (any PictureBringer)?) {
+        pictures.withLock { $0 = bringer }
+    }
+
+    public func listingBegins(_ folder: Inode, thread: Int32) {
+        guard !folder.isOfMount, let bringer = pictures.withLock({ $0 }) else { return }
+        bringer.isListed(folder, by: thread)
     }
 }

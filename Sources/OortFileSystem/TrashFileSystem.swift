@@ -227,6 +227,10 @@ public final class TrashFileSystem: FileSystem {
         }
     }
 
+    public func listingBegins(_ folder: Inode, thread: Int32) {
+        if TrashPlace(folder) == nil { files.listingBegins(folder, thread: thread) }
+    }
+
     private func page(after id: UInt64, _ limit: Int) throws(FileSystemError) -> [TrashedNode] {
         try FileSystemError.translating { () throws(CatalogError) in
             try files.catalog.trashed(after: Int64(clamping: id), limit: limit)
@@ -300,6 +304,12 @@ public final class TrashFileSystem: FileSystem {
             guard service.keepsDeleted(parent.account) else { throw .notInTrash }
             guard let note = notes.note(named: newName + Self.infoEnding) else { throw .invalid }
             return files.whenKnown([parent]) { () throws(FileSystemError) in
+                guard let node = try self.files.child(name, of: parent) else { throw .notFound }
+                let hasLeftOut = try FileSystemError.translating { () throws(CatalogError) in
+                    try self.files.catalog.hasLeftOut(below: node)
+                }
+                // Nothing is deleted that the person does not see.
+                guard !hasLeftOut else { throw .notPermitted }
                 let outcome = try FileSystemError.translating { () throws(CatalogError) in
                     try self.files.catalog.trash(
                         name,

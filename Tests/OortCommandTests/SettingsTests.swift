@@ -80,6 +80,12 @@ struct SettingsTests {
         #expect(settings.ignoreRules(of: "other").lines == ["node_modules/", "*.tmp"])
     }
 
+    @Test("folders are left out by their paths from the account's top down")
+    func leftOut() throws {
+        let settings = try read("[accounts.work]\nleave_out = [\"/a/b c\", \"d\"]")
+        #expect(settings.leftOut == ["work": [["a", "b c"], ["d"]]])
+    }
+
     @Test(
         "a mistake is told with file and key",
         arguments: [
@@ -101,6 +107,9 @@ struct SettingsTests {
             ("[weather]\nwind = \"beaufort\"", "weather.wind"),
             ("[dropbox]\nwind = \"m/s\"", "dropbox.wind"),
             ("[accounts.work]\nread_only = 1", "accounts.work.read_only"),
+            ("[accounts.work]\nleave_out = [\"/\"]", "accounts.work.leave_out"),
+            ("[accounts.work]\nleave_out = [\"/a/../b\"]", "accounts.work.leave_out"),
+            ("[thumbnails]\nprograms = \"thunar\"", "thumbnails.programs"),
             ("[accounts.work]\nreadonly = true", "accounts.work.readonly"),
             ("[webdav]\nclient_id = \"x\"", "webdav"),
             ("= 3", "line 1"),

@@ -181,6 +181,7 @@ struct Patient: Sendable {
                 await AccountChecks(patient).keyring()
             },
             check("desktop", 10, disk) { [Desktop.finding(patient.settings)] },
+            check("thumbnails", 10, disk) { [PictureScaler.finding(patient.settings)] },
             check("network", 30, net) { await NetworkChecks(patient).look() },
             check("registration", 30, net) { await AccountChecks(patient).registrations() },
             check("account", 45, net) { await AccountChecks(patient).accounts() },

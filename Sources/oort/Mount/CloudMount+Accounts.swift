@@ -29,6 +29,7 @@ extension CloudMount {
                 continue
             }
             files.setReadOnly(isReadOnly(account.name), account.id)
+            catalog.setLeftOut(options.settings.leftOut[account.name] ?? [], of: account.id)
             do {
                 try catalog.setIgnoreRules(
                     options.settings.ignoreRules(of: account.name),
@@ -204,6 +205,7 @@ extension CloudMount {
         } catch {
             throw Failure("The account \"\(registered.name)\" cannot be mounted: \(error)")
         }
+        catalog.setLeftOut(options.settings.leftOut[registered.name] ?? [], of: account.id)
         catalog.setExportPreference(options.settings.documentFormats.preference, of: account.id)
         var settings = SyncSettings()
         settings.settle = options.settings.settle.duration

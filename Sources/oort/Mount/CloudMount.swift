@@ -33,7 +33,9 @@ final class CloudMount: MountedClouds {
     /// Whoever watches the mount.
     let watchers = Watchers()
     /// What the kernel tells programs that watch a folder.
-    private let kernelEvents: KernelEvents
+    let kernelEvents: KernelEvents
+    /// What brings thumbnails; nil until `mount`, and where nobody wants any.
+    private let pictures = Mutex<FolderPictures?>(nil)
     /// The limits of all transfers.
     let bandwidth = Bandwidth()
     /// What a person wants of limits and pauses.
@@ -88,6 +90,7 @@ final class CloudMount: MountedClouds {
         behaviour.umask = options.umask
         behaviour.links = options.settings.links
         behaviour.onlookers = options.settings.onlookers
+        behaviour.pictureViewers = options.settings.pictureViewers
         behaviour.owner = getuid()
         behaviour.group = getgid()
         let files = CloudFileSystem(
@@ -232,6 +235,8 @@ final class CloudMount: MountedClouds {
     private func close() async {
         watchers.end()
         kernelEvents.end()
+        files.setPictures(nil)
+        await pictures.withLock { $0 }?.end()
         try? await fuse.withLock { $0 }?.unmount(within: .zero)
         let task = upkeep.withLock { $0 }
         task?.cancel()
@@ -358,6 +363,9 @@ final class CloudMount: MountedClouds {
             fuse.withLock { $0 = mounted }
             // A mount that refuses all changes refuses the helper's, too.
             if !options.isReadOnly { kernelEvents.begin(at: mounted.path, notifier) }
+            let pictures = makePictures(at: mounted.path)
+            self.pictures.withLock { $0 = pictures }
+            files.setPictures(pictures)
         } catch {
             throw Failure(
                 "Mounting at \(options.mountPoint.path) failed: \(error).",

@@ -49,6 +49,13 @@ extension CloudMount {
             }
             throw Failure("The account \"\(name)\" is not connected.", advice: detached.obstacle)
         }
+        guard !catalog.leavesOut(names, of: account.id) else {
+            throw Failure(
+                "\(shown) is left out on this machine.",
+                advice: "Take it out of leave_out in [accounts.\(account.name)] in the settings, "
+                    + "and mount again."
+            )
+        }
         do throws(CatalogError) {
             guard let root = try catalog.account(account.id)?.root else { throw .noAccount }
             var folder = try catalog.node(root)

@@ -39,8 +39,12 @@ struct Settings: Hashable, Sendable {
     var ignored: [String] = []
     /// The same of one account, by its name.
     var ignoredInAccounts: [String: [String]] = [:]
+    /// The folders that are not shown, by account: of each the names from the account's top down.
+    var leftOut: [String: [[String]]] = [:]
     /// The programs that look at files which nobody asked them to open.
     var onlookers = Onlookers()
+    /// The programs for which the services' thumbnails are brought.
+    var pictureViewers = PictureViewers()
     /// Whether the desktop shows what needs a person.
     var showsNotices = true
     /// Whether sleep and shutdown wait while something is on its way to a cloud.

@@ -54,7 +54,7 @@ struct SettingsFile {
             [
                 "mount_point", "cache_size", "poll_interval", "settle", "room_patience",
                 "accounts", "ca_file", "desktop", "documents", "ignore", "links",
-                "onlookers",
+                "onlookers", "thumbnails",
             ] + serviceNames
         )
         settings.mountPoint = try root.path("mount_point")
@@ -109,10 +109,17 @@ struct SettingsFile {
                 settings.onlookers.largestDownload = size.bytes
             }
         }
+        if let thumbnails = try root.section("thumbnails") {
+            try thumbnails.allow(["programs"])
+            if let programs = try thumbnails.texts("programs") {
+                settings.pictureViewers.programs = Set(programs.map(Onlookers.name))
+            }
+        }
         if let accounts = try root.section("accounts") {
             for name in accounts.keys {
                 guard let account = try accounts.section(name) else { continue }
-                try account.allow(["ignore", "read_only"])
+                try account.allow(["ignore", "leave_out", "read_only"])
+                settings.leftOut[name] = try account.folders("leave_out")
                 settings.ignoredInAccounts[name] = try account.patterns("ignore")
                 if try account.flag("read_only") == true { settings.readOnlyAccounts.insert(name) }
             }
@@ -261,6 +268,25 @@ private struct Section {
             )
         }
         return texts
+    }
+
+    /// A list of paths in an account, each as its names from the top down.
+    func folders(_ key: String) throws(Failure) -> [[String]]? {
+        guard let texts = try texts(key) else { return nil }
+        return try texts.map { text throws(Failure) in
+            let names = text.parts(between: "/").filter { !$0.isEmpty }.map(String.init)
+            let isPath =
+                !names.isEmpty && !text.unicodeScalars.contains("\0")
+                && !names.contains { $0 == "." || $0 == ".." }
+            guard isPath else {
+                throw Failure(
+                    "\(path): \"\(full(key))\" has \"\(TerminalText.line(text))\", which is not the path "
+                        + "of a folder from the account's top folder down.",
+                    advice: "Write it as [\"/Archive\", \"/Photos/Raw\"]; [] is none."
+                )
+            }
+            return names
+        }
     }
 
     /// A path; `~/` is the home folder.

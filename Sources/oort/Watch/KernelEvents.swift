@@ -172,7 +172,8 @@ final class KernelEvents: Sendable {
         case .entryLeft(let parent, let name, let isFolder),
             .entryRemoved(let parent, let name, _, let isFolder):
             guard isWatched(parent), let folder = try catalog.knownNode(parent),
-                try catalog.lookup(name, in: folder) == nil, let path = try names(of: parent)
+                try catalog.lookup(name, in: folder) == nil,
+                try !catalog.leavesOut(name, in: folder), let path = try names(of: parent)
             else { return nil }
             return KernelEvent(
                 announced: .went(name, from: parent, isFolder: isFolder),
