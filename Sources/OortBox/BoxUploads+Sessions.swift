@@ -360,9 +360,11 @@ extension BoxProvider {
                 + (tag.map { [("If-Match", $0)] } ?? []),
             repetition: .onlyIfNotDone
         )
+        var isMismatch = false
         for _ in 0..<Self.mostCommits {
             switch try await performAtSession(request) {
             case .success(let response) where response.head.status == 202:
+                isMismatch = false
                 try await api.pause(response.head.retryAfter ?? .seconds(1))
             case .success(let response):
                 let made: BoxWire.Uploaded = try BoxAPI.decode(response.body)
@@ -373,6 +375,7 @@ extension BoxProvider {
                 return item
             // Right after the last part Box may not know it yet.
             case .refused(let failure) where failure.code == "parts_mismatch":
+                isMismatch = true
                 try await api.pause(failure.retryAfter ?? .seconds(1))
             case .refused(let failure):
                 let error = Self.sessionError(failure)
@@ -381,6 +384,10 @@ extension BoxProvider {
                 }
                 throw error
             }
+        }
+        // It never will be: what arrived is no use.
+        guard !isMismatch else {
+            throw ProviderError(.sessionLost, detail: "Box has other parts than were sent")
         }
         throw ProviderError(
             .outcomeUnknown(retryAfter: nil),

@@ -107,6 +107,23 @@ struct BoxSessionTests {
         }
     }
 
+    @Test("a session whose parts Box never knows is given up, and the next one works")
+    func lastingMismatch() async throws {
+        try await with { box, kept in
+            let target = create("a.bin", box)
+            box.box.habits.partsMismatches = 1000
+            #expect(
+                await box.world.failure { _ = try await send(box, kept, to: target) }
+                    == .sessionLost
+            )
+            #expect(kept.session.withLock { $0 } == nil)
+            box.box.habits.partsMismatches = 3
+            let item = try await send(box, kept, to: target)
+            #expect(item.size == Int64(Self.bytes.count))
+            #expect(box.calls("files/upload_sessions/post") == 2)
+        }
+    }
+
     @Test("what arrived is not sent again when the file was renamed meanwhile")
     func renamedMeanwhile() async throws {
         try await with { box, kept in
