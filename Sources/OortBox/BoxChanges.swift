@@ -44,45 +44,93 @@ extension BoxProvider {
         var changes: [Change] = []
         for listed in await list(some) {
             var listing = listed.listing
+            let above = BoxID(kind: .folder, id: listing.folder)
             let page: BoxWire.Listing
             do throws(ProviderError) { page = try listed.page.get() } catch {
-                switch error.kind {
-                // It went: the events tell.
-                case .notFound where listing.folder != BoxID.root.id: continue
-                // We were shut out, which takes nothing away unless all is enumerated.
-                case .noPermission where !place.isEnumeration && listing.folder != BoxID.root.id:
-                    continue
-                // The marker has grown old.
-                case .badRequest where listing.marker != nil:
-                    listing.marker = nil
-                    place.listings.append(listing)
-                    continue
-                default: throw error
-                }
+                try await refused(listing, by: error, in: &place)
+                continue
             }
-            let above = BoxID(kind: .folder, id: listing.folder)
-            for item in try await items(of: page, in: above) {
+            let entries = try await entries(of: page, in: above)
+            for refusal in entries.refusals {
+                place.missed(refusal.of, now: Timestamp.now.seconds)
+            }
+            var below: [BoxCursor.Listing] = []
+            for item in entries.items {
                 changes.append(.changed(item))
                 if item.kind == .folder, listing.isDeep {
-                    place.listings.append(.init(folder: try BoxID(item.id).id))
+                    below.append(.init(folder: try BoxID(item.id).id))
                 }
             }
-            if let next = page.next {
-                guard next != listing.marker else {
-                    throw ProviderError(.malformedAnswer, detail: "a page leads to itself")
-                }
-                listing.marker = next
-                place.listings.append(listing)
+            guard let next = page.next else {
+                place.listings += below
+                continue
             }
+            guard next != listing.marker else {
+                throw ProviderError(.malformedAnswer, detail: "a page leads to itself")
+            }
+            listing.marker = next
+            // What a wide folder holds is carried in parts, unless its marker did not outlive that.
+            let waiting = place.listings.count + below.count
+            let rests = waiting > BoxCursor.manyListings && !listing.isAnew
+            place.listings += rests ? [listing] + below : below + [listing]
         }
-        return ChangePage(
+        // An enumeration is whole when the events that came meanwhile are read, too: what was moved from
+        // where the walk had not been to where it had is named by them alone.
+        return try page(changes, from: cursor, to: place, hasMore: true)
+    }
+
+    /// A folder was not listed: what that says, and whether it is listed once more.
+    private func refused(
+        _ listing: BoxCursor.Listing,
+        by error: ProviderError,
+        in place: inout BoxCursor
+    ) async throws(ProviderError) {
+        var again = listing
+        let folder = BoxID(kind: .folder, id: listing.folder)
+        let now = Timestamp.now.seconds
+        switch error.kind {
+        // The marker has grown old.
+        case .badRequest where listing.marker != nil:
+            again.marker = nil
+            again.isAnew = true
+            place.listings.append(again)
+        // It can be seen, but what lies in it cannot.
+        case .noPermission where folder != .root: place.missed(folder, now: now)
+        case .notFound where folder != .root:
+            switch try await presence(of: folder) {
+            // The events tell.
+            case .gone: break
+            case .there where listing.misses < Self.mostMisses:
+                try await api.pause(.seconds(1 << listing.misses))
+                again.misses += 1
+                place.listings.append(again)
+            case .there, .unclear: place.missed(folder, now: now)
+            }
+        default: throw error
+        }
+    }
+
+    /// How often a folder that is there is listed again, with growing rests, where Box has none.
+    private static let mostMisses = 4
+
+    /// A page that leads from one place to another.
+    private func page(
+        _ changes: [Change],
+        from cursor: BoxCursor,
+        to place: BoxCursor,
+        hasMore: Bool
+    ) throws(ProviderError) -> ChangePage {
+        let untold = Set(place.untold).subtracting(cursor.untold)
+        var place = place
+        place.untold = place.untold.suffix(BoxCursor.untoldKept)
+        var page = ChangePage(
             changes: changes,
             cursor: try place.cursor(),
-            // An enumeration is whole when the events that came meanwhile are read, too: what was
-            // moved from where the walk had not been to where it had is named by them alone.
-            hasMore: true,
-            isEnumeration: place.isEnumeration
+            hasMore: hasMore,
+            isEnumeration: cursor.isEnumeration
         )
+        page.untold = Set(untold.map { ItemID($0) })
+        return page
     }
 
     private func list(_ listings: [BoxCursor.Listing]) async -> [Listed] {
@@ -111,24 +159,44 @@ extension BoxProvider {
     /// An enumeration ends where there is no more.
     private func readEvents(_ cursor: BoxCursor) async throws(ProviderError) -> ChangePage {
         var place = cursor
-        let page = try await api.events(from: place.position)
-        let fresh = place.unseen(page.entries ?? [])
+        let news = try await api.events(from: place.position)
+        let fresh = place.unseen(news.entries ?? [])
         var changes: [Change] = []
         for event in Self.latest(fresh) {
             changes += try await take(event, into: &place)
         }
-        place.position = page.next_stream_position.text
         let now = Timestamp.now.seconds
+        for id in place.untoldDue(now: now) {
+            changes += try await askAgain(for: try BoxID(id), in: &place)
+        }
+        place.position = news.next_stream_position.text
+        memory.readStream(at: elapsed())
         if place != cursor || now.addingSaturating(-place.read) > 24 * 3600 { place.read = now }
         if !fresh.isEmpty { memory.heardEvents() }
         let hasMore = !fresh.isEmpty || !place.listings.isEmpty
         if !hasMore { place.isEnumeration = false }
-        return ChangePage(
-            changes: changes,
-            cursor: try place.cursor(),
-            hasMore: hasMore,
-            isEnumeration: cursor.isEnumeration
-        )
+        return try page(changes, from: cursor, to: place, hasMore: hasMore)
+    }
+
+    /// What could not be seen some time ago, as it is now.
+    private func askAgain(
+        for id: BoxID,
+        in place: inout BoxCursor
+    ) async throws(ProviderError) -> [Change] {
+        guard id != .root else {
+            place.willList(.root)
+            return []
+        }
+        try await walkPace.take()
+        switch try await presence(of: id) {
+        case .gone: return [.removed(id.itemID)]
+        case .unclear:
+            place.missed(id, now: Timestamp.now.seconds)
+            return []
+        case .there(let item):
+            if id.kind == .folder { place.willList(id) }
+            return [.changed(item)]
+        }
     }
 
     /// The events in the order of what they tell of each item: they come in none.
@@ -179,10 +247,12 @@ extension BoxProvider {
         {
             return [.changed(item)]
         }
-        return switch try await presence(of: id) {
-        case .there(let item): [.changed(item)]
-        case .gone: [.removed(id.itemID)]
-        case .unclear: []
+        switch try await presence(of: id) {
+        case .there(let item): return [.changed(item)]
+        case .gone: return [.removed(id.itemID)]
+        case .unclear:
+            place.missed(id, now: Timestamp.now.seconds)
+            return []
         }
     }
 
@@ -224,7 +294,9 @@ extension BoxProvider {
         }
         switch try await presence(of: id) {
         case .gone: return [.removed(id.itemID)]
-        case .unclear: return []
+        case .unclear:
+            place.missed(id, now: Timestamp.now.seconds)
+            return []
         case .there(let item):
             place.willList(.root, isDeep: false)
             if id.kind == .folder { place.willList(id) }

@@ -13,6 +13,10 @@ struct BoxCursor: Codable, Equatable {
         var marker: String?
         /// Whether what lies below is to be listed, too.
         var isDeep = true
+        /// Whether its marker was forgotten, so that now it is read without rests between its pages.
+        var isAnew = false
+        /// How often Box said that it has no such folder, which it has.
+        var misses = 0
     }
 
     /// The last that events told of an item.
@@ -34,9 +38,19 @@ struct BoxCursor: Codable, Equatable {
     var seen: [String] = []
     /// Items of the newest events, the newest last.
     var told: [Told] = []
+    /// Items of which Box did not let us see all, the newest last.
+    var untold: [String] = []
+    /// Seconds since 1970 when those were asked for last, or when the first of them came.
+    var untoldAsked: Int64 = 0
 
     static let seenKept = 1000
     static let toldKept = 500
+    static let untoldKept = 500
+    /// How many folders wait to be listed before the pages of one folder are read with rests, in which
+    /// what the last one named is listed.
+    static let manyListings = 2000
+    /// Seconds after which what was not told is asked for once more.
+    static let untoldRest: Int64 = 24 * 3600
     /// Box keeps events for two weeks at least, and does not say what it answers later.
     static let longestPause: Int64 = 14 * 24 * 3600
     /// The stream is no perfect history: after so long all folders are listed again.
@@ -74,6 +88,21 @@ struct BoxCursor: Codable, Equatable {
     mutating func willList(_ folder: BoxID, isDeep: Bool = true) {
         let listing = Listing(folder: folder.id, isDeep: isDeep)
         if !listings.contains(listing) { listings.append(listing) }
+    }
+
+    /// Notes that Box did not let us see all of an item: asked for once more in a day.
+    mutating func missed(_ item: BoxID, now: Int64) {
+        let key = item.itemID.rawValue
+        guard !untold.contains(key) else { return }
+        if untold.isEmpty { untoldAsked = now }
+        untold.append(key)
+    }
+
+    /// The items that are to be asked for once more, which are noted no longer.
+    mutating func untoldDue(now: Int64) -> [ItemID] {
+        guard now.addingSaturating(-untoldAsked) > Self.untoldRest else { return [] }
+        defer { untold = [] }
+        return untold.map { ItemID($0) }
     }
 
     /// Those of a page's events that were not seen before, each once.

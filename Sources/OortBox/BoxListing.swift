@@ -8,37 +8,46 @@ extension BoxProvider {
     ) async throws(ProviderError) -> ListingPage {
         let id = try folderID(folder)
         let answer = try await api.list(id.id, marker: page?.rawValue)
+        let entries = try await entries(of: answer, in: id)
+        // What a listing leaves out is taken for gone.
+        if let refusal = entries.refusals.first { throw refusal.error }
         return ListingPage(
-            items: try await items(of: answer, in: id),
+            items: entries.items,
             next: answer.next.map { PageToken($0) }
         )
     }
 
+    /// What a page of a folder's listing tells.
+    struct Entries {
+        var items: [Item] = []
+        /// What could not be read, the folder where an entry does not even say what it is of.
+        var refusals: [(of: BoxID, error: ProviderError)] = []
+    }
+
     /// The items on a page of a folder's listing; one that cannot be read there is asked for by
     /// itself.
-    ///
-    /// - Throws: `.malformedAnswer` where an entry cannot be read at all: what a listing leaves out is
-    ///   taken for gone.
-    func items(
+    func entries(
         of page: BoxWire.Listing,
         in folder: BoxID
-    ) async throws(ProviderError) -> [Item] {
-        guard let entries = page.entries else {
+    ) async throws(ProviderError) -> Entries {
+        guard let all = page.entries else {
             throw ProviderError(.malformedAnswer, detail: "a listing without entries")
         }
         let me = try await me()
-        var items: [Item] = []
-        for entry in entries {
+        var entries = Entries()
+        for entry in all {
             if let wire = entry.item {
                 // Of no kind that a tree holds, or in the trash.
                 if wire.boxID == nil || wire.isGone { continue }
                 if let item = wire.item(me: me, listedIn: folder) {
-                    items.append(item)
+                    entries.items.append(item)
                     continue
                 }
             }
             guard let id = entry.id else {
-                throw ProviderError(.malformedAnswer, detail: "an entry that cannot be read")
+                let error = ProviderError(.malformedAnswer, detail: "an entry that cannot be read")
+                entries.refusals.append((folder, error))
+                continue
             }
             do throws(ProviderError) {
                 let wire = try await api.item(id)
@@ -46,13 +55,17 @@ extension BoxProvider {
                 guard let item = wire.item(me: me, listedIn: folder) else {
                     throw ProviderError(.malformedAnswer, detail: "an item without its fields")
                 }
-                items.append(item)
+                entries.items.append(item)
             } catch {
+                switch error.kind {
                 // It went between the two answers.
-                guard error.kind == .notFound else { throw error }
+                case .notFound: break
+                case .noPermission, .malformedAnswer: entries.refusals.append((id, error))
+                default: throw error
+                }
             }
         }
-        return items
+        return entries
     }
 
     public func item(_ reference: ItemReference) async throws(ProviderError) -> Item {

@@ -151,6 +151,8 @@ final class BoxMemory: Sendable {
         var poll: (server: BoxWire.Servers.Server, left: Int)?
         /// Whether events came that others may follow.
         var mayHaveMore = false
+        /// When the stream of events was read last, by the provider's own time.
+        var streamRead = Duration.zero
         /// The ends of the newest events' ids when a cursor was lost.
         var seen: [String] = []
         /// The folders that were moved from here, and what each was told to be by the answer.
@@ -215,6 +217,10 @@ final class BoxMemory: Sendable {
     var seenBefore: [String] { state.withLock { $0.seen } }
 
     func remember(seen: [String]) { state.withLock { $0.seen = seen } }
+
+    var streamRead: Duration { state.withLock { $0.streamRead } }
+
+    func readStream(at time: Duration) { state.withLock { $0.streamRead = time } }
 
     /// Events came that were not seen before.
     func heardEvents() {

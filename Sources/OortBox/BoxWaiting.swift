@@ -2,7 +2,7 @@ public import OortModel
 import OortTransport
 
 extension BoxProvider {
-    /// The stream is read so often whatever the server says at which we wait.
+    /// So long after it was read the stream is read again, whatever the server says at which we wait.
     private static let longestWait = Duration.seconds(300)
     /// Events come late when there are many: so long after some, the stream is read once more.
     private static let secondLook = Duration.seconds(7)
@@ -14,18 +14,25 @@ extension BoxProvider {
         let place = try BoxCursor(cursor)
         try place.check(now: Timestamp.now.seconds)
         guard place.listings.isEmpty, !place.isEnumeration else { return .changed }
-        var rest = min(limit, Self.longestWait)
-        var end = limit <= Self.longestWait ? FeedNews.quiet(backoff: nil) : .changed
+        let left = max(Self.longestWait - (elapsed() - memory.streamRead), .zero)
+        var rest = min(limit, left)
+        var end = left > limit ? FeedNews.quiet(backoff: nil) : .changed
         if memory.mayHaveMore, rest > Self.secondLook {
             rest = Self.secondLook
             end = .changed
             memory.mayHaveMore = false
         }
+        let server = try await pollServer()
+        guard api.endpoints.isSafe(server.url) else {
+            // The account is read by the clock rather than without encryption.
+            try await api.pause(rest)
+            return .changed
+        }
         let outcome = await withTaskGroup(of: Result<FeedNews, ProviderError>.self) {
             [clock, rest, end] group in
             group.addTask {
                 do throws(ProviderError) {
-                    return .success(try await self.poll(from: place.position))
+                    return .success(try await self.poll(server, from: place.position))
                 } catch { return .failure(error) }
             }
             group.addTask {
@@ -43,13 +50,10 @@ extension BoxProvider {
     /// Asks the server at which news are told, until it tells some.
     ///
     /// Its address is the permission; it hears no token.
-    private func poll(from position: String) async throws(ProviderError) -> FeedNews {
-        let server = try await pollServer()
-        guard api.endpoints.isSafe(server.url) else {
-            // The account is read by the clock rather than without encryption.
-            try await api.pause(traits.pollInterval)
-            return .changed
-        }
+    private func poll(
+        _ server: BoxWire.Servers.Server,
+        from position: String
+    ) async throws(ProviderError) -> FeedNews {
         let separator = server.url.has("?") ? "&" : "?"
         var request = HTTPRequest(
             method: "GET",

@@ -19,6 +19,9 @@ public struct Observations: Sendable {
     /// Items that operations of ours touched after these were asked for: what is said of them may
     /// be of before, and they must be asked for by themselves.
     public var suspects: Set<ItemID> = []
+    /// Items of which the service did not let us see all: the enumeration's end takes nothing of them
+    /// for gone.
+    public var untold: Set<ItemID> = []
     /// The folder whose whole content these are; what is not among them is gone from it.
     public var folder: Inode?
 
@@ -109,6 +112,7 @@ struct Observer {
             }
         }
         if let folder = observations.folder { try listed(folder, observations.changes) }
+        for id in observations.untold { try keep(id) }
         try end(observations)
         // Of an enumeration's many pages each would deal the numbers anew; the plan does it, too.
         if observations.endsRun || observations.endsEnumeration || observations.folder != nil {
@@ -122,6 +126,13 @@ struct Observer {
             )
         }
         return unsure
+    }
+
+    /// What is known of an item and of what lies below it counts as named by the enumeration.
+    private func keep(_ id: ItemID) throws {
+        guard let node = try Catalog.node(id.rawValue, in: account, database) else { return }
+        let tree = try RemoteSubtree(of: node, database)
+        try tree.setEnumeration(enumeration, database)
     }
 
     /// Where these end a run of the feed, what became of all that it left open is decided.

@@ -76,6 +76,16 @@ struct RemoteSubtree {
         try database.has(sql, StatementArguments([list]) + arguments)
     }
 
+    /// Notes that an enumeration left none of the items out.
+    func setEnumeration(_ enumeration: Int64, _ database: Database) throws {
+        try database.run(
+            """
+            UPDATE node SET enumeration = ? WHERE inode IN (SELECT value FROM json_each(?))
+            """,
+            [enumeration, list]
+        )
+    }
+
     /// Runs a statement that has the numbers of these as its first argument, a list in JSON.
     fileprivate func run(_ sql: String, _ database: Database) throws {
         try database.run(sql, [list])

@@ -21,8 +21,11 @@ public struct ChangePage: Sendable {
     ///
     /// When an enumeration's last page is applied, an item that it did not name is gone.
     public var isEnumeration: Bool
+    /// Items of which the service did not let us see all: what is known of each, and of what lies below
+    /// it, stays, though the enumeration does not name it.
+    public var untold: Set<ItemID> = []
 
-    /// A page with all of its parts.
+    /// A page with all of its parts, of which nothing was left untold.
     public init(changes: [Change], cursor: Cursor, hasMore: Bool, isEnumeration: Bool) {
         self.changes = changes
         self.cursor = cursor

@@ -1,6 +1,7 @@
 /// A walk over the pages of a list, which ends also where the service names a page again and again.
 public struct PageWalk: Sendable {
-    private var seen: Set<String> = []
+    /// Of each page's token a hash: a token may be as long as a cursor with hundreds of folders.
+    private var seen: Set<Int> = []
 
     /// A walk that begins at the list's first page.
     public init() {}
@@ -9,7 +10,7 @@ public struct PageWalk: Sendable {
     ///
     /// - Throws: `.malformedAnswer` when this walk came by the page before.
     public mutating func goOn(to token: String) throws(ProviderError) {
-        guard seen.insert(token).inserted else {
+        guard seen.insert(token.hashValue).inserted else {
             throw ProviderError(.malformedAnswer, detail: "a list's pages lead back to themselves")
         }
     }

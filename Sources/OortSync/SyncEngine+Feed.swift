@@ -95,6 +95,7 @@ extension SyncEngine {
             let page = try await request.answer()
             var observations = Observations(changes: page.changes)
             observations.cursor = page.cursor
+            observations.untold = page.untold
             observations.enumeration = request.enumeration
             observations.endsEnumeration = page.isEnumeration && !page.hasMore
             observations.endsRun = !page.hasMore

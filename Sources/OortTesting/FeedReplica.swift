@@ -22,6 +22,7 @@ public struct FeedReplica: Sendable {
                 apply(change)
                 if case .changed(let item) = change { enumerated.insert(item.id) }
             }
+            for id in page.untold { keep(id) }
             cursor = page.cursor
             provider.hasStored(upTo: page.cursor)
             guard !page.hasMore else { continue }
@@ -29,6 +30,9 @@ public struct FeedReplica: Sendable {
             return
         }
     }
+
+    /// The feed's place is lost: the next look enumerates.
+    public mutating func loseCursor() { cursor = nil }
 
     private mutating func apply(_ change: Change) {
         switch change {
@@ -42,6 +46,12 @@ public struct FeedReplica: Sendable {
                 return !parts.map(comparison.key).starts(with: key)
             }
         }
+    }
+
+    /// What is known of an item and of what lies below it counts as named.
+    private mutating func keep(_ id: ItemID) {
+        enumerated.insert(id)
+        for child in items.values where child.parentID == id { keep(child.id) }
     }
 
     private mutating func remove(_ id: ItemID) {

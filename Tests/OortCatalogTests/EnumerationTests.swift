@@ -29,6 +29,25 @@ struct EnumerationTests {
         try await page(.told("d/", "d"), .told("f", "f"))
     }
 
+    @Test("what the service did not let be seen is not taken for gone with what was not named")
+    func untold() async throws {
+        try await catalog.beginEnumeration(of: account.id)
+        try await page(
+            .told("d/", "d"),
+            .told("d/e/", "e"),
+            .told("d/e/deep", "deep"),
+            .told("f", "f"),
+            ends: true
+        )
+        try await catalog.beginEnumeration(of: account.id)
+        try await fixture.page([.told("d/", "d")], endsRun: false) {
+            $0.untold = [ItemID("d"), ItemID("unknown")]
+        }
+        try await page(ends: true)
+        #expect(try node("d/e/deep") != nil)
+        #expect(try node("f") == nil)
+    }
+
     /// A new file with content whose hash is known.
     private func write(_ name: String, _ text: String) async throws -> Inode {
         let file = try catalog.create(.file, named: name, in: account.root)

@@ -58,4 +58,15 @@ struct ReportedNumbersTests {
         try walk.goOn(to: "b")
         #expect(throws: ProviderError.self) { try walk.goOn(to: "a") }
     }
+
+    @Test("a walk keeps little of each page, however long what leads to it is")
+    func longTokens() throws {
+        var walk = PageWalk()
+        for number in 0..<10 {
+            try walk.goOn(to: String(repeating: "folder ", count: 100_000) + "\(number)")
+        }
+        var kept = ""
+        dump(walk, to: &kept)
+        #expect(kept.utf8.count < 10_000)
+    }
 }

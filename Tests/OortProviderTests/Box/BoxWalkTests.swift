@@ -2,9 +2,19 @@ import Foundation
 import OortModel
 import OortSimulators
 import OortTesting
+import OortTransport
 import Testing
 
 @testable import OortBox
+
+/// A service whose news are told without encryption only.
+private struct ClearNews: HTTPClient {
+    func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPStreamedResponse {
+        let body = #"{"entries":[{"type":"realtime_server","url":"http://news.example/"}]}"#
+        let head = HTTPResponseHead(status: 200, headers: [], httpVersion: "1.1")
+        return HTTPStreamedResponse(HTTPResponse(head: head, body: Array(body.utf8)))
+    }
+}
 
 /// What was not told, or not in full, is never taken for gone.
 @Suite("Box: incomplete answers", .timeLimit(.minutes(5)))
@@ -118,14 +128,10 @@ struct BoxWalkTests {
     // MARK: Refusals
 
     @Test(
-        "a folder that is refused while all is enumerated ends the enumeration, whoever refuses",
-        arguments: [
-            (Fault.status(403, retryAfterSeconds: nil), ProviderError.Kind.noPermission),
-            (.html(status: 403), .outcomeUnknown(retryAfter: nil)),
-            (.html(status: 404), .outcomeUnknown(retryAfter: nil)),
-        ]
+        "a folder that something on the way refuses ends the enumeration, which goes on later",
+        arguments: [Fault.html(status: 403), .html(status: 404)]
     )
-    func refusedListing(_ fault: Fault, _ kind: ProviderError.Kind) async throws {
+    func refusedOnTheWay(_ fault: Fault) async throws {
         try await BoxWorld.with { box in
             let world = box.world
             let folder = try await world.folder("folder")
@@ -136,9 +142,119 @@ struct BoxWalkTests {
             do {
                 try await replica.catchUp(with: world.provider)
                 Issue.record("the enumeration went on")
-            } catch let error as ProviderError { #expect(error.kind == kind) }
+            } catch let error as ProviderError {
+                #expect(error.kind == .outcomeUnknown(retryAfter: nil))
+            }
             try await replica.catchUp(with: world.provider)
             #expect(Set(replica.items.values.map(\.fileName)) == ["folder", "deep.txt"])
+        }
+    }
+
+    @Test("a folder that can be seen and not listed stops no news; what was known in it stays")
+    func refusedListing() async throws {
+        try await BoxWorld.with { box in
+            let world = box.world
+            let folder = try await world.folder("folder")
+            _ = try await world.upload("deep", as: "deep.txt", in: folder)
+            let gone = try await world.upload("gone", as: "gone.txt")
+            var replica = FeedReplica(of: world.provider)
+            try await replica.catchUp(with: world.provider)
+            // What follows is told by no event that is read.
+            box.box.habits.repeatsEvents = false
+            try await world.provider.delete(Deletion(item: world.reference(gone)))
+            _ = try await world.upload("new", as: "new.txt", in: folder)
+            replica.loseCursor()
+            // The root's, and then the folder's.
+            let refusal = Fault.status(403, retryAfterSeconds: nil)
+            world.simulator.add(FaultRule(refusal, at: "folders/items/get", skipping: 1))
+            try await replica.catchUp(with: world.provider)
+            #expect(Set(replica.items.values.map(\.fileName)) == ["folder", "deep.txt"])
+            world.somebodyElse(.makeFolder(path: ["news"]))
+            try await replica.catchUp(with: world.provider)
+            #expect(replica.named("news").count == 1)
+            // After a day it is asked for once more.
+            var place = try BoxCursor(try #require(replica.cursor))
+            #expect(place.untold == [folder.id.rawValue])
+            place.untoldAsked -= 2 * BoxCursor.untoldRest
+            #expect(try await names(since: place, box) == ["folder", "deep.txt", "new.txt"])
+        }
+    }
+
+    /// What all pages of the feed name from a place on.
+    private func names(since place: BoxCursor, _ box: BoxWorld) async throws -> Set<String> {
+        var cursor = try place.cursor()
+        var names: Set<String> = []
+        while true {
+            let page = try await box.world.provider.changes(since: cursor)
+            for case .changed(let item) in page.changes { names.insert(item.fileName) }
+            cursor = page.cursor
+            guard page.hasMore else { return names }
+        }
+    }
+
+    @Test("a folder that Box misses once is listed again, one that it misses always stops nothing")
+    func missedListing() async throws {
+        try await BoxWorld.with { box in
+            let world = box.world
+            let missing = Fault.status(404, retryAfterSeconds: nil)
+            let folder = try await world.folder("folder")
+            _ = try await world.upload("deep", as: "deep.txt", in: folder)
+            world.simulator.add(FaultRule(missing, at: "folders/items/get", skipping: 1))
+            var replica = FeedReplica(of: world.provider)
+            try await replica.catchUp(with: world.provider)
+            #expect(Set(replica.items.values.map(\.fileName)) == ["folder", "deep.txt"])
+            // By an event, too.
+            try await world.provider.delete(Deletion(item: folder))
+            try await replica.catchUp(with: world.provider)
+            let undeletion = try #require(world.provider.undeletion)
+            try await undeletion.restore(
+                folder.id,
+                revision: nil,
+                to: Placement(folder: world.root, name: "folder")
+            )
+            world.simulator.add(FaultRule(missing, at: "folders/items/get"))
+            try await replica.catchUp(with: world.provider)
+            #expect(Set(replica.items.values.map(\.fileName)) == ["folder", "deep.txt"])
+            replica.loseCursor()
+            world.simulator.add(
+                FaultRule(missing, at: "folders/items/get", skipping: 1, times: 5)
+            )
+            try await replica.catchUp(with: world.provider)
+            #expect(Set(replica.items.values.map(\.fileName)) == ["folder", "deep.txt"])
+            let place = try BoxCursor(try #require(replica.cursor))
+            #expect(place.untold == [folder.id.rawValue] && !place.isEnumeration)
+        }
+    }
+
+    @Test("where many folders wait, those of a wide folder are listed before its next page")
+    func wideFolder() async throws {
+        try await BoxWorld.with { box in
+            let world = box.world
+            for number in 0..<6 { _ = try await world.folder("\(number)") }
+            var place = try BoxCursor(try await world.provider.changes(since: nil).cursor)
+            // The root's other pages come last where few wait.
+            #expect(place.listings.last?.folder == BoxID.root.id)
+            #expect(place.listings.last?.marker != nil)
+            let many = 900_000..<(900_010 + BoxCursor.manyListings)
+            place.listings = many.map { .init(folder: "\($0)") }
+            place.listings.append(.init(folder: BoxID.root.id))
+            let page = try await world.provider.changes(since: try place.cursor())
+            let before = page.changes.count
+            place = try BoxCursor(page.cursor)
+            let root = try #require(
+                place.listings.firstIndex { $0.folder == BoxID.root.id && $0.marker != nil }
+            )
+            #expect(place.listings.count - root - 1 == before && before > 0)
+            // A marker that did not outlive that has the folder read at one go.
+            place.listings[root].marker = "forgotten"
+            place.listings.removeSubrange((root + 1)...)
+            var isAnew = false
+            for _ in 0..<2 {
+                let cursor = try place.cursor()
+                place = try BoxCursor(try await world.provider.changes(since: cursor).cursor)
+                isAnew = place.listings.last?.folder == BoxID.root.id
+            }
+            #expect(isAnew && place.listings.last?.marker != nil)
         }
     }
 
@@ -218,32 +334,36 @@ struct BoxWalkTests {
         }
     }
 
-    @Test("an entry of a listing that cannot be read is asked for by itself, or stops the listing")
+    @Test("an entry of a listing that cannot be read is asked for by itself, and hides no other")
     func oddEntries() async throws {
         try await BoxWorld.with { box in
             let world = box.world
             let item = try await world.upload("abc", as: "kept.txt")
             let provider = try #require(world.provider as? BoxProvider)
-            let number = try BoxID(item.id).id
-            func listing(_ entries: String) throws -> BoxWire.Listing {
-                try BoxAPI.decode(Array(#"{"entries":\#(entries)}"#.utf8))
+            let id = try BoxID(item.id)
+            func entries(_ entries: String) async throws -> BoxProvider.Entries {
+                let bytes = Array(#"{"entries":\#(entries)}"#.utf8)
+                return try await provider.entries(of: try BoxAPI.decode(bytes), in: .root)
             }
-            let strange = try listing(
-                #"[{"type":"file","id":"\#(number)","name":7},{"type":"other","id":"1"}]"#
-            )
-            let items = try await provider.items(of: strange, in: .root)
-            #expect(items.map(\.fileName) == ["kept.txt"])
+            let strange = #"{"type":"file","id":"\#(id.id)","name":7}"#
+            let readable = try await entries(#"[\#(strange),{"type":"other","id":"1"}]"#)
+            #expect(readable.items.map(\.fileName) == ["kept.txt"] && readable.refusals.isEmpty)
             // One without what a file has.
-            let thin = try listing(#"[{"type":"file","id":"\#(number)","name":"kept.txt"}]"#)
-            let whole = try await provider.items(of: thin, in: .root)
-            #expect(whole.map(\.contentHash) == [item.contentHash])
-            for text in ["[7]", "null"] {
-                let bad = try listing(text)
-                #expect(
-                    await world.failure { _ = try await provider.items(of: bad, in: .root) }
-                        == .malformedAnswer
-                )
+            let thin = try await entries(
+                #"[{"type":"file","id":"\#(id.id)","name":"kept.txt"}]"#
+            )
+            #expect(thin.items.map(\.contentHash) == [item.contentHash])
+            for text in ["7", "null"] {
+                let bad = try await entries("[\(text),\(strange)]")
+                #expect(bad.items.map(\.fileName) == ["kept.txt"])
+                #expect(bad.refusals.map(\.of) == [.root])
+                #expect(bad.refusals.map(\.error.kind) == [.malformedAnswer])
             }
+            let refusal = Fault.status(403, retryAfterSeconds: nil)
+            world.simulator.add(FaultRule(refusal, at: "files/get"))
+            let refused = try await entries("[\(strange),\(strange)]")
+            #expect(refused.items.map(\.fileName) == ["kept.txt"])
+            #expect(refused.refusals.map(\.of) == [id])
         }
     }
 
@@ -270,6 +390,35 @@ struct BoxWalkTests {
             try await replica.catchUp(with: world.provider)
             #expect(try await poll() == .quiet(backoff: nil))
         }
+    }
+
+    @Test("the stream is read every five minutes, however short the waits are")
+    func longQuiet() async throws {
+        try await BoxWorld.with { box in
+            var replica = FeedReplica(of: box.world.provider)
+            try await replica.catchUp(with: box.world.provider)
+            for _ in 0..<2 {
+                let cursor = try #require(replica.cursor)
+                var news: [FeedNews] = []
+                for _ in 0..<5 {
+                    news.append(
+                        try await box.world.provider.waitForChanges(
+                            since: cursor,
+                            atMost: .seconds(60)
+                        )
+                    )
+                }
+                #expect(news == Array(repeating: .quiet(backoff: nil), count: 4) + [.changed])
+                try await replica.catchUp(with: box.world.provider)
+            }
+        }
+    }
+
+    @Test("an account whose news would come without encryption is read after each wait")
+    func clearNews() async throws {
+        let provider = BoxProvider(client: ClearNews(), clock: SleptTime())
+        let cursor = try BoxCursor(position: "1", now: Timestamp.now.seconds).cursor()
+        #expect(try await provider.waitForChanges(since: cursor, atMost: .seconds(60)) == .changed)
     }
 
     @Test("a change of groups that is told once more does not have all listed once more")
