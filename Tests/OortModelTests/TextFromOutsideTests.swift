@@ -62,6 +62,7 @@ struct TextFromOutsideTests {
         "OortModel/IgnoreRules.swift": "a pattern as an array of scalars",
         "OortOneDrive/OneDriveReading.swift": "a Content-Range",
         "OortS3/S3Profile.swift": "a program that the user names, whole",
+        "oort/Pictures/ThumbnailFolder.swift": "a folder that the user names, whole",
         "OortS3/S3Signer.swift": "the scope of a signature",
         "OortSimulators/Nextcloud/NextcloudSimulator+Files.swift":
             "a path before it is percent-decoded",

@@ -109,7 +109,7 @@ struct IgnoreTests {
         }
     }
 
-    @Test("what lies in a folder stays here when somebody else renames the folder, until its person does")
+    @Test("what stays here goes out when its person renames the folder, and when nobody else does")
     func movedAtTheService() async throws {
         try await run { world in
             world.cloud.put("node_modules", nil)

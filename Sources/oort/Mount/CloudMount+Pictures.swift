@@ -20,7 +20,9 @@ extension CloudMount {
         let workshop = options.folders.runtime + "/pictures"
         do {
             // What another mount left.
-            try? FileManager.default.removeItem(atPath: workshop)
+            if FileManager.default.fileExists(atPath: workshop) {
+                try FileManager.default.removeItem(atPath: workshop)
+            }
             try FileManager.default.createDirectory(
                 atPath: workshop,
                 withIntermediateDirectories: true,
