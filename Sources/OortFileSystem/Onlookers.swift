@@ -72,16 +72,15 @@ extension CloudFileSystem {
         do throws(FileSystemError) { return try wouldBeDownloaded(node) } catch { return false }
     }
 
-    /// What an onlooker gets that is refused a file: one that makes thumbnails has the service's brought, and
-    /// whoever asked it finds that.
+    /// What an onlooker gets that is refused a file; of one that makes thumbnails, whoever brings the
+    /// services' hears of it.
     func refuse(_ node: Node, _ mode: OpenMode) -> Outcome<Opened> {
-        guard let bringer = pictures.withLock({ $0 }),
+        if let bringer = pictures.withLock({ $0 }),
             settings.pictureViewers.include(thread: mode.thread)
-        else { return .failure(.noPermission) }
-        return waiting.later { () async throws(FileSystemError) -> Opened in
-            await bringer.bring(node.inode)
-            throw .noPermission
+        {
+            bringer.isRefused(node.inode)
         }
+        return .failure(.noPermission)
     }
 
     /// Has somebody bring small pictures of what programs show; nil for nobody.

@@ -32,9 +32,8 @@ public protocol PictureBringer: Sendable {
     /// A thread of some program began to list a folder. Returns at once, from any thread.
     func isListed(_ folder: Inode, by thread: Int32)
 
-    /// Brings the picture of a file that a program asks for; returns when it is there or will not come,
-    /// within some seconds.
-    func bring(_ file: Inode) async
+    /// A maker of thumbnails was refused a file. Returns at once, from any thread.
+    func isRefused(_ file: Inode)
 }
 
 /// The name of a process, as the kernel cuts it.

@@ -210,13 +210,18 @@ class Clouds:
     def tokens(self, cloud):
         return json.loads(self.control(cloud, "GET", "tokens"))
 
-    def await_quiet(self, cloud):
-        """Returns when no call came for half a second."""
-        known, since = self.counts(cloud), time.monotonic()
+    def await_quiet(self, cloud, but=()):
+        """Returns when no call came for half a second, but those of some routes."""
+
+        def count():
+            return {route: calls for route, calls in self.counts(cloud).items()
+                    if route not in but}
+
+        known, since = count(), time.monotonic()
 
         def is_quiet():
             nonlocal known, since
-            now = self.counts(cloud)
+            now = count()
             if now != known:
                 known, since = now, time.monotonic()
             return time.monotonic() - since > 0.5

@@ -1,5 +1,6 @@
 """The services' own thumbnails, where file managers look for theirs: no photo is downloaded for them."""
 
+import contextlib
 import hashlib
 import os
 import re
@@ -58,8 +59,18 @@ class Desktop:
             shutil.copy(of, path)
         return path
 
+    @contextlib.contextmanager
     def list(self, folder, program="nautilus"):
-        self.machine.run(self.program(program, "/bin/ls"), folder)
+        """A program that lists a folder and stays, as a file manager does."""
+        shows = subprocess.Popen(
+            [self.program(program, "/bin/bash"), "-c", 'shown=("$1"/*); echo listed; read -r _',
+             program, folder],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            assert shows.stdout.readline() == "listed\n"
+            yield
+        finally:
+            shows.communicate(timeout=120)
 
     def make(self, file):
         """Has a maker of thumbnails read a file."""
@@ -108,9 +119,9 @@ def test_a_folder_that_a_file_manager_lists(machine, clouds, cloud, desktop, pho
     newest = photos / "newest.jpg"
     eventually(newest.exists, "it is there")
     assert not desktop.cache.exists()
-    desktop.list(photos)
     pictures.append(newest)
-    eventually(lambda: all(desktop.thumbnail(picture) for picture in pictures), "all have come")
+    with desktop.list(photos):
+        eventually(lambda: all(desktop.thumbnail(picture) for picture in pictures), "all have come")
     assert sent(clouds, cloud) - before < len(pictures) * LENGTH * 0.05
     assert not CONTENTS[cloud] & set(clouds.counts(cloud)), clouds.counts(cloud)
     for size, edge in (("normal", 128), ("large", 256)):
@@ -125,9 +136,9 @@ def test_a_folder_that_a_file_manager_lists(machine, clouds, cloud, desktop, pho
     assert stat.S_IMODE(desktop.cache.stat().st_mode) == 0o700
     # Nothing is asked for twice.
     counts = clouds.counts(cloud)
-    desktop.list(photos)
-    assert desktop.make(pictures[0]).returncode == 1
-    clouds.await_quiet(cloud)
+    with desktop.list(photos):
+        assert desktop.make(pictures[0]).returncode == 1
+        clouds.await_quiet(cloud)
     assert {k: v for k, v in clouds.counts(cloud).items() if "humb" in k} == {
         k: v for k, v in counts.items() if "humb" in k}
     # Another revision gets another one.
@@ -150,8 +161,8 @@ def test_a_picture_that_a_maker_of_thumbnails_asks_for(machine, clouds, cloud, d
     (failed / f"{name}.png").write_bytes(b"")
     result = desktop.make(pictures[0])
     assert result.returncode == 1 and "Permission denied" in result.stdout
-    # As soon as it was refused.
-    assert desktop.thumbnail(pictures[0]) and not desktop.failed(pictures[0])
+    eventually(lambda: desktop.thumbnail(pictures[0]), "the service's is there")
+    eventually(lambda: not desktop.failed(pictures[0]), "and none that failed")
     assert not (failed / f"{name}.png").exists()
     assert len(list((desktop.cache / "normal").iterdir())) == 1
     # Of what is here it makes its own.
@@ -167,8 +178,8 @@ def test_a_picture_that_a_maker_of_thumbnails_asks_for(machine, clouds, cloud, d
     machine.write_settings(machine.settings() + "[thumbnails]\nprograms = []\n")
     machine.mount()
     machine.ready(cloud)
-    desktop.list(photos)
-    assert desktop.make(pictures[3]).returncode == 1
+    with desktop.list(photos):
+        assert desktop.make(pictures[3]).returncode == 1
     assert len(list((desktop.cache / "normal").iterdir())) == 1
 
 
@@ -210,8 +221,16 @@ def test_a_real_file_manager(machine, clouds, desktop, folder):
         env={**environment, "GDK_BACKEND": "x11", "NO_AT_BRIDGE": "1"}, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        eventually(lambda: all(desktop.thumbnail(photos / f"{n:02}.jpg") for n in range(count)),
-                   "all have thumbnails")
+        def missing():
+            return [n for n in range(count) if not desktop.thumbnail(photos / f"{n:02}.jpg")]
+
+        def is_done():
+            if missing():
+                return False
+            clouds.await_quiet(cloud, but={"files/list_folder/longpoll", "files/list_folder/continue"})
+            return not missing()
+
+        eventually(is_done, "all have thumbnails, which nothing throws away", timeout=300)
     finally:
         os.killpg(screen.pid, 15)
         screen.wait(timeout=60)

@@ -169,9 +169,9 @@ extension OneDriveSimulator {
         let edge = min(max(request.query("width").flatMap { Int($0) } ?? 96, 1), 1024)
         return SimulatorAnswer(
             status: 200,
-            headers: [("Content-Type", "image/png")],
+            headers: [("Content-Type", "image/jpeg")],
             body: .bytes(
-                SamplePicture(width: edge, height: max(1, edge * 3 / 4), seed: 5).png
+                SamplePicture(width: edge, height: max(1, edge * 3 / 4), seed: 5).jpeg
             )
         )
     }

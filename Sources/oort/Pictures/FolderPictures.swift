@@ -32,8 +32,11 @@ actor FolderPictures: PictureBringer {
     /// The most files of one folder that are looked at for one listing, and that wait in all.
     private static let mostInFolder = 2000
     private static let mostWaiting = 4000
-    /// The longest that a program waits for a picture.
-    private static let patience = Duration.seconds(10)
+    /// How long after it was refused a file a program may still throw away what it finds of that: Xfce's
+    /// `tumblerd` does when it reports that it failed (tumbler-service.c).
+    private static let wake = Duration.seconds(2)
+    /// How many times open windows are had to look again at one content of a file.
+    private static let mostTouches = 3
     /// The longest that a picture may take before the next one has its turn.
     private static let timeLimit = Duration.seconds(60)
     /// How many failures in a row end what is wanted of an account.
@@ -50,9 +53,14 @@ actor FolderPictures: PictureBringer {
     private var waiting: [Wish] = []
     /// What a thumbnail is being made of; the tasks are this actor's, and `end` cancels them.
     private var underWay: [Inode: Task<Void, Never>] = [:]
-    private var waiters: [Inode: [CheckedContinuation<Void, Never>]] = [:]
+    /// When makers of thumbnails were last refused a file, for as long as that matters.
+    private var refusals: [Inode: ContinuousClock.Instant] = [:]
+    /// Wakes the work for what was refused lately; this actor's, and `end` cancels it.
+    private var alarm: Task<Void, Never>?
     /// What the service has no picture of, by when the file was modified.
     private var without: [Inode: Timestamp] = [:]
+    /// Of what open windows were had to look again: when the file was modified, and how many times.
+    private var touched: [Inode: (modified: Timestamp, times: Int)] = [:]
     private var failures: [AccountID: Int] = [:]
     private var hasEnded = false
 
@@ -82,22 +90,21 @@ actor FolderPictures: PictureBringer {
         }
     }
 
-    func bring(_ file: Inode) async {
-        guard !hasEnded, let node = node(file), isWanted(node) else { return }
-        let alarm = Task {
-            guard (try? await Task.sleep(for: Self.patience)) != nil else { return }
-            release(file)
+    nonisolated func isRefused(_ file: Inode) {
+        // Owned by nobody: notes one wish, and ends.
+        Task { await note(refused: file) }
+    }
+
+    private func note(refused file: Inode) {
+        guard !hasEnded, let node = node(file), mayHavePicture(node) else { return }
+        if refusals.count >= Self.mostWaiting { refusals = [:] }
+        refusals[file] = .now
+        // Somebody looks at it just now.
+        waiting.removeAll { $0.inode == file }
+        if waiting.count < Self.mostWaiting {
+            waiting.insert(Wish(inode: file, account: node.account), at: 0)
         }
-        await withCheckedContinuation { continuation in
-            waiters[file, default: []].append(continuation)
-            if underWay[file] == nil {
-                // Somebody looks at it just now.
-                waiting.removeAll { $0.inode == file }
-                waiting.insert(Wish(inode: file, account: node.account), at: 0)
-            }
-            work()
-        }
-        alarm.cancel()
+        work()
     }
 
     private func look(into folder: Inode) async {
@@ -121,8 +128,13 @@ actor FolderPictures: PictureBringer {
         }
     }
 
-    /// Whether a file can have a picture, and nobody would make it without the service.
+    /// Whether a file can have a picture, nobody would make it without the service, and it has none.
     private func isWanted(_ node: Node) -> Bool {
+        guard mayHavePicture(node), let addresses = addresses(of: node) else { return false }
+        return !addresses.allSatisfy { thumbnails.has($0, modified: node.modified) }
+    }
+
+    private func mayHavePicture(_ node: Node) -> Bool {
         guard node.kind == .file || node.kind == .nativeDocument, node.remoteID != nil,
             node.permissions.contains(.read), node.mode.map({ $0 & 0o400 != 0 }) ?? true,
             node.name.utf8.first != UInt8(ascii: "."), without[node.inode] != node.modified
@@ -133,10 +145,7 @@ actor FolderPictures: PictureBringer {
         guard let details else { return false }
         let mayHavePicture =
             details.thumbnail ?? (MediaKind.of(Array(node.name.utf8)).form == .picture)
-        guard mayHavePicture, mount.isElsewhere(node), let addresses = addresses(of: node) else {
-            return false
-        }
-        return !addresses.allSatisfy { thumbnails.has($0, modified: node.modified) }
+        return mayHavePicture && mount.isElsewhere(node)
     }
 
     /// A file's addresses; nil for what is not in the tree, or in a folder that is hidden.
@@ -170,19 +179,33 @@ actor FolderPictures: PictureBringer {
     // MARK: What is done
 
     private func work() {
-        while !hasEnded, underWay.count < Self.atOnce, !waiting.isEmpty {
-            let wish = waiting.removeFirst()
+        while !hasEnded, underWay.count < Self.atOnce,
+            let next = waiting.firstIndex(where: { isDue($0.inode) })
+        {
+            let wish = waiting.remove(at: next)
             underWay[wish.inode] = Task {
                 await RequestPriority.$current.withValue(.background) { await make(wish) }
                 underWay[wish.inode] = nil
-                release(wish.inode)
                 work()
             }
         }
+        guard !hasEnded, !waiting.isEmpty, alarm == nil, underWay.count < Self.atOnce else {
+            return
+        }
+        alarm = Task {
+            guard (try? await Task.sleep(for: Self.wake)) != nil else { return }
+            alarm = nil
+            work()
+        }
     }
 
-    private func release(_ file: Inode) {
-        for waiter in waiters.removeValue(forKey: file) ?? [] { waiter.resume() }
+    /// Whether nothing is under way for a file, and nobody may throw its thumbnail away just now.
+    private func isDue(_ file: Inode) -> Bool {
+        guard underWay[file] == nil else { return false }
+        guard let refused = refusals[file] else { return true }
+        guard refused.duration(to: .now) >= Self.wake else { return false }
+        refusals[file] = nil
+        return true
     }
 
     private func make(_ wish: Wish) async {
@@ -209,8 +232,9 @@ actor FolderPictures: PictureBringer {
             guard let png = await scaler.scaled(place, edge: size.edge, by: place + ".png") else {
                 return remember(node)
             }
-            // Of another content by now.
-            guard let now = self.node(wish.inode), now.revision == node.revision,
+            // Refused again meanwhile: the wish of that waits. Or of another content by now.
+            guard refusals[wish.inode] == nil, let now = self.node(wish.inode),
+                now.revision == node.revision,
                 now.modified == node.modified
             else { return }
             do {
@@ -224,7 +248,17 @@ actor FolderPictures: PictureBringer {
             }
         }
         for address in addresses { thumbnails.forgetFailures(of: address) }
-        mount.touch(wish.inode)
+        touch(node)
+    }
+
+    /// Has open windows look again; not without end, since who looks may be refused the file again.
+    private func touch(_ node: Node) {
+        if touched.count >= Self.mostWaiting { touched = [:] }
+        var now = touched[node.inode] ?? (node.modified, 0)
+        if now.modified != node.modified { now = (node.modified, 0) }
+        guard now.times < Self.mostTouches else { return }
+        touched[node.inode] = (now.modified, now.times + 1)
+        mount.touch(node.inode)
     }
 
     /// The service's picture, or an error when it takes too long.
@@ -259,7 +293,6 @@ actor FolderPictures: PictureBringer {
         guard failures[wish.account, default: 0] >= Self.mostFailures else { return }
         // What file managers show next is tried again.
         failures[wish.account] = nil
-        for dropped in waiting where dropped.account == wish.account { release(dropped.inode) }
         waiting.removeAll { $0.account == wish.account }
     }
 
@@ -273,7 +306,7 @@ actor FolderPictures: PictureBringer {
     func end() {
         hasEnded = true
         waiting = []
+        alarm?.cancel()
         for task in underWay.values { task.cancel() }
-        for file in Array(waiters.keys) { release(file) }
     }
 }
