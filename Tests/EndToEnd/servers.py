@@ -1,6 +1,7 @@
 """Servers of a person's own, that nobody here wrote, each with its files in a folder."""
 
 import grp
+import hashlib
 import json
 import os
 import pathlib
@@ -262,9 +263,10 @@ KeepAliveTimeout 60
         """Somebody else writes a file: on the server's disk, or where that is cached, by rclone."""
         if self.kind == "s3":
             self._rclone("rcat", path, input=text)
-            # Until then its server may give Oort the object of before, too.
-            eventually(lambda: self._run_rclone("cat", path, capture_output=True).stdout == text,
-                       "the server gives what was written")
+            # rclone's server gives new bytes at once, and the ETag of before until it wrote them to
+            # its disk: until then Oort, which asks what it would replace, hears of the object before.
+            wanted = hashlib.md5(text.encode()).hexdigest()
+            eventually(lambda: self._etag(path) == wanted, "the server has what was written")
             return
         file = self.files / path
         file.write_text(text)
@@ -285,11 +287,18 @@ KeepAliveTimeout 60
                 return
         self._run_rclone(command, path, check=True, **more)
 
-    def _run_rclone(self, command, path, **more):
+    def _etag(self, path):
+        """The ETag that the server tells of an object; None where it tells none."""
+        result = self._run_rclone("lsjson", path, "--stat", "--hash", capture_output=True)
+        if result.returncode != 0:
+            return None
+        return (json.loads(result.stdout) or {}).get("Hashes", {}).get("md5")
+
+    def _run_rclone(self, command, path, *flags, **more):
         remote = (f":s3,provider=Other,endpoint='http://127.0.0.1:{self.port}',"
                   + ",".join(f"{key}={value}" for key, value in KEYS.items()) + ":bucket/")
         return subprocess.run(
-            [str(self.rclone), "--config", str(self.folder / "none"), command, remote + path],
+            [str(self.rclone), "--config", str(self.folder / "none"), command, remote + path, *flags],
             text=True, **more)
 
     def holds(self, wanted):
