@@ -32,7 +32,7 @@ def drives(machines):
 
 def agreed(clouds, machines):
     """Whether all machines show the service's items under the same names."""
-    wanted = sorted(path for path, _, _ in check.service_listing(clouds, "drive"))
+    wanted = sorted(path for path, _, _ in check.service_listing(clouds.items("drive")))
     return all(paths(drive) == wanted for drive in drives(machines))
 
 

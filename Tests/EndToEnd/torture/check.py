@@ -54,12 +54,12 @@ def listing(root, without_stale=False):
     return found
 
 
-def service_listing(kind):
-    """Every item of the service as every mount shows it, as a list of (path, kind, digest).
+def service_listing(items):
+    """A service's items as every mount shows them, as a list of (path, kind, digest).
 
     Of items of one name the one that was made first has it, the others have numbers (docs/sync.md).
     """
-    items = {item["id"]: item for item in kind.items()}
+    items = {item["id"]: item for item in items}
     children = collections.defaultdict(list)
     for item in items.values():
         parent = item["parent"] if item["parent"] in items else None

@@ -249,7 +249,7 @@ class Alone(History):
             raise Discrepancy("lost", "nobody else is there, and a change could not be completed")
         self.compare("the mount at the end")
         wanted = check.listing(self.reference.root)
-        items = check.service_listing(self.kind)
+        items = check.service_listing(self.kind.items())
         check.names_once(self.kind)
         check.same_as_service(wanted, items, "the reference and the service")
         contents = self.kind.contents()
@@ -413,7 +413,7 @@ class Crowd(History):
         for station, _, _ in self.crew:
             for inode, original, size in station.given_up:
                 self.ledger.given_up(station.name, inode, original, size)
-        items = check.service_listing(self.kind)
+        items = check.service_listing(self.kind.items())
         shown = [check.listing(station.root) for station, _, _ in self.crew]
         contents = self.kind.contents()
         # Where the last writer's content is there, another one has been: docs/reliability.md.
@@ -439,7 +439,7 @@ class Crowd(History):
             try:
                 for station, _, _ in self.crew:
                     station.settle()
-                items = check.service_listing(self.kind)
+                items = check.service_listing(self.kind.items())
                 for station, _, _ in self.crew:
                     check.same_as_service(
                         check.listing(station.root), items, f"machine {station.name}")
