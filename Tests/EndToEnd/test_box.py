@@ -95,9 +95,12 @@ BACKGROUND = {
 
 def test_what_single_acts_cost(machine, clouds, cloud, drive):
     def cost(act):
+        # The news of what went before cost what they cost.
+        clouds.await_quiet(cloud, but=BACKGROUND)
         clouds.forget_calls(cloud)
         act()
         machine.sync()
+        clouds.await_quiet(cloud, but=BACKGROUND)
         return {r: count for r, count in clouds.counts(cloud).items() if r not in BACKGROUND}
 
     note, folder = drive / "note.txt", drive / "folder"
