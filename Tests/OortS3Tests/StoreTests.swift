@@ -487,14 +487,17 @@ struct StoreTests {
         #expect(await later.removeLeftovers(olderThan: .seconds(-3600)) == 1)
         #expect(await later.removeLeftovers(olderThan: .seconds(-3600)) == 0)
         #expect(!FileManager.default.fileExists(atPath: file))
-        // The session's parts are gone: whoever goes on with it begins anew.
+        // The session's parts are gone: whoever goes on with it sends all of them again.
         let before = world.wire.count("POST", "?uploads=")
         let made = try await later.upload(
             world.upload(bytes, to: path, session: session),
             observer: watcher
         )
         #expect(made.size == Int64(bytes.count))
-        #expect(world.wire.count("POST", "?uploads=") == before + 1)
+        let stored = try await later.read(path, revision: nil, range: 0..<Int64(bytes.count))
+        #expect(try await stored.collect(atMost: bytes.count) == bytes)
+        // JuiceFS was seen to take parts of an upload that was just given up: they are whole all the same.
+        if store != .juiceFS { #expect(world.wire.count("POST", "?uploads=") == before + 1) }
         #expect(await later.removeLeftovers(olderThan: .seconds(-3600)) == 0)
         let parts = try await world.raw("GET", "of somebody else", query: "?uploadId=\(id)")
         #expect(parts.head.status == 200)
