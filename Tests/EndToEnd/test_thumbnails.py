@@ -163,7 +163,7 @@ def test_a_picture_that_a_maker_of_thumbnails_asks_for(machine, clouds, cloud, d
     assert result.returncode == 1 and "Permission denied" in result.stdout
     eventually(lambda: desktop.thumbnail(pictures[0]), "the service's is there")
     eventually(lambda: not desktop.failed(pictures[0]), "and none that failed")
-    assert not (failed / f"{name}.png").exists()
+    eventually(lambda: not (failed / f"{name}.png").exists(), "by whatever name")
     assert len(list((desktop.cache / "normal").iterdir())) == 1
     # Of what is here it makes its own.
     pictures[1].read_bytes()

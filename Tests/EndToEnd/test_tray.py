@@ -132,6 +132,7 @@ def test_the_icon_says_how_all_is(machine, clouds, session, panel, installed):
     eventually(lambda: any(line.startswith("drive: paused, 1 change") for line in icon.lines()),
                "the menu says what waits")
     icon.click("Resume")
+    eventually(lambda: machine.account(cloud)["state"] != "paused", "it goes on")
     machine.sync()
     icon.shows("oort")
     clouds.gates[cloud].shut()
