@@ -45,6 +45,19 @@ public struct PushTrouble: Sendable {
 
 /// The push, step by step: each is a transaction, so that the process may die between any two.
 extension Catalog {
+    /// Whether something in a folder at the service has never been shown here: it came after whoever
+    /// planned looked, and would go with the folder.
+    private static func holdsNews(_ folder: Node, _ database: Database) throws -> Bool {
+        try database.has(
+            """
+            SELECT 1 FROM motion JOIN node ON node.inode = motion.inode
+            WHERE motion.account = ? AND remote_state = 1 AND remote_parent_id = ?
+                AND synced_parent IS NULL AND node.parent IS NULL LIMIT 1
+            """,
+            [folder.account.rawValue, folder.remoteID?.rawValue]
+        )
+    }
+
     /// Stores what is about to be asked of the service; nil when the plan is no longer true.
     ///
     /// So nothing is under way for what is gone, or may be: the end of a run of the feed need not
@@ -88,6 +101,7 @@ extension Catalog {
             case .delete:
                 guard node.parent == nil, start.item != nil else { return nil }
                 if node.kind == .folder {
+                    guard try !Self.holdsNews(node, database) else { return nil }
                     let some = try Self.remoteChildren(of: node, limit: 1, database)
                     start.holdsNothing = some.isEmpty
                 }
