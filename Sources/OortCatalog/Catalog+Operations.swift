@@ -45,19 +45,6 @@ public struct PushTrouble: Sendable {
 
 /// The push, step by step: each is a transaction, so that the process may die between any two.
 extension Catalog {
-    /// Whether something in a folder at the service has never been shown here: it came after whoever
-    /// planned looked, and would go with the folder.
-    private static func holdsNews(_ folder: Node, _ database: Database) throws -> Bool {
-        try database.has(
-            """
-            SELECT 1 FROM motion JOIN node ON node.inode = motion.inode
-            WHERE motion.account = ? AND remote_state = 1 AND remote_parent_id = ?
-                AND synced_parent IS NULL AND node.parent IS NULL LIMIT 1
-            """,
-            [folder.account.rawValue, folder.remoteID?.rawValue]
-        )
-    }
-
     /// Stores what is about to be asked of the service; nil when the plan is no longer true.
     ///
     /// So nothing is under way for what is gone, or may be: the end of a run of the feed need not
@@ -165,6 +152,19 @@ extension Catalog {
             )
             return start
         }
+    }
+
+    /// Whether something in a folder at the service has never been shown here: it came after the
+    /// deletion was planned, and would go with it.
+    private static func holdsNews(_ folder: Node, _ database: Database) throws -> Bool {
+        try database.has(
+            """
+            SELECT 1 FROM motion JOIN node ON node.inode = motion.inode
+            WHERE motion.account = ? AND remote_state = 1 AND remote_parent_id = ?
+                AND synced_parent IS NULL AND node.parent IS NULL LIMIT 1
+            """,
+            [folder.account.rawValue, folder.remoteID?.rawValue]
+        )
     }
 
     /// Whether a copy is under way after which a file takes over another one's identity: what a plan

@@ -126,6 +126,30 @@ struct EnumerationTests {
         #expect(try node("f") == nil)
     }
 
+    @Test(
+        "a planned deletion of a folder does not begin once something came into it",
+        arguments: ["empty", "filled"]
+    )
+    func cameIn(_ state: String) async throws {
+        try await catalog.beginEnumeration(of: account.id)
+        try await page(.told("d/", "d"), ends: true)
+        if state == "filled" { try await page(.told("d/old", "old")) }
+        try await fixture.plan()
+        if state == "filled" { _ = try catalog.unlink("old", in: #require(try node("d")).inode) }
+        _ = try catalog.removeFolder("d", in: account.root)
+        let plan = try await fixture.plan()
+        let deletion = try #require(plan.last)
+        #expect(deletion.action == .delete)
+        // The feed is read between the plan and its first step.
+        try await page(.told("d/theirs", "theirs"))
+        #expect(
+            try await catalog.begin(deletion, account: account.id, reservedID: nil) == nil
+        )
+        let rest = try await fixture.plan()
+        #expect(rest.allSatisfy { $0.inode != deletion.inode })
+        #expect(try node("d/theirs") != nil)
+    }
+
     @Test("what was moved here before it was named stays")
     func moved() async throws {
         try await secondEnumeration()
