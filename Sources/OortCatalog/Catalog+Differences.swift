@@ -38,6 +38,8 @@ public struct UnhashedContent: Sendable {
 public struct PlannedWork: Sendable {
     /// Operations that can be begun.
     public var operations: [RemoteOperation] = []
+    /// All news up to this number was merged before (`Catalog.newsNumber`).
+    public var newsNumber: UInt64 = 0
     /// Staged contents whose hash must be known before their files can be planned for.
     public var unhashed: [UnhashedContent] = []
     /// How many items differ from the service.
@@ -58,6 +60,8 @@ extension Catalog {
         under conditions: PlanningConditions
     ) async throws(CatalogError) -> PlannedWork {
         let rules = nameRules(of: account)
+        // Before the trees are read: what comes meanwhile may not be among them.
+        let newsNumber = newsNumber(of: account)
         let draft = try await readAsync { database -> PlannedWork? in
             var reader = try TreesReader(database, account, conditions, self.writers)
             let items = try reader.read()
@@ -67,6 +71,7 @@ extension Catalog {
             else { return nil }
             var work = reader.work
             work.operations = plan.remote
+            work.newsNumber = newsNumber
             return work
         }
         if let draft { return draft }
@@ -85,6 +90,7 @@ extension Catalog {
                 let plan = planner.plan(items)
                 if plan.local.isEmpty {
                     work.operations = plan.remote
+                    work.newsNumber = self.newsNumber(of: account)
                     try transaction.restAll(items.filter { planner.mayRest($0) })
                     try transaction.settleNumbers(in: account, rules)
                     break

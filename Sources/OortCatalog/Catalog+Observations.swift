@@ -103,6 +103,7 @@ struct Observer {
                 "SELECT 1 FROM motion WHERE account = ? AND intent IS NOT NULL LIMIT 1",
                 [account.rawValue]
             )
+        if !observations.changes.isEmpty { transaction.effects.heard.insert(account) }
         for change in observations.changes {
             switch change {
             case .changed(let item):

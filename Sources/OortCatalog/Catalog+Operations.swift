@@ -49,15 +49,19 @@ extension Catalog {
     ///
     /// So nothing is under way for what is gone, or may be: the end of a run of the feed need not
     /// ask, and an answer never finds it so. `copiesFiles` says that the service copies a file where
-    /// it is told to.
+    /// it is told to. `newsNumber` is the plan's where it is not true any more once anything was heard
+    /// (`PlannedWork.newsNumber`).
     public func begin(
         _ operation: RemoteOperation,
         account: AccountID,
         reservedID: ItemID?,
-        copiesFiles: Bool = false
+        copiesFiles: Bool = false,
+        newsNumber: UInt64? = nil
     ) async throws(CatalogError) -> OperationStart? {
         try await mutateAsync { transaction in
             let database = transaction.database
+            let latest = self.newsNumber(of: account)
+            guard newsNumber ?? latest == latest else { return nil }
             guard let node = try Self.fetch(operation.inode, database),
                 let motion = try Self.motion(operation.inode, database), motion.intent == nil,
                 !motion.isHeardMissing, !node.isHeld, try !Self.isHeir(node, database)
@@ -88,7 +92,6 @@ extension Catalog {
             case .delete:
                 guard node.parent == nil, start.item != nil else { return nil }
                 if node.kind == .folder {
-                    guard try !Self.holdsNews(node, database) else { return nil }
                     let some = try Self.remoteChildren(of: node, limit: 1, database)
                     start.holdsNothing = some.isEmpty
                 }
@@ -152,19 +155,6 @@ extension Catalog {
             )
             return start
         }
-    }
-
-    /// Whether something in a folder at the service has never been shown here: it came after the
-    /// deletion was planned, and would go with it.
-    private static func holdsNews(_ folder: Node, _ database: Database) throws -> Bool {
-        try database.has(
-            """
-            SELECT 1 FROM motion JOIN node ON node.inode = motion.inode
-            WHERE motion.account = ? AND remote_state = 1 AND remote_parent_id = ?
-                AND synced_parent IS NULL AND node.parent IS NULL LIMIT 1
-            """,
-            [folder.account.rawValue, folder.remoteID?.rawValue]
-        )
     }
 
     /// Whether a copy is under way after which a file takes over another one's identity: what a plan

@@ -28,6 +28,7 @@ public final class Catalog: Sendable {
     /// Who has which file open for writing.
     public let writers = WriterRegistry()
     let health = Mutex<CatalogError?>(nil)
+    private let newsNumbers = Mutex<[AccountID: UInt64]>([:])
     let searchBacklog = SearchBacklog()
     private let check: CatalogCheck?
 
@@ -205,6 +206,9 @@ public final class Catalog: Sendable {
         searchBacklog.grew(by: changes)
         if let observer, let seen { observer.changed(seen) }
         let effects = transaction.effects
+        newsNumbers.withLock { numbers in
+            for account in effects.heard { numbers[account, default: 0] += 1 }
+        }
         cache.transactionEnded(
             touching: effects.touchesAll ? nil : effects.touched,
             now: fresh
@@ -227,6 +231,15 @@ public final class Catalog: Sendable {
         _ body: @escaping @Sendable (Database) throws -> T
     ) async throws(CatalogError) -> T {
         do { return try await pool.read(body) } catch { throw noted(error) }
+    }
+
+    /// The number of the latest that was heard of an account's items; it grows with each answer that is
+    /// applied, and begins anew with the process.
+    ///
+    /// It grows after the answer is stored and before another transaction begins: a number that was
+    /// read before the trees were is never newer than what they show.
+    public func newsNumber(of account: AccountID) -> UInt64 {
+        newsNumbers.withLock { $0[account] ?? 0 }
     }
 
     /// Has the kernel told of what changed without a transaction: a file that shows other bytes to
@@ -271,6 +284,8 @@ struct CatalogTransaction {
         var movedFolders: Set<Inode> = []
         /// Accounts that have something new to push.
         var locallyChanged: Set<AccountID> = []
+        /// Accounts of which the service said something.
+        var heard: Set<AccountID> = []
     }
 
     /// The database, inside the transaction.

@@ -115,9 +115,8 @@ extension SyncEngine {
             }
             provider.hasStored(upTo: page.cursor)
             if !page.changes.isEmpty {
-                newsCount += 1
                 roomWatch.heardNews()
-                withholdUntilRead()
+                planSoon()
             }
             if concerns(page.changes, denials) {
                 denials = []

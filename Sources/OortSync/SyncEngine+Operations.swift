@@ -99,7 +99,13 @@ extension SyncEngine {
         running[inode]?.sent = bytes
     }
 
-    func prepare(_ operation: RemoteOperation, index: Int) async -> Preparation {
+    /// What an operation asks of the service, where the catalog is still as the plan saw it; and where
+    /// a number is given, nothing was heard since (`Catalog.begin`).
+    func prepare(
+        _ operation: RemoteOperation,
+        index: Int,
+        newsNumber: UInt64?
+    ) async -> Preparation {
         let start: OperationStart?
         do {
             let reserved = try await reservedID(for: operation)
@@ -107,7 +113,8 @@ extension SyncEngine {
                 operation,
                 account: account,
                 reservedID: reserved,
-                copiesFiles: provider.traits.copiesFiles && !uncopied.contains(operation.inode)
+                copiesFiles: provider.traits.copiesFiles && !uncopied.contains(operation.inode),
+                newsNumber: newsNumber
             )
         } catch {
             guard !Task.isCancelled else { return .stale }

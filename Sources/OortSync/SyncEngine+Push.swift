@@ -75,10 +75,10 @@ extension SyncEngine {
             }
         )
         conditions.busy = Set(running.keys)
-        let news = newsCount
         do throws(CatalogError) {
             let work = try await catalog.plan(account, with: planner, under: conditions)
             planNumber += 1
+            plannedNews = work.newsNumber
             operations = settings.isReadOnly ? [] : work.operations
             isStarted = Array(repeating: false, count: operations.count)
             if !staleRounds.isEmpty {
@@ -93,7 +93,6 @@ extension SyncEngine {
             if let moment = work.nextMoment, !settings.isReadOnly { wake(at: moment) }
             // This plan left alone what has ended while it was made.
             if !conditions.busy.isSubset(of: running.keys) { planSoon() }
-            if news != newsCount { withholdUntilRead() }
             withholdUnread()
         } catch {
             guard !Task.isCancelled else { return }
@@ -104,16 +103,11 @@ extension SyncEngine {
         }
     }
 
-    /// What was planned before news came may neither delete a folder into which something new came,
-    /// nor make one that is there by now.
-    func withholdUntilRead() {
-        for index in operations.indices where operations[index].action == .delete {
-            isStarted[index] = true
-        }
-        for index in operations.indices where isDoubled(operations[index].action) {
-            isStarted[index] = true
-        }
-        planSoon()
+    /// Whether an operation is not to go out once anything was heard that its plan did not know: a
+    /// deletion takes along what came into the folder, also far below it, and a folder that another
+    /// machine made would be made twice.
+    private func isSpoiltByNews(_ operation: RemoteOperation) -> Bool {
+        operation.action == .delete || isDoubled(operation.action)
     }
 
     /// Whether it makes a folder that the service would make twice.
@@ -276,6 +270,8 @@ extension SyncEngine {
     /// One operation, or several of a kind that the service takes in one call.
     struct Batch: Sendable {
         var plan: UInt64
+        /// What its plan knew (`PlannedWork.newsNumber`).
+        var newsNumber: UInt64
         var members: [(index: Int, operation: RemoteOperation)] = []
         /// Whether no more goes into it.
         var isFull = false
@@ -322,7 +318,7 @@ extension SyncEngine {
 
     /// The first operation that can be begun, of those that are wanted, and what can go with it.
     private func choice(_ isWanted: (RemoteOperation) -> Bool) -> Batch {
-        var batch = Batch(plan: planNumber, retries: retries)
+        var batch = Batch(plan: planNumber, newsNumber: plannedNews, retries: retries)
         var room = 1
         var total: Int64 = 0
         for index in firstUnstarted..<operations.count where !isStarted[index] {
@@ -405,14 +401,19 @@ extension SyncEngine {
         var requests: [OperationRequest] = []
         var failed: [Inode] = []
         for (index, operation) in batch.members {
-            switch await prepare(operation, index: index) {
+            let known = isSpoiltByNews(operation) ? batch.newsNumber : nil
+            switch await prepare(operation, index: index, newsNumber: known) {
             case .ready(let request):
                 staleRounds[operation.inode] = nil
                 runningItems[operation.inode] = request.start.item?.id
                 requests.append(request)
             case .stale:
                 running[operation.inode] = nil
-                foundStale(operation)
+                if let known, known != catalog.newsNumber(of: account) {
+                    needsPlan = true
+                } else {
+                    foundStale(operation)
+                }
             case .failed(let start, let error):
                 await conclude(start, of: operation.inode, error)
                 failed.append(operation.inode)

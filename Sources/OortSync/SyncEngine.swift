@@ -137,8 +137,8 @@ public actor SyncEngine {
     var lastPlan: Int64 = 0
     /// How many callers want everything pushed at once.
     var urgentCallers = 0
-    /// Counts pages of news, so that a plan that was made meanwhile is known as an old one.
-    var newsCount: UInt64 = 0
+    /// What the plan that is carried out knew (`PlannedWork.newsNumber`).
+    var plannedNews: UInt64 = 0
     var roomWatch = RoomWatch()
     /// Items whose rights were too few for something, and folders: news of them may be of more.
     var denials: Set<ItemID> = []

@@ -126,28 +126,54 @@ struct EnumerationTests {
         #expect(try node("f") == nil)
     }
 
+    /// By where something comes in, below the folder that is deleted.
     @Test(
         "a planned deletion of a folder does not begin once something came into it",
-        arguments: ["empty", "filled"]
+        arguments: ["", "old", "old/older"]
     )
-    func cameIn(_ state: String) async throws {
+    func cameIn(_ inner: String) async throws {
+        let folders = inner.split(separator: "/").map(String.init)
+        let paths = folders.indices.map { "d/" + folders[...$0].joined(separator: "/") + "/" }
         try await catalog.beginEnumeration(of: account.id)
         try await page(.told("d/", "d"), ends: true)
-        if state == "filled" { try await page(.told("d/old", "old")) }
+        for path in paths { try await page(.told(path, path)) }
         try await fixture.plan()
-        if state == "filled" { _ = try catalog.unlink("old", in: #require(try node("d")).inode) }
+        for (path, name) in zip(paths, folders).reversed() {
+            let above = path.dropLast(name.count + 2)
+            _ = try catalog.removeFolder(name, in: #require(try node(String(above))).inode)
+        }
         _ = try catalog.removeFolder("d", in: account.root)
-        let plan = try await fixture.plan()
-        let deletion = try #require(plan.last)
+        let plan = try await fixture.planned()
+        let deletion = try #require(plan.operations.last)
         #expect(deletion.action == .delete)
         // The feed is read between the plan and its first step.
-        try await page(.told("d/theirs", "theirs"))
-        #expect(
-            try await catalog.begin(deletion, account: account.id, reservedID: nil) == nil
+        let place = (["d"] + folders + ["theirs"]).joined(separator: "/")
+        try await page(.told(place, "theirs"))
+        let start = try await catalog.begin(
+            deletion,
+            account: account.id,
+            reservedID: nil,
+            newsNumber: plan.newsNumber
         )
+        #expect(start == nil)
         let rest = try await fixture.plan()
-        #expect(rest.allSatisfy { $0.inode != deletion.inode })
-        #expect(try node("d/theirs") != nil)
+        #expect(rest.allSatisfy { $0.action != .delete })
+        #expect(try node(place) != nil)
+    }
+
+    @Test("a planned deletion begins while nothing was heard since")
+    func nothingCame() async throws {
+        try await catalog.beginEnumeration(of: account.id)
+        try await page(.told("d/", "d"), ends: true)
+        _ = try catalog.removeFolder("d", in: account.root)
+        let plan = try await fixture.planned()
+        let start = try await catalog.begin(
+            #require(plan.operations.last),
+            account: account.id,
+            reservedID: nil,
+            newsNumber: plan.newsNumber
+        )
+        #expect(start != nil)
     }
 
     @Test("what was moved here before it was named stays")

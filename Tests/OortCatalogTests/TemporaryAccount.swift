@@ -44,7 +44,10 @@ struct TemporaryAccount {
 
     /// Merges all news, as the engine does after each page; what is to be sent then.
     @discardableResult
-    func plan() async throws -> [RemoteOperation] {
+    func plan() async throws -> [RemoteOperation] { try await planned().operations }
+
+    /// Plans, and gives all that the plan says.
+    func planned() async throws -> PlannedWork {
         try await catalog.plan(
             account.id,
             with: planner,
@@ -53,7 +56,7 @@ struct TemporaryAccount {
                 settle: 0,
                 hash: { ContentHash(algorithm: .md5, value: String($0.count)) }
             )
-        ).operations
+        )
     }
 }
 
