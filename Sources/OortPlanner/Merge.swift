@@ -15,6 +15,8 @@ struct Merge {
     }
 
     private let trees: Trees
+    /// Whether a folder of the service holds a name twice.
+    private let allowsDuplicates: Bool
     private var want: [Entry?]
     private var fate: [Fate]
     private(set) var postponed: [Bool]
@@ -31,8 +33,9 @@ struct Merge {
     private var adoptions: [LocalStep] = []
     private var adopters: Set<Inode> = []
 
-    init(_ trees: Trees) {
+    init(_ trees: Trees, allowsDuplicates: Bool) {
         self.trees = trees
+        self.allowsDuplicates = allowsDuplicates
         let none = [Bool](repeating: false, count: trees.items.count)
         want = []
         want.reserveCapacity(trees.items.count)
@@ -365,6 +368,12 @@ struct Merge {
                 postpone(owner)
                 return true
             }
+        }
+        // Both are called so at the service: shown with numbers, or soon one.
+        if allowsDuplicates, mine.isFolder, other.isFolder, other.remote != nil,
+            let name = mine.remote?.place.name, want[loser]?.place.name.isSameText(as: name) == true
+        {
+            return false
         }
         renumbered[loser] = true
         return false

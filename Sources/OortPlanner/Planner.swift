@@ -19,7 +19,7 @@ public struct Planner: Sendable {
     public func plan(_ items: [ItemState]) -> Plan {
         let trees = Trees(items, comparison: traits.comparison)
         var plan = Plan()
-        var merge = Merge(trees)
+        var merge = Merge(trees, allowsDuplicates: traits.allowsDuplicates)
         plan.local = merge.steps()
         guard plan.local.isEmpty else { return plan }
         plan.local = handovers(trees, postponed: merge.postponed)

@@ -224,6 +224,31 @@ struct MergeRuleTests {
         #expect(folders == [.adopt(item, from: other)])
     }
 
+    @Test(
+        "a folder that moves to where another one of its name came keeps it where both can have it"
+    )
+    func movedFolders() {
+        let mine = state(
+            item,
+            local: folder("d"),
+            synced: folder("d", in: Inode(3)),
+            remote: folder("d", in: Inode(3))
+        )
+        let theirs = state(other, remote: folder("d"))
+        let unique = planner.plan([mine, theirs]).local
+        #expect(unique == [.renumber(item)] + placed(other, "d"))
+        let planner = Planner(traits: PlannerTraits(comparison: .exact, allowsDuplicates: true))
+        #expect(planner.plan([mine, theirs]).local == placed(other, "d"))
+        // What is renamed, too, has no name there that it could keep.
+        let renamed = state(
+            item,
+            local: folder("d"),
+            synced: folder("e", in: Inode(3)),
+            remote: folder("e", in: Inode(3))
+        )
+        #expect(planner.plan([renamed, theirs]).local == [.renumber(item)] + placed(other, "d"))
+    }
+
     @Test("a name that the service gave to another item while this one had it there, too")
     func displaced() {
         let entry = file("a", 1)
