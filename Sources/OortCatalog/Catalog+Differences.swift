@@ -67,7 +67,7 @@ extension Catalog {
             let items = try reader.read()
             let plan = planner.plan(items)
             guard plan.local.isEmpty, !items.contains(where: { planner.mayRest($0) }),
-                try Numbering(account, database, rules, self.writers).renamings().isEmpty
+                try Numbering(account, database, rules, self.writers).findings().isEmpty
             else { return nil }
             var work = reader.work
             work.operations = plan.remote
@@ -92,7 +92,7 @@ extension Catalog {
                     work.operations = plan.remote
                     work.newsNumber = self.newsNumber(of: account)
                     try transaction.restAll(items.filter { planner.mayRest($0) })
-                    try transaction.settleNumbers(in: account, rules)
+                    if try transaction.settleNumbers(in: account, rules) { continue }
                     break
                 }
                 var merger = Merger(transaction, rules: rules)

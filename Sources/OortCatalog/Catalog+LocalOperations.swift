@@ -253,6 +253,8 @@ extension CatalogTransaction {
     }
 
     /// Puts a node at a place whose name is free (or its own).
+    ///
+    /// A folder that a program moves or renames no longer counts as made where it lies (`TwinFolders`).
     mutating func place(
         _ node: Node,
         as name: String,
@@ -276,7 +278,8 @@ extension CatalogTransaction {
         try database.run(
             """
             UPDATE node SET parent = ?, name = ?, name_key = ?, service_name = ?,
-                plain_key = NULL, changed_s = ?, changed_ns = ?
+                plain_key = NULL, changed_s = ?, changed_ns = ?,
+                born_s = iif(kind = 0, NULL, born_s)
             WHERE inode = ?
             """,
             [

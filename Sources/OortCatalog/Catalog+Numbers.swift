@@ -21,12 +21,26 @@ struct Numbering {
         var plainName: String
     }
 
+    /// What is not as it is to be.
+    struct Findings {
+        /// What is shown otherwise than it is to be.
+        var renamings: [Renaming] = []
+        /// Folders that are to be one.
+        var twins: [TwinFolders] = []
+        /// Whether all is as it is to be.
+        var isEmpty: Bool { renamings.isEmpty && twins.isEmpty }
+    }
+
     /// One of the items of a name.
     private struct Namesake {
         var node: Node
+        /// Whether the three trees are not known to be equal.
+        var isInMotion = false
         var plainName: String
         /// When the service's item was made; of no other item's details.
         var created: Timestamp?
+        /// Whether somebody else made it, as far as the service says.
+        var isForeign = false
         /// Whether the service has it where it is shown, as last heard.
         var isAtService: Bool
         /// Whether it is in the folder here.
@@ -57,13 +71,13 @@ struct Numbering {
         self.writers = writers
     }
 
-    /// What is shown otherwise than it is to be, in one folder or in all.
-    func renamings(in folder: Inode? = nil) throws -> [Renaming] {
-        var renamings: [Renaming] = []
+    /// What is not as it is to be, in one folder or in all.
+    func findings(in folder: Inode? = nil) throws -> Findings {
+        var findings = Findings()
         for (folder, keys) in try numberedKeys(in: folder) {
-            renamings += try self.renamings(of: keys, in: folder)
+            try look(at: keys, in: folder, &findings)
         }
-        return renamings
+        return findings
     }
 
     /// The names of which some item is shown with a number, by folder.
@@ -87,17 +101,16 @@ struct Numbering {
         return found
     }
 
-    private func renamings(of keys: [String], in folder: Inode) throws -> [Renaming] {
+    private func look(at keys: [String], in folder: Inode, _ findings: inout Findings) throws {
         let claims = Set(keys.map { ExactText($0) })
         let removed = try removedHere(from: folder)
         var given: Set<ExactText> = []
-        var renamings: [Renaming] = []
         for key in keys {
             let here = try namesakes(of: key, in: folder)
+            findings.twins += try twins(among: here)
             let all = here + (removed[ExactText(key)] ?? [])
-            renamings += try deal(all, key, in: folder, claims: claims, given: &given)
+            findings.renamings += try deal(all, key, in: folder, claims: claims, given: &given)
         }
-        return renamings
     }
 
     // MARK: Who has a name
@@ -115,6 +128,7 @@ struct Numbering {
             ) { ($0[Node.columnCount + 1] as Bool, try namesake($0)) }
             for (isInMotion, namesake) in rows {
                 var namesake = namesake
+                namesake.isInMotion = isInMotion
                 namesake.isAtService = namesake.node.remoteID != nil
                 if isInMotion, namesake.isAtService {
                     let place = try Catalog.remotePlace(of: namesake.node, database)
@@ -135,7 +149,8 @@ struct Numbering {
     }
 
     /// What the service has in a folder, as last heard, and is elsewhere or not at all here, by the
-    /// name that it would be shown under.
+    /// name that it would be shown under; what is still to be shown for the first time takes its name
+    /// then.
     private func removedHere(from folder: Inode) throws -> [ExactText: [Namesake]] {
         let rows = try database.all(
             """
@@ -151,6 +166,7 @@ struct Numbering {
             """
             SELECT \(Self.columns) FROM motion JOIN node ON node.inode = motion.inode
             WHERE motion.account = ? AND remote_parent_id = ? AND remote_state = 1
+                AND (synced_parent IS NOT NULL OR parent IS NOT NULL)
             """,
             [account.rawValue, id?.rawValue],
             namesake
@@ -188,9 +204,48 @@ struct Numbering {
             node: node,
             plainName: node.name,
             created: isOfThis ? told?.createdTime : nil,
+            isForeign: isOfThis && told?.isOwn == false,
             isAtService: false,
             isHere: true
         )
+    }
+
+    // MARK: Who is whose twin
+
+    /// The folders that this machine made just after another machine's of the same name, which nothing
+    /// keeps from becoming that one now; each with the oldest such.
+    private func twins(among namesakes: [Namesake]) throws -> [TwinFolders] {
+        guard rules.allowsDuplicates else { return [] }
+        let folders = namesakes.filter { one in
+            one.node.kind == .folder && one.isAtService && !one.isInMotion && !one.isForeign
+                && one.node.permissions.contains(.write)
+        }
+        var found: [TwinFolders] = []
+        for younger in folders where younger.node.born != nil {
+            let elder = folders.filter { isTwin(younger, of: $0) }.min { $0.precedes($1) }
+            guard let elder, younger.node.permissions.contains(.delete),
+                try TwinFolders.canLeave(younger.node, database)
+            else { continue }
+            found.append(TwinFolders(younger: younger.node.inode, elder: elder.node.inode))
+        }
+        return found
+    }
+
+    /// Whether both were made at one time, by the service's clock, the first one later and the other one
+    /// not by this machine, and nothing that was said of the first one would go with it.
+    private func isTwin(_ younger: Namesake, of elder: Namesake) -> Bool {
+        guard elder.precedes(younger), let first = elder.created, let second = younger.created,
+            elder.node.born == nil,
+            younger.node.serviceName.isSameText(as: elder.node.serviceName),
+            saysNoMore(younger.node, than: elder.node)
+        else { return false }
+        let gap = second.seconds.subtractingReportingOverflow(first.seconds)
+        return !gap.overflow && gap.partialValue <= TwinFolders.longestGap
+    }
+
+    private func saysNoMore(_ younger: Node, than elder: Node) -> Bool {
+        let text = younger.itemDescription ?? ""
+        return text.isEmpty || text.isSameText(as: elder.itemDescription ?? "")
     }
 
     // MARK: Who gets it
@@ -290,13 +345,27 @@ extension Catalog {
 }
 
 extension CatalogTransaction {
-    /// Shows under their own names, or with their own numbers, what is shown otherwise.
+    /// Shows under their own names, or with their own numbers, what is shown otherwise, and makes one
+    /// of twin folders.
+    ///
+    /// - Returns: whether there were twins, so that there is something to send.
+    @discardableResult
     mutating func settleNumbers(
         in account: AccountID,
         folder: Inode? = nil,
         _ rules: AccountNameRules
-    ) throws {
-        let renamings = try Numbering(account, database, rules, writers).renamings(in: folder)
+    ) throws -> Bool {
+        func findings() throws -> Numbering.Findings {
+            try Numbering(account, database, rules, writers).findings(in: folder)
+        }
+        var found = try findings()
+        let hasTwins = !found.twins.isEmpty
+        // Each round merges one at least: a third of the same name may have waited for it.
+        while !found.twins.isEmpty {
+            for twins in found.twins { try merge(twins, rules) }
+            found = try findings()
+        }
+        let renamings = found.renamings
         // Out of their places first, since names are unique in between, too.
         for renaming in renamings {
             if let parent = renaming.node.parent {
@@ -324,6 +393,7 @@ extension CatalogTransaction {
                 rules
             )
         }
+        return hasTwins
     }
 
     /// How a node would be shown, were it alone and called so at the service.

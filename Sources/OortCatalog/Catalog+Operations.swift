@@ -416,6 +416,15 @@ extension CatalogTransaction {
         switch intent.kind {
         case .createFolder, .upload:
             try become(inode, item, parentID: folder, asked: asked)
+            // A folder that was renamed before, or was gone there, is made here where it lies.
+            if node.kind == .folder, node.born == nil,
+                intent.name.map(node.serviceName.isSameText) ?? false
+            {
+                try database.run(
+                    "UPDATE node SET born_s = ? WHERE inode = ?",
+                    [Timestamp.now.seconds, inode.column]
+                )
+            }
         case .duplicate:
             try recordBackup(node, heir: intent.heir.map { Inode($0) }, item, folder)
         case .move:
@@ -550,7 +559,10 @@ extension CatalogTransaction {
 
     /// What the service has of a node is nobody's from now on; the planner deletes it, or brings it
     /// back.
-    mutating func leaveIdentity(of node: Node) throws {
+    ///
+    /// - Returns: what stands for it, outside the local tree.
+    @discardableResult
+    mutating func leaveIdentity(of node: Node) throws -> Inode {
         let side = try takeRemoteSide(of: node.inode)
         try database.run(
             """
@@ -571,6 +583,7 @@ extension CatalogTransaction {
             [orphan.column, node.inode.column]
         )
         try give(side, to: orphan)
+        return orphan
     }
 }
 

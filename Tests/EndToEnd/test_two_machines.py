@@ -78,3 +78,43 @@ def test_names_taken_twice_have_the_same_numbers_everywhere(machines, clouds, fo
     finally:
         third.clean()
     assert os.path.exists(drives(machines)[0] / "f1.txt")
+
+
+def test_a_folder_that_both_make_at_once_is_one_folder(machines, clouds, folder):
+    """Each makes a tree of its own with the same folders, within one round trip of the other."""
+    # As long as both are sure to ask for news before either has made anything.
+    clouds.weather("drive", latency_ms=2000)
+    both = drives(machines)
+
+    def make(drive, name):
+        (drive / "d" / "sub").mkdir(parents=True)
+        for place in ("d", "d/sub"):
+            (drive / place / name).write_text(f"{place} of {name}")
+            (drive / place / "both.txt").write_text(f"{place}/both.txt of {name}")
+
+    def folders():
+        return sorted(i["path"] for i in clouds.items("drive", "none") if i["kind"] == "folder")
+
+    at_once(*[lambda d=d, n=n: make(d, n) for d, n in zip(both, ("one.txt", "two.txt"))])
+    inode = [os.stat(drive / "d").st_ino for drive in both]
+    eventually(lambda: folders().count("/d") == 2, "both have made theirs")
+    clouds.weather("drive")
+    eventually(lambda: folders() == ["/d", "/d/sub"], "there is one of each")
+    for machine in machines:
+        machine.sync()
+    eventually(lambda: agreed(clouds, machines), "both show the same")
+    assert [os.stat(drive / "d").st_ino for drive in both] == inode
+    texts = sorted(f"{p} of {n}" for n in ("one.txt", "two.txt")
+                   for p in ("d", "d/sub", "d/both.txt", "d/sub/both.txt"))
+    third = Machine(folder, clouds, "three")
+    try:
+        third.login("drive")
+        third.mount()
+        third.ready("drive")
+        assert agreed(clouds, [third])
+        for drive in drives([*machines, third]):
+            files = [path for path in drive.rglob("*") if path.is_file()]
+            assert sorted(path.read_text() for path in files) == texts
+    finally:
+        third.clean()
+    assert folders() == ["/d", "/d/sub"]

@@ -168,7 +168,8 @@ extension MemoryCloud: Provider {
     }
 
     func createFolder(_ folder: NewFolder) async throws(ProviderError) -> Item {
-        try await call("createFolder") { state throws(ProviderError) in
+        try await pass(.folders)
+        return try await call("createFolder") { state throws(ProviderError) in
             try free(folder.reservedID, "createFolder", &state)
             try free(folder.name, in: folder.parent.id, state)
             return Self.make(

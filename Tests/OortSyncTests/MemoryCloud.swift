@@ -43,7 +43,8 @@ final class MemoryCloud: Sendable {
         /// How many more pages of an enumeration are given before the feed is held.
         var pagesBeforeHold: Int?
         var held: Set<Gate> = []
-        var waiting: Set<Gate> = []
+        /// How many wait at each.
+        var waiting: [Gate: Int] = [:]
         var trash: [ItemID: Entry] = [:]
         var refusedLook: ItemID?
         var atNextLook: (@Sendable () -> Void)?
@@ -67,6 +68,8 @@ final class MemoryCloud: Sendable {
         case ids
         /// Contents, before anything of them is sent.
         case uploads
+        /// New folders, before they are made.
+        case folders
     }
 
     /// Where a call is to stay without an answer, until it is cancelled or nothing is stalled any more.
@@ -196,12 +199,30 @@ final class MemoryCloud: Sendable {
     func release(_ gate: Gate) {
         state.withLock {
             $0.held.remove(gate)
-            $0.waiting.remove(gate)
+            $0.waiting[gate] = nil
         }
     }
 
     /// Whether any of these waits.
-    func isWaiting(_ gate: Gate) -> Bool { state.withLock { $0.waiting.contains(gate) } }
+    func isWaiting(_ gate: Gate) -> Bool { waiting(at: gate) > 0 }
+
+    /// How many of these wait.
+    func waiting(at gate: Gate) -> Int { state.withLock { $0.waiting[gate] ?? 0 } }
+
+    /// Of the items of a name, wherever they lie, the one that was made first.
+    func eldest(_ name: String) -> ItemID? {
+        state.withLock { state in
+            state.entries.values.map(\.item).filter { $0.fileName.isSameText(as: name) }
+                .min { ($0.createdTime?.seconds ?? 0) < ($1.createdTime?.seconds ?? 0) }?.id
+        }
+    }
+
+    /// The names of all folders that were ever removed.
+    var removedFolders: [String] {
+        state.withLock { state in
+            state.trash.values.filter { $0.item.kind == .folder }.map(\.item.fileName)
+        }
+    }
 
     /// How many items the service has.
     var count: Int { state.withLock { $0.entries.count } }
@@ -251,6 +272,45 @@ final class MemoryCloud: Sendable {
                     isFolder ? "" : String(decoding: entry.bytes, as: UTF8.self)
             }
             return tree
+        }
+    }
+
+    /// The paths of all folders, each as often as there is one.
+    var folders: [String] {
+        state.withLock { state in
+            state.entries.values.filter { $0.item.kind == .folder }.map { entry in
+                var path = entry.item.fileName
+                var parent = entry.item.parentID
+                while let id = parent, let above = state.entries[id] {
+                    path = above.item.fileName + "/" + path
+                    parent = above.item.parentID
+                }
+                return path
+            }.sorted()
+        }
+    }
+
+    /// A machine that nobody hears of made a folder at the top, so many seconds ago, with these files
+    /// and folders in it.
+    func makeUnheard(_ name: String, secondsAgo: Int64, _ tree: [String: String]) {
+        state.withLock { state in
+            func make(_ name: String, _ parent: ItemID, _ bytes: [UInt8]?) -> ItemID {
+                let item = Self.make(name, parent, bytes, modified: nil, &state)
+                guard bytes == nil, var entry = state.entries[item.id] else { return item.id }
+                entry.item.createdTime = Timestamp(seconds: Timestamp.now.seconds - secondsAgo)
+                state.entries[item.id] = entry
+                return item.id
+            }
+            var ids = ["": make(name, Self.rootID, nil)]
+            for (path, text) in tree.sorted(by: { $0.key < $1.key }) {
+                let parts = path.split(separator: "/").map(String.init)
+                guard let name = parts.last,
+                    let parent = ids[parts.dropLast().joined(separator: "/")]
+                else { continue }
+                let isFolder = path.hasSuffix("/")
+                ids[parts.joined(separator: "/")] =
+                    make(name, parent, isFolder ? nil : Array(text.utf8))
+            }
         }
     }
 
@@ -339,6 +399,10 @@ final class MemoryCloud: Sendable {
 
     func describe(_ path: String, _ text: String) {
         guard let id = id(path) else { return }
+        describe(id, text)
+    }
+
+    func describe(_ id: ItemID, _ text: String) {
         state.withLock { state in
             guard var entry = state.entries[id] else { return }
             entry.item.description = text
@@ -467,7 +531,7 @@ final class MemoryCloud: Sendable {
     private func arrive(_ gate: Gate) -> Bool {
         state.withLock { state in
             guard state.held.contains(gate) else { return false }
-            state.waiting.insert(gate)
+            state.waiting[gate, default: 0] += 1
             return true
         }
     }

@@ -1,6 +1,9 @@
+import Foundation
 import OortCatalog
 import OortModel
 import OortSync
+import OortTesting
+import Synchronization
 import Testing
 
 /// Two machines make a folder of one name at a service that takes a name twice.
@@ -16,6 +19,9 @@ struct TwinFolderTests {
         "d/sub/other": "deep other",
     ]
 
+    /// What the other machine makes, where it is played by the service.
+    private static let others = ["other": "other", "sub/": "", "sub/other": "deep other"]
+
     private func make(_ world: World, _ name: String) throws {
         for folder in ["d", "d/sub"] { try world.makeFolder(folder) }
         try world.write("d/\(name)", name)
@@ -23,10 +29,15 @@ struct TwinFolderTests {
     }
 
     /// Both machines, and a fresh one, come to show what the service has, which is this.
-    private func end(_ worlds: [World], _ cloud: MemoryCloud, _ words: String) async throws {
+    private func end(
+        _ worlds: [World],
+        _ cloud: MemoryCloud,
+        _ words: String,
+        _ wanted: [String: String] = merged
+    ) async throws {
         func isMerged() async -> Bool {
-            guard cloud.tree == Self.merged, cloud.count == Self.merged.count else { return false }
-            for world in worlds where (try? await world.tree()) != Self.merged { return false }
+            guard cloud.tree == wanted, cloud.count == wanted.count else { return false }
+            for world in worlds where (try? await world.tree()) != wanted { return false }
             return true
         }
         let patience = ContinuousClock.now + .seconds(300)
@@ -34,12 +45,12 @@ struct TwinFolderTests {
             for world in worlds { _ = await world.engine.sync(timeout: .milliseconds(200)) }
             try await Task.sleep(for: .milliseconds(5))
         }
-        #expect(cloud.tree == Self.merged, "\(words)")
-        #expect(cloud.count == Self.merged.count, "\(words): something is there twice")
+        #expect(cloud.tree == wanted, "\(words)")
+        #expect(cloud.count == wanted.count, "\(words): something is there twice")
         let fresh = try World(cloud)
         fresh.start()
         try await until { try fresh.catalog.account(fresh.account.id)?.isEnumerated == true }
-        for world in worlds + [fresh] { #expect(try await world.tree() == Self.merged, "\(words)") }
+        for world in worlds + [fresh] { #expect(try await world.tree() == wanted, "\(words)") }
         for world in worlds + [fresh] { await world.end() }
     }
 
@@ -61,5 +72,239 @@ struct TwinFolderTests {
         #expect(cloud.calls("move") == 0)
         await one.restart()
         try await end([one, other], cloud, "heard")
+    }
+
+    @Test("two that are made at the same moment become one, for a third machine, too")
+    func atOnce() async throws {
+        let cloud = Self.cloud()
+        let worlds = [try World(cloud), try World(cloud), try World(cloud)]
+        for world in worlds {
+            world.start()
+            try await world.settle()
+        }
+        cloud.hold(.folders)
+        try make(worlds[0], "one")
+        try make(worlds[1], "other")
+        let pushes = worlds.prefix(2).map { world in
+            let engine = world.engine
+            return Task { await engine.sync(timeout: .seconds(600)) }
+        }
+        try await until { cloud.waiting(at: .folders) == 2 }
+        cloud.release(.folders)
+        for push in pushes { _ = await push.value }
+        try await end(worlds, cloud, "at once")
+        #expect(cloud.removedFolders.contains("d"))
+    }
+
+    // MARK: The machine that made the later one
+
+    /// A machine that has made its folder, and hears of an older one when it goes on.
+    private func maker(_ cloud: MemoryCloud, secondsAgo: Int64 = 5) async throws -> World {
+        let world = try World(cloud)
+        world.start()
+        try make(world, "one")
+        try await world.settle()
+        await world.stop()
+        cloud.makeUnheard("d", secondsAgo: secondsAgo, Self.others)
+        _ = cloud.takeCalls()
+        return world
+    }
+
+    @Test("programs keep their folder, which is never shown under another name")
+    func sameNumber() async throws {
+        let cloud = Self.cloud()
+        let world = try await maker(cloud)
+        let before = try [world.node("d"), world.node("d/sub")].map(\.inode)
+        let log = NameLog()
+        cloud.hold(.feed)
+        await world.restart()
+        world.catalog.setListeners(
+            CatalogListeners(
+                news: { log.note($0) },
+                localChange: { [engine = world.engine] _ in engine.localChange() }
+            )
+        )
+        cloud.release(.feed)
+        func isOver() -> Bool { cloud.tree == Self.merged && cloud.count == Self.merged.count }
+        try await until {
+            _ = await world.engine.sync(timeout: .milliseconds(200))
+            return isOver()
+        }
+        #expect(try [world.node("d"), world.node("d/sub")].map(\.inode) == before)
+        #expect(cloud.calls("createFolder") == 0)
+        #expect(cloud.calls("upload") == 0)
+        #expect(!log.left.contains("d"))
+        try await end([world], cloud, "the same number")
+    }
+
+    @Test("it may die at any call", arguments: [false, true])
+    func deaths(isDone: Bool) async throws {
+        var wanted = Self.merged
+        wanted["d/late"] = "late"
+        wanted["d/sub/late"] = "deep late"
+        wanted["d/new/"] = ""
+        for call in 0..<1000 {
+            let cloud = Self.cloud()
+            let world = try await maker(cloud)
+            try world.write("d/late", "late")
+            try world.write("d/sub/late", "deep late")
+            try world.makeFolder("d/new")
+            cloud.stall(MemoryCloud.Stall(call: call, isDone: isDone, countsLooks: true))
+            await world.restart()
+            let engine = world.engine
+            let push = Task { await engine.sync(timeout: .seconds(600)) }
+            func isOver() -> Bool { cloud.tree == wanted && cloud.count == wanted.count }
+            try await until { cloud.isStalled || isOver() }
+            let isStalled = cloud.isStalled
+            push.cancel()
+            await world.stop()
+            cloud.stall(nil)
+            await world.restart()
+            try await end([world], cloud, "dead at call \(call)", wanted)
+            guard isStalled else { return #expect(call > 6) }
+        }
+    }
+
+    @Test("while it is away both are there; what came into its folder comes with it")
+    func away() async throws {
+        let cloud = Self.cloud()
+        let world = try await maker(cloud)
+        let visitor = try World(cloud)
+        visitor.start()
+        try await until {
+            try visitor.catalog.account(visitor.account.id)?.isEnumerated == true
+        }
+        try visitor.write("d (2)/guest", "guest")
+        #expect(await visitor.engine.sync(timeout: .seconds(600)).isComplete)
+        #expect(cloud.calls("move") == 0)
+        #expect(cloud.folders == ["d", "d", "d/sub", "d/sub"])
+        await world.restart()
+        var wanted = Self.merged
+        wanted["d/guest"] = "guest"
+        try await end([world, visitor], cloud, "away", wanted)
+    }
+
+    @Test("an upload into the folder that goes is waited for")
+    func underWay() async throws {
+        let cloud = Self.cloud()
+        let world = try await maker(cloud)
+        try world.write("d/late", "late")
+        cloud.hold(.uploads)
+        let elder = try #require(cloud.eldest("d"))
+        cloud.hold(.feed)
+        await world.restart()
+        let engine = world.engine
+        let push = Task { await engine.sync(timeout: .seconds(600)) }
+        try await until { cloud.isWaiting(.uploads) }
+        cloud.release(.feed)
+        try await until { try world.node("d").remoteID == elder }
+        // What is left of the folder below it goes; what the upload goes to stays.
+        try await until { cloud.folders.count == 3 }
+        #expect(cloud.folders == ["d", "d", "d/sub"])
+        cloud.release(.uploads)
+        _ = await push.value
+        var wanted = Self.merged
+        wanted["d/late"] = "late"
+        try await end([world], cloud, "under way", wanted)
+    }
+
+    @Test("files of one name in both stay two, with numbers")
+    func oneName() async throws {
+        let cloud = Self.cloud()
+        let world = try World(cloud)
+        world.start()
+        try world.makeFolder("d")
+        try world.write("d/f", "mine")
+        try await world.settle()
+        cloud.makeUnheard("d", secondsAgo: 5, ["f": "theirs"])
+        try await until {
+            _ = await world.engine.sync(timeout: .milliseconds(200))
+            return cloud.folders == ["d"]
+        }
+        let fresh = try World(cloud)
+        fresh.start()
+        try await until { try fresh.catalog.account(fresh.account.id)?.isEnumerated == true }
+        let shown = try await fresh.tree()
+        #expect(Set(shown.keys) == ["d/", "d/f", "d/f (2)"])
+        #expect(Set(shown.values) == ["", "mine", "theirs"])
+        try await until { try await world.tree() == shown }
+        for world in [world, fresh] { await world.end() }
+    }
+
+    @Test("a folder of that name from another time is another folder")
+    func another() async throws {
+        let cloud = Self.cloud()
+        let world = try await maker(cloud, secondsAgo: 600)
+        await world.restart()
+        try await until { try await world.tree().count == 8 }
+        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+        #expect(try await world.tree()["d (2)/one"] == "one")
+        #expect(cloud.calls("move") == 0)
+        await world.end()
+    }
+
+    @Test("what got its name later, or was made by this machine, too, is another folder")
+    func notTwins() async throws {
+        let cloud = Self.cloud()
+        let world = try World(cloud)
+        world.start()
+        for folder in ["a", "a/src", "b", "b/src", "e"] { try world.makeFolder(folder) }
+        try world.write("a/src/f", "of a")
+        try await world.settle()
+        try world.rename("e", to: "d")
+        try await world.settle()
+        cloud.makeUnheard("d", secondsAgo: 5, [:])
+        cloud.move("b/src", to: "a/src")
+        try await until { try await world.tree()["d (2)/"] != nil && cloud.id("b/src") == nil }
+        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+        #expect(cloud.folders == ["a", "a/src", "a/src", "b", "d", "d"])
+        #expect(Set(try await world.tree().keys).isSuperset(of: ["a/src/", "a/src (2)/"]))
+        await world.end()
+    }
+
+    @Test("a description that only the folder has that would go keeps both")
+    func described() async throws {
+        let cloud = Self.cloud()
+        let world = try await maker(cloud)
+        let mine = try #require(try world.node("d").remoteID)
+        cloud.describe(mine, "what it is for")
+        await world.restart()
+        try await until { try await world.tree()["d (2)/one"] != nil }
+        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+        #expect(cloud.folders.count == 4)
+        await world.end()
+    }
+
+    // MARK: At random
+
+    private static let environment = ProcessInfo.processInfo.environment
+    private static let histories = environment["OORT_TWINS"].flatMap { Int($0) } ?? 6
+
+    @Test("machines that make the same folders at random, and die, end with one of each")
+    func atRandom() async throws {
+        let seed =
+            Self.environment["OORT_SEED"].flatMap { UInt64($0) } ?? .random(in: 0..<1 << 40)
+        print("twins: \(Self.histories) histories from OORT_SEED=\(seed)")
+        for number in 0..<Self.histories {
+            let history = try TwinHistory(seed: seed &+ UInt64(number))
+            try await history.run()
+        }
+    }
+}
+
+/// The names that left a folder or vanished.
+private final class NameLog: Sendable {
+    private let names = Mutex<Set<String>>([])
+
+    var left: Set<String> { names.withLock { $0 } }
+
+    func note(_ changes: [CatalogChange]) {
+        for change in changes {
+            switch change {
+            case .entryLeft(_, let name, _), .entryRemoved(_, let name, _, _):
+                names.withLock { _ = $0.insert(name) }
+            case .entryAdded, .content, .attributes: continue
+            }
+        }
     }
 }

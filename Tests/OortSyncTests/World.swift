@@ -176,6 +176,11 @@ final class World {
                 named: name,
                 in: parent.inode
             )
+        return try write(to: file, text)
+    }
+
+    @discardableResult
+    func write(to file: Node, _ text: String) throws -> Node {
         let (content, _) = try store.stage(
             over: nil,
             of: file.inode,
