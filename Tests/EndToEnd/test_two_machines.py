@@ -118,3 +118,17 @@ def test_a_folder_that_both_make_at_once_is_one_folder(machines, clouds, folder)
     finally:
         third.clean()
     assert folders() == ["/d", "/d/sub"]
+    check.folders_once(clouds.items("drive", "none"), set())
+
+
+def test_the_torture_counts_folders_that_two_machines_made_as_doubled():
+    def made(second, parent="root", kind="folder"):
+        return {
+            "kind": kind, "parts": ["d"], "path": "/d", "parent": parent,
+            "created": f"2026-01-01T10:00:{second:02}.000Z"}
+
+    check.folders_once([made(1), made(2, parent="other"), made(3, kind="file")], set())
+    check.folders_once([made(1), made(2)], {"d"})
+    check.folders_once([made(1), made(2) | {"created": "2026-01-01T10:03:00.000Z"}], set())
+    with pytest.raises(check.Discrepancy, match="doubled: .* /d of "):
+        check.folders_once([made(1), made(2)], set())

@@ -1,6 +1,7 @@
 """What must be true: of a mount and its reference, of a mount and its service, of every content."""
 
 import collections
+import datetime
 import errno
 import os
 import re
@@ -165,6 +166,27 @@ def names_once(kind):
     """Whether no folder of the service holds a name twice."""
     count = collections.Counter(item["path"] for item in kind.items())
     _report("doubled", "names at the service", [path for path, n in count.items() if n > 1])
+
+
+def folders_once(items, renamed):
+    """Whether machines that made a folder at one time ended with one: none of the service's folders
+    holds two of a name that were made at most two minutes apart (docs/sync.md).
+
+    Names that anything was given in another way than by mkdir of a machine may be there twice.
+    """
+    made = collections.defaultdict(list)
+    for item in items:
+        name = item["parts"][-1]
+        if item["kind"] == "folder" and name not in renamed:
+            moment = datetime.datetime.fromisoformat(item["created"])
+            made[item["parent"], name].append((moment, item["path"]))
+    doubled = []
+    for folders in made.values():
+        folders.sort()
+        for (first, path), (second, _) in zip(folders, folders[1:]):
+            if (second - first).total_seconds() <= 120:
+                doubled.append(f"{path} of {first} and of {second}")
+    _report("doubled", "folders that two machines made at one time", doubled)
 
 
 def conflicts_told(shown, own, others=frozenset()):

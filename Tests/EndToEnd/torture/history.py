@@ -281,6 +281,8 @@ class Crowd(History):
             self.crew.append((station, author, Witness(self.ledger, name, station.side)))
         self.others = self.chance("others")
         self.edits = 0
+        # Names that were given in another way than by mkdir of a machine.
+        self.renamed = set()
 
     def program(self):
         if self.others.random() < 0.15:
@@ -309,6 +311,8 @@ class Crowd(History):
                 self.note(f"{station.name}: {error}")
         else:
             witness.before(step)
+        if step.call == "rename":
+            self.renamed |= {os.path.basename(path) for path in step.arguments[:2]}
         result = station.side.perform(step)
         if isinstance(result, Refused):
             if station.is_dead:
@@ -396,6 +400,7 @@ class Crowd(History):
         """The edit's item; nothing when the tree does not fit it any more."""
         self.figures.foreign_edits += 1
         self.note(f"others: {operation} {path!r} {more.get('to', '')}")
+        self.renamed |= {os.path.basename(name) for name in (path, more.get("to", ""))}
         try:
             identity, ended = self.kind.edit(operation, "/" + path, **more)
         except Misfit:
@@ -420,6 +425,8 @@ class Crowd(History):
         kept = check.all_of(contents) if self.kind.has_conditions else self.kind.arrived()
         check.nothing_lost(kept, self.ledger)
         check.nothing_doubled(contents, self.ledger, history=False)
+        if self.kind.name == "drive":
+            check.folders_once(self.kind.items(), self.renamed)
         mixed = [p for p, e in shown[0].items() if e[0] == "file" and e[1] not in self.ledger.known]
         if mixed:
             raise Discrepancy("unequal", f"contents that nobody wrote: {mixed}")
