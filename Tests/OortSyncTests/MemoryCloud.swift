@@ -290,14 +290,21 @@ final class MemoryCloud: Sendable {
         }
     }
 
-    /// A machine that nobody hears of made a folder at the top, so many seconds ago, with these files
-    /// and folders in it.
+    /// A machine that nobody hears of made a folder at the top, so many seconds before the oldest other
+    /// one of its name, with these files and folders in it.
     func makeUnheard(_ name: String, secondsAgo: Int64, _ tree: [String: String]) {
         state.withLock { state in
+            func firstMade(_ name: String) -> Int64 {
+                let times = state.entries.values.filter { entry in
+                    entry.item.kind == .folder && entry.item.fileName.isSameText(as: name)
+                }.compactMap { $0.item.createdTime?.seconds }
+                return times.min() ?? Timestamp.now.seconds
+            }
             func make(_ name: String, _ parent: ItemID, _ bytes: [UInt8]?) -> ItemID {
+                let seconds = firstMade(name) - secondsAgo
                 let item = Self.make(name, parent, bytes, modified: nil, &state)
                 guard bytes == nil, var entry = state.entries[item.id] else { return item.id }
-                entry.item.createdTime = Timestamp(seconds: Timestamp.now.seconds - secondsAgo)
+                entry.item.createdTime = Timestamp(seconds: seconds)
                 state.entries[item.id] = entry
                 return item.id
             }
