@@ -369,9 +369,10 @@ struct Merge {
                 return true
             }
         }
-        // Both are called so at the service: shown with numbers, or soon one.
+        // Both are called so at the service, or will be: shown with numbers, or soon one.
         if allowsDuplicates, mine.isFolder, other.isFolder, other.remote != nil,
-            let name = mine.remote?.place.name, want[loser]?.place.name.isSameText(as: name) == true
+            let wanted = want[loser]?.place.name,
+            mine.remote.map({ wanted.isSameText(as: $0.place.name) }) ?? true
         {
             return false
         }

@@ -239,6 +239,15 @@ struct MergeRuleTests {
         #expect(unique == [.renumber(item)] + placed(other, "d"))
         let planner = Planner(traits: PlannerTraits(comparison: .exact, allowsDuplicates: true))
         #expect(planner.plan([mine, theirs]).local == placed(other, "d"))
+        // So does one that is made here where another one is moved to.
+        let born = state(item, local: folder("d"))
+        let moved = state(
+            other,
+            local: folder("d", in: Inode(3)),
+            synced: folder("d", in: Inode(3)),
+            remote: folder("d")
+        )
+        #expect(!planner.plan([born, moved]).local.contains(.renumber(item)))
         // What is renamed, too, has no name there that it could keep.
         let renamed = state(
             item,

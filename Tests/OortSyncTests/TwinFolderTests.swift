@@ -262,6 +262,26 @@ struct TwinFolderTests {
         await world.end()
     }
 
+    @Test("a folder that is moved to where one of its name was just made is one with it")
+    func movedThere() async throws {
+        let cloud = Self.cloud()
+        for folder in ["x", "x/sub"] { cloud.put(folder, nil) }
+        cloud.put("x/sub/theirs", "theirs")
+        let world = try World(cloud)
+        world.start()
+        try world.makeFolder("d")
+        try await world.settle()
+        await world.stop()
+        try world.makeFolder("d/sub")
+        try world.write("d/sub/mine", "mine")
+        cloud.move("x/sub", to: "d/sub")
+        await world.restart()
+        let wanted = [
+            "d/": "", "d/sub/": "", "d/sub/theirs": "theirs", "d/sub/mine": "mine", "x/": "",
+        ]
+        try await end([world], cloud, "moved there", wanted)
+    }
+
     @Test("a description that only the folder has that would go keeps both")
     func described() async throws {
         let cloud = Self.cloud()
