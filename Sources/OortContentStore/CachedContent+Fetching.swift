@@ -161,43 +161,28 @@ extension CachedContent {
         let path = store.paths.cached(id)
         do throws(ProviderError) {
             let stream = try await fetcher.fetch(key, range: range)
-            var isProvisional = stream.provisionalBytes > 0
-            var position = range.lowerBound
-            while let bytes = try await stream.next() {
-                guard let rest = rest(of: number, generation: generation) else { return }
-                if isProvisional,
-                    position - range.lowerBound >= Int64(stream.provisionalBytes)
-                {
-                    isProvisional = false
+            // What nobody is given before it was compared need not be confirmed as well.
+            let isKeptBack =
+                stream.provisionalBytes > 0 && size <= Self.wholeFile
+                && state.withLock { isWithheld($0) }
+            if isKeptBack { stream.letAllPass() }
+            do throws(ProviderError) {
+                try await receive(
+                    stream,
+                    range,
+                    to: path,
+                    isKeptBack: isKeptBack,
+                    number: number,
+                    generation: generation
+                )
+            } catch {
+                if isKeptBack, error.isTransient, hasProvisional(number, generation) {
+                    // What came before the transfer broke is kept, if it is the revision's.
+                    try await stream.confirm()
                     confirm(number, generation: generation)
                 }
-                let count = min(Int64(bytes.count), rest.upperBound - position)
-                if count > 0 {
-                    do throws(ContentError) {
-                        try await write(bytes[..<Int(count)], at: position, to: path)
-                    } catch { throw ProviderError(.localContent, detail: "\(error)") }
-                    position += count
-                    arrived(
-                        position - count..<position,
-                        isProvisional: isProvisional,
-                        number: number,
-                        generation: generation
-                    )
-                }
-                if position >= rest.upperBound {
-                    if isProvisional {
-                        try await stream.confirm()
-                        confirm(number, generation: generation)
-                    } else if position == range.upperBound {
-                        // A stream that is let go before its end costs the service's connection.
-                        do throws(ProviderError) { _ = try await stream.next() } catch {
-                            // All of its bytes are here.
-                        }
-                    }
-                    return
-                }
+                throw error
             }
-            throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "body ended early")
         } catch {
             takeBack(number, generation: generation)
             throw error.kind == .localContent
@@ -205,14 +190,82 @@ extension CachedContent {
         }
     }
 
-    /// Notes that a transfer's bytes are of the revision that it was asked for.
-    private func confirm(_ number: Int, generation: Int) {
-        state.withLock { state in
-            guard state.generation == generation,
-                let index = state.fetches.firstIndex(where: { $0.id == number })
-            else { return }
-            state.fetches[index].provisional = nil
+    /// Writes what comes of a range.
+    private func receive(
+        _ stream: ByteStream,
+        _ range: Range<Int64>,
+        to path: String,
+        isKeptBack: Bool,
+        number: Int,
+        generation: Int
+    ) async throws(ProviderError) {
+        var isProvisional = stream.provisionalBytes > 0
+        var position = range.lowerBound
+        while let bytes = try await stream.next() {
+            guard let rest = rest(of: number, generation: generation) else { return }
+            if isProvisional, !isKeptBack,
+                position - range.lowerBound >= Int64(stream.provisionalBytes)
+            {
+                isProvisional = false
+                confirm(number, generation: generation)
+            }
+            let count = min(Int64(bytes.count), rest.upperBound - position)
+            if count > 0 {
+                do throws(ContentError) {
+                    try await write(bytes[..<Int(count)], at: position, to: path)
+                } catch { throw ProviderError(.localContent, detail: "\(error)") }
+                position += count
+                arrived(
+                    position - count..<position,
+                    isProvisional: isProvisional,
+                    number: number,
+                    generation: generation
+                )
+            }
+            if position >= rest.upperBound {
+                if isProvisional {
+                    let isProven = isKeptBack ? await isProven(generation) : false
+                    if !isProven { try await stream.confirm() }
+                    confirm(number, generation: generation)
+                }
+                if position == range.upperBound {
+                    // A stream that is let go before its end costs the service's connection.
+                    do throws(ProviderError) { _ = try await stream.next() } catch {
+                        // All of its bytes are here.
+                    }
+                }
+                return
+            }
         }
+        throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "body ended early")
+    }
+
+    /// Whether a transfer brought bytes of which nobody has confirmed whose they are.
+    private func hasProvisional(_ number: Int, _ generation: Int) -> Bool {
+        state.withLock { state in
+            state.generation == generation
+                && state.fetches.contains { $0.id == number && $0.provisional != nil }
+        }
+    }
+
+    /// Notes that a transfer's bytes are of the revision that it was asked for, and wakes who waited
+    /// for that.
+    private func confirm(_ number: Int, generation: Int) {
+        let satisfied: [Waiter] = state.withLock { state in
+            guard state.generation == generation else { return [] }
+            if let index = state.fetches.firstIndex(where: { $0.id == number }) {
+                state.fetches[index].provisional = nil
+            }
+            let here = here(state)
+            return state.takeWaiters { here.covers($0.range) }
+        }
+        for waiter in satisfied { waiter.continuation.resume(returning: .success(())) }
+    }
+
+    /// What counts as here for who waits: of what is withheld, nothing before it is confirmed, so
+    /// that a transfer whose bytes are taken back ends the wait with its error.
+    private func here(_ state: State) -> RangeSet<Int64> {
+        isWithheld(state) ? state.confirmed : state.present
     }
 
     /// Forgets the bytes that a transfer brought at first, if nobody confirmed whose they are.
@@ -250,8 +303,8 @@ extension CachedContent {
                     state.fetches[index].provisional = start..<range.upperBound
                 }
             }
-            let present = state.present
-            return state.takeWaiters { present.covers($0.range) }
+            let here = here(state)
+            return state.takeWaiters { here.covers($0.range) }
         }
         store.room.addCached(range.upperBound - range.lowerBound)
         for waiter in satisfied { waiter.continuation.resume(returning: .success(())) }
@@ -335,7 +388,7 @@ extension CachedContent {
             await withCheckedContinuation { continuation in
                 let isOver: Result<Void, ContentError>? = state.withLock { state in
                     if Task.isCancelled { return .failure(Self.cancelled) }
-                    guard !state.present.covers(range), state.presentOrComing.covers(range)
+                    guard !here(state).covers(range), state.presentOrComing.covers(range)
                     else {
                         return .success(())
                     }

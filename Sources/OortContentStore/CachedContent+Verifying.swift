@@ -32,10 +32,10 @@ extension CachedContent {
         _ priority: RequestPriority = .interactive
     ) async throws(ContentError) {
         if Task.isCancelled || store.isStopping { throw .noLongerNeeded }
-        let (gap, unconfirmed, isOutdated) = state.withLock { state in
+        let (gap, isConfirmed, isOutdated) = state.withLock { state in
             (
-                state.present.gaps(in: 0..<size).first,
-                state.fetches.first { $0.provisional != nil }?.task, state.isOutdated
+                state.present.gaps(in: 0..<size).first, state.confirmed.covers(0..<size),
+                state.isOutdated
             )
         }
         if isOutdated {
@@ -54,11 +54,8 @@ extension CachedContent {
             )
             return try await wait(for: need)
         }
-        if let unconfirmed {
-            await unconfirmed.value(orWhenCancelled: ())
-        } else {
-            await startVerifying()?.value(orWhenCancelled: ())
-        }
+        guard isConfirmed else { return try await wait(for: 0..<size) }
+        await startVerifying()?.value(orWhenCancelled: ())
     }
 
     /// Brings all bytes that are missing and compares them with the hash, for nobody who waits.
@@ -167,7 +164,62 @@ extension CachedContent {
     }
 
     private func verdict(_ generation: Int) async -> Verdict {
-        guard let hash, let id, let fetcher = store.fetcher(of: key.account) else { return .good }
+        let found: ContentHash
+        switch await comparison(generation) {
+        case .same, .incomparable: return .good
+        case .lost: return .lost
+        case .brokenOff: return .brokenOff
+        case .differs(let other): found = other
+        }
+        do throws(CatalogError) {
+            // What the feed told since the content was opened counts.
+            guard let node = try node(), let revision = node.revision else { return .damaged }
+            if revision != key.revision { return .outdated }
+            return found == node.hash ? .good : .damaged
+        } catch {
+            // Whether the bytes are right is not known: they are fetched again.
+            store.logger.error(
+                "what a content should be could not be read",
+                metadata: ["item": "\(key.item)", "error": "\(error)"]
+            )
+            return .lost
+        }
+    }
+
+    /// Whether all bytes are here and have the revision's hash, which counts as verified then.
+    ///
+    /// That says more than the service's word of which revision it sent, so bytes that it has not
+    /// confirmed yet are good. Anything else says nothing of these.
+    func isProven(_ generation: Int) async -> Bool {
+        guard isComplete, case .same = await comparison(generation) else { return false }
+        let isProven = state.withLock { state in
+            guard state.generation == generation, state.present.covers(0..<size) else {
+                return false
+            }
+            (state.isVerified, state.mismatches) = (true, 0)
+            for index in state.fetches.indices { state.fetches[index].provisional = nil }
+            return true
+        }
+        if isProven { store.note(mismatches: 0, of: key) }
+        return isProven
+    }
+
+    /// What the bytes are beside the service's hash.
+    private enum Comparison {
+        case same
+        case differs(ContentHash)
+        /// The service gives no hash, or another than can be computed here.
+        case incomparable
+        /// They cannot be read: the file was taken away.
+        case lost
+        /// Nobody needs it any longer.
+        case brokenOff
+    }
+
+    private func comparison(_ generation: Int) async -> Comparison {
+        guard let hash, let id, let fetcher = store.fetcher(of: key.account) else {
+            return .incomparable
+        }
         var hasher = fetcher.makeHasher()
         do throws(ContentError) {
             let file = try store.pool.file(store.paths.cached(id))
@@ -184,20 +236,8 @@ extension CachedContent {
             }
         } catch { return .lost }
         let found = hasher.finalize()
-        if found == hash || found.algorithm != hash.algorithm { return .good }
-        do throws(CatalogError) {
-            // What the feed told since the content was opened counts.
-            guard let node = try node(), let revision = node.revision else { return .damaged }
-            if revision != key.revision { return .outdated }
-            return found == node.hash ? .good : .damaged
-        } catch {
-            // Whether the bytes are right is not known: they are fetched again.
-            store.logger.error(
-                "what a content should be could not be read",
-                metadata: ["item": "\(key.item)", "error": "\(error)"]
-            )
-            return .lost
-        }
+        if found == hash { return .same }
+        return found.algorithm == hash.algorithm ? .differs(found) : .incomparable
     }
 
     private func node() throws(CatalogError) -> Node? {

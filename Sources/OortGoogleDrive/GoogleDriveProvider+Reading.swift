@@ -19,7 +19,7 @@ extension GoogleDriveProvider {
         async let before = isCurrent(revision, of: item.id, orWas: true)
         let body = try await bytes(of: item, range)
         try await before.get()
-        return body.confirmed(by: Task { await isCurrent(revision, of: item.id, orWas: false) })
+        return body.confirmed { await self.isCurrent(revision, of: item.id, orWas: false) }
     }
 
     /// The bytes of a range of what is current.

@@ -37,12 +37,13 @@ public struct ByteStream: Sendable {
         provisionalBytes = Self.mostProvisional
         self.gate = gate
         pull = { () async throws(ProviderError) -> [UInt8]? in
+            gate.begin()
             guard gate.mayPass else {
                 try await gate.pass()
                 return try await stream.next()
             }
             guard let part = try await stream.next() else {
-                try await gate.pass()
+                try await gate.passEnd()
                 return nil
             }
             gate.note(part.count)
@@ -56,12 +57,19 @@ public struct ByteStream: Sendable {
     /// These bytes, of which the first come at once, and all others, and the end, when
     /// `confirmation` has succeeded; its error is thrown otherwise.
     ///
-    /// The confirmation is cancelled when the stream is let go.
+    /// The confirmation begins when the first part is asked for, and is cancelled when the stream is
+    /// let go.
     public func confirmed(
-        by confirmation: Task<Result<Void, ProviderError>, Never>
+        by confirmation: @escaping @Sendable () async -> Result<Void, ProviderError>
     ) -> ByteStream {
         ByteStream(self, Gate(confirmation, provisional: Self.mostProvisional))
     }
+
+    /// Has all bytes come without a confirmation, which begins with `confirm`.
+    ///
+    /// For who gives none of them to anybody before they were compared with the revision's hash, or
+    /// confirmed. To be called before the first part is asked for.
+    public func letAllPass() { gate?.letAllPass() }
 
     /// Waits until the service has confirmed whose the bytes are.
     ///
@@ -70,22 +78,60 @@ public struct ByteStream: Sendable {
 
     /// Lets the first bytes through, and the others after the confirmation.
     private final class Gate: Sendable {
-        private let confirmation: Task<Result<Void, ProviderError>, Never>
-        private let left: Atomic<Int>
-
-        init(_ confirmation: Task<Result<Void, ProviderError>, Never>, provisional: Int) {
-            self.confirmation = confirmation
-            left = Atomic(provisional)
+        private struct State {
+            /// How many bytes may come before the confirmation; nil: all, and the end.
+            var left: Int?
+            /// The confirmation, once it has begun.
+            var task: Task<Result<Void, ProviderError>, Never>?
         }
 
-        deinit { confirmation.cancel() }
+        private let confirmation: @Sendable () async -> Result<Void, ProviderError>
+        private let state: Mutex<State>
+
+        init(
+            _ confirmation: @escaping @Sendable () async -> Result<Void, ProviderError>,
+            provisional: Int
+        ) {
+            self.confirmation = confirmation
+            state = Mutex(State(left: provisional))
+        }
+
+        deinit { state.withLock { $0.task }?.cancel() }
+
+        func letAllPass() { state.withLock { $0.left = nil } }
+
+        /// Asks for the confirmation beside the bytes, where not all may come without it.
+        func begin() {
+            state.withLock { state in
+                if state.left != nil { start(&state) }
+            }
+        }
+
+        /// Owned by the gate, which cancels it when it goes.
+        @discardableResult
+        private func start(_ state: inout State) -> Task<Result<Void, ProviderError>, Never> {
+            if let task = state.task { return task }
+            let task = Task { [confirmation] in await confirmation() }
+            state.task = task
+            return task
+        }
 
         /// Whether more may come before the confirmation.
-        var mayPass: Bool { left.load(ordering: .acquiring) > 0 }
+        var mayPass: Bool { state.withLock { $0.left ?? 1 } > 0 }
 
-        func note(_ count: Int) { left.subtract(count, ordering: .acquiringAndReleasing) }
+        /// The end says that all came, so it waits, too, where not all may come without it.
+        func passEnd() async throws(ProviderError) {
+            if state.withLock({ $0.left != nil }) { try await pass() }
+        }
+
+        func note(_ count: Int) {
+            state.withLock { state in
+                if let left = state.left { state.left = left - count }
+            }
+        }
 
         func pass() async throws(ProviderError) {
+            let confirmation = state.withLock { start(&$0) }
             let result = await withTaskCancellationHandler {
                 await confirmation.value
             } onCancel: {

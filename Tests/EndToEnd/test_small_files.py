@@ -8,8 +8,8 @@ from machine import eventually
 COUNT = 200
 SIZE = 5_000
 # The route that brings a content, and the most requests by it for one: Drive is asked by the same one
-# whether the revision is current, before and after.
-READ = {"dropbox": ("files/download", 1), "drive": ("files.get", 3), "onedrive": ("download", 1)}
+# whether the revision is current, beside it; not once more, since the hash says what came.
+READ = {"dropbox": ("files/download", 1), "drive": ("files.get", 2), "onedrive": ("download", 1)}
 
 
 def prepare(clouds, cloud):

@@ -155,6 +155,69 @@ struct CachedContentTests {
         #expect(Set(fixture.service.requests) == [0..<(1 << 20)])
     }
 
+    @Test("a small file that has the hash is given at once, and nobody is asked whose bytes it has")
+    func provenByHash() async throws {
+        let fixture = try StoreFixture()
+        var random = SeededNumbers(seed: 35)
+        let bytes = random.bytes(3 << 20)
+        let (answers, answer) = AsyncStream<Void>.makeStream()
+        fixture.service.confirm(
+            by: Task {
+                for await _ in answers {}
+                return .success(())
+            }
+        )
+        defer { answer.finish() }
+        let content = try fixture.remote("a", bytes)
+        #expect(try await content.bytes(0..<content.size) == bytes)
+        #expect(fixture.service.confirmations == 0)
+        #expect(content.isVerified)
+        #expect(content.state.withLock { $0.confirmed } == RangeSet(0..<content.size))
+    }
+
+    @Test("a small file of another hash is what the service says of whose bytes it gave")
+    func notProvenByHash() async throws {
+        let fixture = try StoreFixture()
+        let error = ProviderError(.preconditionFailed, detail: "test")
+        fixture.service.confirm(by: Task { .failure(error) })
+        let content = try fixture.remote("a", [1, 2, 3], hash: SumHasher.hash(of: [3, 2, 1]))
+        await #expect(throws: ContentError.fetch(error)) { _ = try await content.bytes(0..<3) }
+        #expect(fixture.service.confirmations == 1)
+        try await until { content.state.withLock { $0.fetches.isEmpty } }
+        #expect(content.state.withLock { $0.present.isEmpty })
+        // Nobody calls the content damaged: the bytes are another revision's.
+        #expect(content.state.withLock { $0.mismatches } == 0)
+    }
+
+    @Test("a small file whose transfer breaks goes on where it ended, once that is confirmed")
+    func smallFileBroken() async throws {
+        let fixture = try StoreFixture()
+        var random = SeededNumbers(seed: 36)
+        let bytes = random.bytes(1 << 20)
+        fixture.service.confirm(by: Task { .success(()) })
+        fixture.service.cutNext(after: 192 << 10)
+        let content = try fixture.remote("a", bytes)
+        #expect(try await content.bytes(0..<content.size) == bytes)
+        let expected: [Range<Int64>] = [0..<1_048_576, 196_608..<1_048_576]
+        #expect(fixture.service.requests == expected)
+        // Of the second part the hash says it.
+        #expect(fixture.service.confirmations == 1)
+        #expect(content.isVerified)
+    }
+
+    @Test("a small file whose transfer breaks keeps nothing of another revision")
+    func smallFileBrokenByReplacement() async throws {
+        let fixture = try StoreFixture()
+        var random = SeededNumbers(seed: 37)
+        let error = ProviderError(.preconditionFailed, detail: "test")
+        fixture.service.confirm(by: Task { .failure(error) })
+        fixture.service.cutNext(after: 192 << 10)
+        let content = try fixture.remote("a", random.bytes(1 << 20))
+        await #expect(throws: ContentError.fetch(error)) { _ = try await content.bytes(0..<3) }
+        try await until { content.state.withLock { $0.fetches.isEmpty } }
+        #expect(content.state.withLock { $0.present.isEmpty })
+    }
+
     @Test("a seek fetches what it needs and not the way to it")
     func seek() async throws {
         let fixture = try StoreFixture()

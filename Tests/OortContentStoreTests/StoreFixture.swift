@@ -182,6 +182,8 @@ final class FakeService: ContentFetcher {
         var cutAfter: Int?
         /// Says, later than the first bytes, of which revision they are.
         var confirmation: Task<Result<Void, ProviderError>, Never>?
+        /// How often it was asked.
+        var confirmations = 0
         var gates: [Gate] = []
         var isHeld = false
         var inFlight = 0
@@ -202,6 +204,7 @@ final class FakeService: ContentFetcher {
     func confirm(by confirmation: Task<Result<Void, ProviderError>, Never>?) {
         state.withLock { $0.confirmation = confirmation }
     }
+    var confirmations: Int { state.withLock { $0.confirmations } }
     var requests: [Range<Int64>] { state.withLock { $0.requests } }
     var mostInFlight: Int { state.withLock { $0.mostInFlight } }
     var inFlight: Int { state.withLock { $0.inFlight } }
@@ -261,7 +264,12 @@ final class FakeService: ContentFetcher {
             }
             return Array(bytes[start..<min(start + part, end)])
         }
-        return state.withLock { $0.confirmation }.map { stream.confirmed(by: $0) } ?? stream
+        return state.withLock { $0.confirmation }.map { task in
+            stream.confirmed {
+                self.state.withLock { $0.confirmations += 1 }
+                return await task.value
+            }
+        } ?? stream
     }
 
     func export(_ item: ItemID) async throws(ProviderError) -> ByteStream {
