@@ -1,5 +1,6 @@
 import GRDB
 public import OortModel
+import Synchronization
 
 extension Catalog {
     /// The node of this inode, in the local tree or not.
@@ -80,7 +81,17 @@ extension Catalog {
     /// enumerated.
     public func isKnown(folder: Node) throws(CatalogError) -> Bool {
         if folder.isListed { return true }
-        return try account(folder.account)?.isEnumerated ?? true
+        return try isEnumerated(folder.account)
+    }
+
+    /// Whether an account's whole tree is known; an account that is none any more has nothing unknown.
+    ///
+    /// That it is stays so, so it is read no more than once: a walk asks it for each folder.
+    public func isEnumerated(_ account: AccountID) throws(CatalogError) -> Bool {
+        if enumerated.withLock({ $0.contains(account) }) { return true }
+        let isEnumerated = try self.account(account)?.isEnumerated ?? true
+        if isEnumerated { enumerated.withLock { _ = $0.insert(account) } }
+        return isEnumerated
     }
 
     /// The node of a service's item, in the local tree or not; nil when the catalog has none.

@@ -25,6 +25,10 @@ public final class Catalog: Sendable {
     let links = Mutex<[AccountID: LinkPolicy]>([:])
     let ignoring = Mutex<[AccountID: IgnoreRules]>([:])
     let leavingOut = Mutex<[AccountID: LeftOutFolders]>([:])
+    /// Accounts that are known to be enumerated; numbers of accounts are not used twice.
+    let enumerated = Mutex<Set<AccountID>>([])
+    /// Counts reads and transactions, so that who can wait lets others go first.
+    let uses = Atomic<UInt64>(0)
     /// Who has which file open for writing.
     public let writers = WriterRegistry()
     let health = Mutex<CatalogError?>(nil)
@@ -147,6 +151,7 @@ public final class Catalog: Sendable {
 
     /// Runs one read of a single statement, without a transaction around it.
     func read<T>(_ body: (Database) throws -> T) throws(CatalogError) -> T {
+        uses.add(1, ordering: .relaxed)
         do { return try pool.unsafeRead(body) } catch { throw noted(error) }
     }
 
@@ -181,6 +186,7 @@ public final class Catalog: Sendable {
         _ database: Database,
         _ body: (inout CatalogTransaction) throws -> T
     ) throws -> (T, CatalogTransaction.Effects) {
+        uses.add(1, ordering: .relaxed)
         writers.transactionBegan()
         defer { writers.transactionEnded() }
         var transaction = CatalogTransaction(database: database, writers: writers)

@@ -154,7 +154,7 @@ extension CloudFileSystem {
 
     private func isEnumerated(_ account: AccountID) throws(FileSystemError) -> Bool {
         try FileSystemError.translating { () throws(CatalogError) in
-            try catalog.account(account)?.isEnumerated ?? true
+            try catalog.isEnumerated(account)
         }
     }
 

@@ -131,12 +131,21 @@ final class CloudMount: MountedClouds {
     }
 
     /// What goes on beside the mount as long as it stands: a look through the catalog's pages, the rest of
-    /// the recovery, and the catalog's log brought home once a minute.
+    /// the recovery, the index of names, and the catalog's log brought home once a minute.
+    ///
+    /// The first three begin when programs have left the catalog alone for a second, half a minute later
+    /// at the latest: a walk right after the mount needs the processors. A process that ends before loses
+    /// nothing by it: the next one looks through the pages, what lost its bytes with the machine is looked
+    /// for until that was done once (`ContentStore.recoverCached`), and a search looks by itself at what
+    /// the index lacks.
     private func beginUpkeep() {
         let task = Task { [store, catalog, logger, weak self] in
-            async let _: Void = catalog.keepSearchIndex()
             async let _: Void? = self?.keepDesktopInformed()
             async let _: Void? = self?.keepWatchersInformed()
+            do { try await catalog.waitForRest(of: .seconds(1), atMost: .seconds(30)) } catch {
+                return
+            }
+            async let _: Void = catalog.keepSearchIndex()
             do throws(CatalogError) { try await catalog.checkPages() } catch {
                 logger.error("the catalog is not sound", metadata: ["cause": "\(error)"])
             }
