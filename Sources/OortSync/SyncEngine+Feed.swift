@@ -64,16 +64,20 @@ extension SyncEngine {
         }
         isIdentified = true
         planSoon()
-        // The first enumeration may take long, and `df` is not to tell of the local disk meanwhile.
+        // The first enumeration may take long, and `df` is not to tell of the local disk meanwhile; nor
+        // does the enumeration wait for it.
         let known = try stored { () throws(CatalogError) in try catalog.account(account) }
-        if known?.quota == nil { try await readQuota() }
+        if known?.quota == nil { roomIsShown() }
     }
 
     /// Applies pages until the feed has no more.
     private func readFeed() async throws(ProviderError) {
         wantsFeed = false
         isReadingFeed = true
-        defer { (isReadingFeed, oldestPage) = (false, .max) }
+        defer {
+            (isReadingFeed, oldestPage) = (false, .max)
+            endWaitsForEnumeration()
+        }
         let run = nextOrdinal()
         do throws(ProviderError) { try await readPages() } catch {
             await dropPageAhead()
@@ -114,6 +118,7 @@ extension SyncEngine {
                 try await self.catalog.apply(observations, to: self.account)
             }
             provider.hasStored(upTo: page.cursor)
+            if observations.endsEnumeration { endWaitsForEnumeration() }
             if !page.changes.isEmpty {
                 roomWatch.heardNews()
                 planSoon()
@@ -463,9 +468,54 @@ extension SyncEngine {
 
     private func readListingAlone(_ folder: Inode) async throws(ProviderError) {
         try await identify()
+        if try await isToldByEnumeration() { return }
+        let began = uptime()
+        patience.listed.start(at: began)
+        defer {
+            let ended = uptime()
+            patience.listed.stop(at: ended)
+            patience.last = ended - began
+        }
         try await readListing(folder)
         try await lookAtUnsure()
         planSoon()
+    }
+
+    /// Waits for the enumeration that is under way, as long as listings have taken beside it so far.
+    ///
+    /// Whoever walks the whole tree lists it folder by folder beside an enumeration that tells all of it
+    /// in fewer calls, and takes the line from it. How long that goes on nobody knows; so in all never
+    /// more is waited than was listed, and a walk takes at most twice as long as without.
+    ///
+    /// - Returns: whether it came to its end, and all is known now.
+    private func isToldByEnumeration() async throws(ProviderError) -> Bool {
+        let left = patience.left(at: uptime())
+        guard isReadingFeed, left > .zero, try !isEnumerated() else { return false }
+        let (ends, end) = AsyncStream<Void>.makeStream()
+        patience.lastWait += 1
+        let number = patience.lastWait
+        patience.waits[number] = end
+        patience.waited.start(at: uptime())
+        let clock = clock
+        // Cancelled below.
+        let timer = Task {
+            try? await clock.sleep(for: left)
+            end.finish()
+        }
+        for await _ in ends {}
+        timer.cancel()
+        patience.waits[number] = nil
+        patience.waited.stop(at: uptime())
+        return try isEnumerated()
+    }
+
+    private func isEnumerated() throws(ProviderError) -> Bool {
+        try stored { () throws(CatalogError) in try catalog.isEnumerated(account) }
+    }
+
+    /// Who waits for the enumeration looks again: it is over, or does not go on now.
+    private func endWaitsForEnumeration() {
+        for wait in patience.waits.values { wait.finish() }
     }
 
     private func readListing(_ folder: Inode) async throws(ProviderError) {

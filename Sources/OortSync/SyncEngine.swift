@@ -21,6 +21,8 @@ public actor SyncEngine {
     public nonisolated var isReadOnly: Bool { settings.isReadOnly }
     nonisolated let logger: Logger
     nonisolated let clock: any Clock<Duration>
+    /// The time by the clock since the engine was made.
+    nonisolated let uptime: @Sendable () -> Duration
     nonisolated let planner: Planner
     nonisolated let wakeups: AsyncStream<Void>
     nonisolated let waker: AsyncStream<Void>.Continuation
@@ -66,6 +68,7 @@ public actor SyncEngine {
     /// What keeps the account from working; nil when nothing does.
     public internal(set) var trouble: SyncStatus.Trouble?
     var listings: [Inode: Task<Result<Void, ProviderError>, Never>] = [:]
+    var patience = ListingPatience()
 
     // MARK: The push
 
@@ -166,9 +169,17 @@ public actor SyncEngine {
         self.store = store
         self.settings = settings
         self.clock = clock
+        uptime = Self.uptime(by: clock)
         self.logger = logger
         planner = Planner(traits: PlannerTraits(provider.traits))
         (wakeups, waker) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    private static func uptime<C: Clock>(
+        by clock: C
+    ) -> @Sendable () -> Duration where C.Duration == Duration {
+        let start = clock.now
+        return { start.duration(to: clock.now) }
     }
 
     /// Something changed here (`CatalogListeners.localChange`, a file was closed): it will be

@@ -10,7 +10,8 @@ extension MemoryCloud: Provider {
     var contentSearch: (any ContentSearching)? { state.withLock { $0.search } }
 
     func quota() async throws(ProviderError) -> Quota {
-        state.withLock { state in
+        try await pass(.room)
+        return state.withLock { state in
             state.quotaCalls += 1
             return state.quota
         }
@@ -19,6 +20,7 @@ extension MemoryCloud: Provider {
 
     func changes(since cursor: Cursor?) async throws(ProviderError) -> ChangePage {
         try await pass(.feed)
+        if let refusal = state.withLock({ $0.refusals["feed"]?.popLast() }) { throw refusal }
         let isStill = state.withLock { state in
             state.pages += 1
             return state.standsStill
@@ -93,7 +95,8 @@ extension MemoryCloud: Provider {
         of folder: ItemReference,
         page: PageToken?
     ) async throws(ProviderError) -> ListingPage {
-        ListingPage(
+        try await pass(.listings)
+        return ListingPage(
             items: state.withLock { state in
                 state.calls["list", default: 0] += 1
                 return state.entries.values.map(\.item).filter { $0.parentID == folder.id }

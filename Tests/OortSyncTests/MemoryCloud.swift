@@ -70,6 +70,10 @@ final class MemoryCloud: Sendable {
         case uploads
         /// New folders, before they are made.
         case folders
+        /// Listings of single folders.
+        case listings
+        /// Questions for the account's room.
+        case room
     }
 
     /// Where a call is to stay without an answer, until it is cancelled or nothing is stalled any more.

@@ -19,13 +19,16 @@ final class World {
     private var task: Task<Void, Never>?
     private var settings = SyncSettings()
     private let logger: Logger
+    private let clock: any Clock<Duration>
 
     init(
         _ cloud: MemoryCloud = MemoryCloud(),
         provider: (any Provider)? = nil,
-        settings: SyncSettings? = nil
+        settings: SyncSettings? = nil,
+        clock: any Clock<Duration> = ContinuousClock()
     ) throws {
         self.cloud = cloud
+        self.clock = clock
         self.provider = provider ?? cloud
         folder = NSTemporaryDirectory() + "oort-sync-\(UUID().uuidString)"
         try FileManager.default.createDirectory(
@@ -69,6 +72,7 @@ final class World {
             catalog: catalog,
             store: store,
             settings: self.settings,
+            clock: clock,
             logger: logger
         )
         listen()
@@ -89,9 +93,10 @@ final class World {
     static func run(
         _ cloud: MemoryCloud = MemoryCloud(),
         settings: SyncSettings? = nil,
+        clock: any Clock<Duration> = ContinuousClock(),
         _ body: (World) async throws -> Void
     ) async throws {
-        let world = try World(cloud, settings: settings)
+        let world = try World(cloud, settings: settings, clock: clock)
         world.start()
         do { try await body(world) } catch {
             await world.end()
@@ -117,6 +122,7 @@ final class World {
             catalog: catalog,
             store: store,
             settings: settings,
+            clock: clock,
             logger: logger
         )
         listen()
