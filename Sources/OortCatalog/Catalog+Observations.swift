@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 public import OortModel
 import OortPlanner
@@ -78,8 +79,12 @@ struct Observer {
     private var enumeration: Int64 = 0
     private var hasIntents = false
     private(set) var isFeed = false
-    /// Folders by path, within one application.
-    private var folders: [RemotePath: Node] = [:]
+    /// Folders that were looked for, within one application.
+    private var folders = FoundFolders()
+    /// The items that the catalog has, of those that are told: a new one is not looked for.
+    ///
+    /// Nothing but `appeared` brings an id into the catalog meanwhile.
+    private var known: Set<ItemID> = []
     private var names: RemoteNames
     private var freeNames: FreeNames
 
@@ -104,6 +109,7 @@ struct Observer {
                 [account.rawValue]
             )
         if !observations.changes.isEmpty { transaction.effects.heard.insert(account) }
+        known = try known(of: observations.changes)
         for change in observations.changes {
             switch change {
             case .changed(let item):
@@ -129,6 +135,22 @@ struct Observer {
         return unsure
     }
 
+    /// Those of the items that the catalog has, by one query; one that it has not may be among them.
+    private func known(of changes: [Change]) throws -> Set<ItemID> {
+        var ids: [String] = []
+        for case .changed(let item) in changes { ids.append(item.id.rawValue) }
+        guard ids.count > 1 else { return Set(ids.map { ItemID($0) }) }
+        let found = try database.all(
+            """
+            SELECT remote_id FROM node
+            WHERE account = ? AND remote_id IN (SELECT value FROM json_each(?))
+            """,
+            [account.rawValue, String(decoding: try JSONEncoder().encode(ids), as: UTF8.self)]
+        ) { ItemID($0[0]) }
+        // SQLite's text may end at a zero: such ids are looked for one by one.
+        return Set(found).union(ids.filter { $0.utf8.contains(0) }.map { ItemID($0) })
+    }
+
     /// What is known of an item and of what lies below it counts as named by the enumeration.
     private func keep(_ id: ItemID) throws {
         guard let node = try Catalog.node(id.rawValue, in: account, database) else { return }
@@ -152,7 +174,9 @@ struct Observer {
     // MARK: Something is there
 
     private mutating func changed(_ item: Item) throws {
-        var known = try Catalog.node(item.id.rawValue, in: account, database)
+        var known =
+            self.known.contains(item.id)
+            ? try Catalog.node(item.id.rawValue, in: account, database) : nil
         if let node = known {
             if node.isAccountRoot { return }
             if (node.kind == .folder) != (item.kind == .folder) {
@@ -174,7 +198,9 @@ struct Observer {
             "UPDATE node SET enumeration = ? WHERE inode = ?",
             [enumeration, known.inode.column]
         )
-        if item.kind == .folder { folders = [:] }
+        if item.kind == .folder { folders.forget() }
+        // Nor is what is looked for meanwhile as it was.
+        defer { if item.kind == .folder { folders.forget() } }
         let motion = try Catalog.motion(known.inode, database)
         if item.kind == .folder, item.parentID == nil { try doubtMoved(known, item, in: parent) }
         if suspects.contains(item.id) || motion?.intent != nil {
@@ -242,13 +268,18 @@ struct Observer {
 
     /// The folder that an item lies in; nil while the catalog does not know it.
     private mutating func parent(of item: Item) throws -> Node? {
-        if let id = item.parentID { return try Catalog.folder(id.rawValue, in: account, database) }
+        if let id = item.parentID {
+            if let known = folders.byID[id] { return known }
+            let node = try Catalog.folder(id.rawValue, in: account, database)
+            folders.byID[id] = node
+            return node
+        }
         guard let path = item.path?.parent else { return nil }
         return try folder(at: path)
     }
 
     private mutating func folder(at path: RemotePath) throws -> Node? {
-        if let known = folders[path] { return known }
+        if let known = folders.byPath[path] { return known }
         let node: Node?
         if let name = path.name, let above = path.parent {
             // A file that was heard of at this path is elsewhere, or gone, by now.
@@ -260,7 +291,7 @@ struct Observer {
             )
             node = try root.flatMap { try Catalog.fetch(Inode(column: $0), database) }
         }
-        if let node { folders[path] = node }
+        if let node { folders.byPath[path] = node }
         return node
     }
 
@@ -297,6 +328,7 @@ struct Observer {
             ]
         )
         let inode = Inode(column: database.lastInsertedRowID)
+        known.insert(item.id)
         transaction.touch(inode)
         if let parent { names.add(inode, name: item.fileName, in: parent.inode) }
         if let place {
@@ -336,9 +368,12 @@ struct Observer {
     }
 
     /// Whether a folder is in the local tree, and not about to leave it since the service has lost it.
-    private func isShown(_ folder: Node) throws -> Bool {
-        try folder.parent != nil
-            && Catalog.motion(folder.inode, database)?.remoteState != .gone
+    private mutating func isShown(_ folder: Node) throws -> Bool {
+        guard folder.parent != nil else { return false }
+        if let known = folders.isThere[folder.inode] { return known }
+        let isThere = try Catalog.motion(folder.inode, database)?.remoteState != .gone
+        folders.isThere[folder.inode] = isThere
+        return isThere
     }
 
     // MARK: What comes before its folder
@@ -387,7 +422,9 @@ struct Observer {
                     rules
                 )
                 try database.run("DELETE FROM motion WHERE inode = ?", [node.inode.column])
-                if node.kind == .folder { queue.append(try transaction.node(node.inode)) }
+                guard node.kind == .folder else { continue }
+                folders.forget()
+                queue.append(try transaction.node(node.inode))
             }
         }
     }
@@ -491,7 +528,7 @@ struct Observer {
     }
 
     private mutating func setMayBeGone(_ node: Node, _ id: ItemID) throws {
-        folders = [:]
+        folders.forget()
         if try suspects.contains(id) || Catalog.motion(node.inode, database)?.intent != nil {
             unsure.insert(id)
             return
@@ -575,7 +612,7 @@ struct Observer {
     /// - Returns: whether that is certain.
     @discardableResult
     private mutating func gone(_ node: Node) throws -> Bool {
-        folders = [:]
+        folders.forget()
         switch try transaction.takeOutGone(node, suspects) {
         case .takenOut(let ids):
             unsure.subtract(ids)
@@ -585,6 +622,17 @@ struct Observer {
             return false
         }
     }
+}
+
+/// The folders that the observations of one transaction were in, as long as no folder changes: many
+/// items lie in one.
+private struct FoundFolders {
+    var byPath: [RemotePath: Node] = [:]
+    var byID: [ItemID: Node] = [:]
+    /// Whether the service has not lost them, as far as it was heard.
+    var isThere: [Inode: Bool] = [:]
+
+    mutating func forget() { self = FoundFolders() }
 }
 
 extension MotionRow {
