@@ -124,6 +124,63 @@ struct StatusTests {
         #expect(shown()?.hasSuffix("] 0%") == true)
     }
 
+    @Test("what comes and what is pinned have bars, each above its line")
+    func barsOfWhatComes() throws {
+        var watch = StatusWatch()
+        var account = account()
+        account.transfers = [
+            Transfer(path: "/m/work/a", isUpload: false, doneBytes: 10, totalBytes: 100),
+            Transfer(path: "/m/work/b", isUpload: false, doneBytes: 65, totalBytes: 200),
+            Transfer(path: "/m/work/c", isUpload: true, doneBytes: 1, totalBytes: 1000),
+        ]
+        account.keeping = PinProgress(
+            files: 4,
+            bytes: 1000,
+            filesHere: 1,
+            bytesHere: 500,
+            refused: []
+        )
+        let lines = watch.lines(
+            StatusReport(mount: mount, accounts: [account]),
+            columns: 200,
+            rows: 24
+        )
+        func above(_ start: String) throws -> String {
+            let index = try #require(lines.firstIndex { $0.hasPrefix(start) })
+            return lines[index - 1]
+        }
+        let quarter =
+            "  [" + String(repeating: "#", count: 10) + String(repeating: ".", count: 30) + "] 25%"
+        #expect(try above("  down: ") == quarter)
+        #expect(try above("  pinned: ").hasSuffix("] 50%"))
+        #expect(lines.count { $0.hasPrefix("  [") } == 2)
+    }
+
+    @Test("an enumeration shows how many items it names in a second, as measured")
+    func enumerationRate() {
+        var watch = StatusWatch()
+        var account = account()
+        let start = ContinuousClock.now
+        func shown(_ items: Int64?, after seconds: Int) -> String? {
+            account.knownItems = items
+            return watch.lines(
+                StatusReport(mount: mount, accounts: [account]),
+                columns: 80,
+                rows: 24,
+                at: start + .seconds(seconds)
+            ).first { $0.hasPrefix("  items: ") }
+        }
+        #expect(shown(1000, after: 0) == nil)
+        #expect(shown(3000, after: 1) == "  items: 2,000 a second")
+        #expect(shown(3000, after: 2) == "  items: 1,000 a second")
+        // What is longer ago than ten seconds counts no more.
+        #expect(shown(3000, after: 30) == nil)
+        #expect(shown(4000, after: 40) == "  items: 100 a second")
+        #expect(shown(nil, after: 41) == nil)
+        // Another enumeration begins.
+        #expect(shown(10, after: 42) == nil)
+    }
+
     @Test("the exit code says what a person must know")
     func outcome() {
         func code(_ change: (inout AccountStatus) -> Void) -> StatusOutcome {
