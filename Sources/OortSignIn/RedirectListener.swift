@@ -109,6 +109,15 @@ final class RedirectListener: Sendable {
         }.get()
     }
 
+    /// Has a person paste the address to which a browser elsewhere was sent.
+    func read(_ paste: @escaping @Sendable (_ isAnswer: (String) -> Bool) -> Void) {
+        let inbox = inbox
+        Thread.detachNewThread {
+            paste { inbox.take(address: $0) }
+            inbox.deliver(.failure(.nothingPasted))
+        }
+    }
+
     /// Frees the port, once the page that is on its way has gone out.
     func close() async {
         await server.stop(timeout: 2)
@@ -157,35 +166,45 @@ final class RedirectListener: Sendable {
             guard request.method == .GET, request.path == path else {
                 return page(.notFound, "There is nothing here.")
             }
-            let query = request.query
             // Any page of the web can have a browser ask for this: the sign-in goes on.
-            guard query["state"] == expectedState else {
+            guard let answer = take({ request.query[$0] }) else {
                 return page(
                     .badRequest,
                     "This answer belongs to another sign-in. Please start again."
                 )
             }
-            if let code = query["code"], !code.isEmpty {
-                deliver(.success(code))
+            switch answer {
+            case .success:
                 return page(.ok, "Oort may use your files now. You can close this window.")
-            }
-            let code = query["error"] ?? "no code"
-            let isDenial = code == "access_denied"
-            deliver(
-                .failure(
-                    isDenial
-                        ? .denied
-                        : .refused(
-                            OAuthRefusal(code: code, text: query["error_description"] ?? "")
-                        )
+            case .failure(.denied):
+                return page(
+                    .ok,
+                    "Access was denied. Nothing was changed. You can close this window."
                 )
-            )
-            return page(
-                isDenial ? .ok : .badRequest,
-                isDenial
-                    ? "Access was denied. Nothing was changed. You can close this window."
-                    : "The service refused the sign-in. The terminal says why."
-            )
+            case .failure:
+                return page(.badRequest, "The service refused the sign-in. The terminal says why.")
+            }
+        }
+
+        /// Takes an address to which a browser was sent; says whether it answers this sign-in.
+        func take(address: String) -> Bool {
+            let items = URLComponents(string: address)?.queryItems ?? []
+            return take { name in items.first { $0.name == name }?.value } != nil
+        }
+
+        /// Takes the service's answer by its fields; nil for one to another sign-in.
+        private func take(_ field: (String) -> String?) -> Result<String, SignInError>? {
+            guard field("state") == expectedState else { return nil }
+            let answer: Result<String, SignInError>
+            if let code = field("code"), !code.isEmpty {
+                answer = .success(code)
+            } else {
+                let code = field("error") ?? "no code"
+                let refusal = OAuthRefusal(code: code, text: field("error_description") ?? "")
+                answer = .failure(code == "access_denied" ? .denied : .refused(refusal))
+            }
+            deliver(answer)
+            return answer
         }
 
         private func enter() -> FlyingFox.HTTPResponse {

@@ -7,13 +7,18 @@ extension SignIn {
     /// `open` is given the URL once the port listens, to show it to the person alone. `launch` is given
     /// an address then that leads there once and may be seen by others: for a browser's command line.
     ///
-    /// - Throws: `.denied`, `.timedOut`, `.portsTaken`, `.refused`,
+    /// A browser on another machine cannot come back to this port. `paste` reads what the person copied
+    /// from its address bar then, on a thread of its own that nobody waits for; what it hands in says
+    /// whether it is the answer to this sign-in. When it returns without that, it gives up.
+    ///
+    /// - Throws: `.denied`, `.timedOut`, `.portsTaken`, `.refused`, `.nothingPasted`,
     ///   `.transport`; the port is free again in every case.
     public func withBrowser(
         timeLimit: Duration = .seconds(300),
         time: Timekeeper = .continuous,
         open: (_ url: String) async -> Void,
-        launch: (_ url: String) async -> Void = { _ in }
+        launch: (_ url: String) async -> Void = { _ in },
+        paste: (@Sendable (_ isAnswer: (String) -> Bool) -> Void)? = nil
     ) async throws(SignInError) -> Tokens {
         let state = RandomText.make()
         let challenge = CodeChallenge()
@@ -23,6 +28,7 @@ extension SignIn {
             let url = authorizeURL(challenge, state: state, redirect: listener.url)
             await open(url)
             await launch(listener.entrance(to: url))
+            if let paste { listener.read(paste) }
             code = try await listener.code(within: timeLimit, time: time)
         } catch {
             await listener.close()
@@ -37,7 +43,7 @@ extension SignIn {
     ///
     /// `ask` is given the URL and returns what the person copied; nil or nothing gives up.
     ///
-    /// - Throws: `.unsupported` where the service shows no code; `.denied` when given up.
+    /// - Throws: `.unsupported` where the service shows no code; `.nothingPasted` when given up.
     public func withCopiedCode(
         ask: (_ url: String) async -> String?
     ) async throws(SignInError) -> Tokens {
@@ -47,7 +53,7 @@ extension SignIn {
         let challenge = CodeChallenge()
         let url = authorizeURL(challenge, state: RandomText.make(), redirect: nil)
         let copied = await ask(url)?.filter { !$0.isWhitespace } ?? ""
-        guard !copied.isEmpty else { throw .denied }
+        guard !copied.isEmpty else { throw .nothingPasted }
         return try await exchange(copied, challenge: challenge, redirect: nil)
     }
 

@@ -6,6 +6,8 @@ public import OortTransport
 public enum SignInError: Error, Hashable, Sendable {
     /// The person said no.
     case denied
+    /// The person pasted nothing of what the browser showed.
+    case nothingPasted
     /// The service refused; its own code and words.
     case refused(OAuthRefusal)
     /// Nobody answered within the time limit.
@@ -29,6 +31,7 @@ extension SignInError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .denied: "access was denied in the browser"
+        case .nothingPasted: "nothing was pasted, so the answer that the browser got is missing"
         case .refused(let refusal):
             "the service refused: \(refusal.code)"
                 + (refusal.text.isEmpty ? "" : " (\(refusal.text))")

@@ -165,6 +165,22 @@ public enum TransportError: Error, Hashable, Sendable {
     case cancelled
 }
 
+extension TransportError: CustomStringConvertible {
+    /// What happened, in words for the person; no sentence of its own.
+    public var description: String {
+        switch self {
+        case .unreachable(let detail): detail
+        case .broken(let detail): "the connection broke off: \(detail)"
+        case .untrusted(let detail): "the server's certificate was refused: \(detail)"
+        case .tooLarge(let limit): "an answer of more than \(limit) bytes"
+        case .signedOut(let detail): "signed out: \(detail)"
+        case .clientRefused(let detail): "the registration is refused: \(detail)"
+        case .localContent(let detail): "the content cannot be read here: \(detail)"
+        case .cancelled: "cancelled"
+        }
+    }
+}
+
 /// Whatever sends requests: libcurl, or a decorator around another client.
 ///
 /// Isolation: may be called from any task, many at once; never blocks a thread.

@@ -17,10 +17,8 @@ extension ProviderError {
         switch error {
         case .unreachable(let detail): self.init(.offline, detail: detail)
         case .broken(let detail): self.init(.outcomeUnknown(retryAfter: nil), detail: detail)
-        case .untrusted(let detail):
-            self.init(.offline, detail: "the server's certificate was refused: \(detail)")
-        case .tooLarge(let limit):
-            self.init(.malformedAnswer, detail: "an answer of more than \(limit) bytes")
+        case .untrusted: self.init(.offline, detail: error.description)
+        case .tooLarge: self.init(.malformedAnswer, detail: error.description)
         case .signedOut(let detail): self.init(.signedOut, detail: detail)
         case .clientRefused(let detail): self.init(.clientRefused, detail: detail)
         case .localContent(let detail): self.init(.localContent, detail: detail)

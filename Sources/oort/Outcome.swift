@@ -82,6 +82,23 @@ enum Console {
         try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
     }
 
+    /// A line of standard input without its end; nil when there is none any more.
+    ///
+    /// Blocks the thread, which holds no lock of the C library's meanwhile: `exit` would wait for that.
+    static func readLine() -> String? {
+        var line: [UInt8] = []
+        while true {
+            var byte: UInt8 = 0
+            let count = unsafe read(STDIN_FILENO, &byte, 1)
+            if count < 0, errno == EINTR { continue }
+            guard count == 1 else {
+                return line.isEmpty ? nil : String(decoding: line, as: UTF8.self)
+            }
+            if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
+            line.append(byte)
+        }
+    }
+
     /// Whether standard output is a terminal.
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 }

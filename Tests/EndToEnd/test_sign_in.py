@@ -117,6 +117,32 @@ def test_without_a_browser(machine, clouds, cloud, login):
     works(machine, clouds, cloud)
 
 
+@pytest.mark.parametrize("cloud", ["drive"])
+def test_a_browser_on_another_machine(machine, clouds, cloud, login):
+    """It cannot come back to this one: the address at which it fails is pasted here."""
+
+    class NoFollowing(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *arguments):
+            return None
+
+    session = login(cloud, "--no-browser")
+    url = session.until(r"(http\S+)")
+    with pytest.raises(urllib.error.HTTPError) as answer:
+        urllib.request.build_opener(NoFollowing).open(url, timeout=120)
+    session.process.stdin.write("nonsense\n" + answer.value.headers["Location"] + "\n")
+    session.process.stdin.flush()
+    assert "does not belong to this sign-in" in session.end()
+    works(machine, clouds, cloud)
+
+
+def test_a_sign_in_where_nobody_can_paste(machine, clouds, cloud):
+    """Standard input is at its end at once; a device's code needs none."""
+    if cloud == "onedrive":
+        pytest.skip("OneDrive's code is typed in the browser")
+    said = machine.oort("login", cloud, "--no-browser", status=1)
+    assert "nothing was pasted" in said and "--token-file" in said and "denied" not in said
+
+
 def test_logout_revokes(machine, clouds, cloud):
     tokens = clouds.tokens(cloud)
     text = json.dumps({k: tokens[k] for k in ("access_token", "refresh_token")})

@@ -115,6 +115,16 @@ final class FakeAuthorizationServer: Sendable {
         return code
     }
 
+    /// The address that a browser which agrees is sent to, where it cannot go there.
+    func addressSentTo(for url: String) -> String {
+        let items = URLComponents(string: url)?.queryItems ?? []
+        func field(_ name: String) -> String { items.first { $0.name == name }?.value ?? "" }
+        let code = "sent\(UUID().uuidString)"
+        let redirect = field("redirect_uri")
+        self.state.withLock { $0.codes[code] = (field("code_challenge"), redirect) }
+        return "\(redirect)?code=\(code)&state=\(field("state"))"
+    }
+
     /// Whether the token URL answers with a server's fault.
     func fail(_ fails: Bool) { state.withLock { $0.fault = fails ? .badGateway : nil } }
 

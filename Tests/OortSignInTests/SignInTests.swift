@@ -134,9 +134,43 @@ struct SignInTests {
                 server.shownCode(for: url).map { "  \($0)\n" }
             }
             #expect(tokens.accessToken == Secret("access-1"))
-            await #expect(throws: SignInError.denied) {
+            await #expect(throws: SignInError.nothingPasted) {
                 try await signIn.withCopiedCode { _ in nil }
             }
+        }
+    }
+
+    @Test("an address that a browser elsewhere was sent to brings tokens when it is pasted")
+    func pastedAddress() async throws {
+        try await withFakeServer { server, http in
+            let signIn = SignIn(service: server.service, client: server.client, http: http)
+            let shown = Mutex("")
+            let tokens = try await signIn.withBrowser { url in
+                shown.withLock { $0 = server.addressSentTo(for: url) }
+            } paste: { isAnswer in
+                let address = shown.withLock { $0 }
+                #expect(!isAnswer("nonsense"))
+                #expect(!isAnswer(address.replacing("state=", with: "state=x")))
+                #expect(isAnswer(address))
+            }
+            #expect(tokens.accessToken == Secret("access-1"))
+            await #expect(throws: SignInError.nothingPasted) {
+                try await signIn.withBrowser { _ in
+                } paste: { _ in
+                }
+            }
+        }
+    }
+
+    @Test("what went wrong is told in words, without a type of Swift's")
+    func words() {
+        let error = SignInError.transport(.unreachable("Could not resolve host: a.example"))
+        #expect("\(error)" == "no answer from the service: Could not resolve host: a.example")
+        for error in [
+            TransportError.broken("x"), .untrusted("x"), .tooLarge(limit: 1), .signedOut("x"),
+            .clientRefused("x"), .localContent("x"), .cancelled,
+        ] {
+            #expect(!"\(error)".contains("("))
         }
     }
 

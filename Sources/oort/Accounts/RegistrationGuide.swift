@@ -1,7 +1,7 @@
 import Foundation
 import OortSignIn
 
-/// How a person registers Oort at a service that lets registered programs in only.
+/// How a person registers Oort at a service that only lets in programs that are registered there.
 struct RegistrationGuide: Sendable {
     /// One page, and what to do there.
     struct Step: Hashable, Sendable {
@@ -77,9 +77,9 @@ struct RegistrationDialog {
     func run() async throws(Failure) -> OAuthClient {
         Console.write(
             """
-            \(service.title) lets registered programs in only. You register Oort once, as yours: it costs
-            nothing, takes some minutes, and nobody else can use it. Ctrl-C ends this; nothing is
-            changed here before the end.
+            \(service.title) only lets in programs that are registered there. You register Oort once, as
+            your own: that is free, takes a few minutes, and nobody else can use it. Ctrl-C ends this;
+            nothing is changed here before the end.
             """
         )
         for (number, step) in guide.steps.enumerated() {
@@ -140,7 +140,7 @@ struct RegistrationDialog {
 
     private func ask(_ words: String) throws(Failure) -> String {
         FileHandle.standardOutput.write(Data(words.utf8))
-        guard let line = readLine() else {
+        guard let line = Console.readLine() else {
             throw Failure("The registration was not finished; nothing was changed.")
         }
         return line.trimmingCharacters(in: .whitespacesAndNewlines)

@@ -47,11 +47,23 @@ struct SignInDialog {
             return try await signIn.withCopiedCode { url in
                 Console.write("In a browser on any machine go to\n\n  \(url)\n")
                 Console.write("allow Oort in, and type the code that it shows here:")
-                return readLine()
+                return Console.readLine()
             }
         }
+        let address = "the address in its address bar (http://127.0.0.1... or http://localhost...)"
         return try await signIn.withBrowser { url in
-            Console.write("Go to this address in a browser on this machine:\n\n  \(url)\n")
+            Console.write("In a browser on any machine go to\n\n  \(url)\n")
+            Console.write("and allow Oort in. On this machine that is all. On another one the")
+            Console.write("browser then fails to open a page, since Oort is not there: copy")
+            Console.write("\(address)")
+            Console.write("and paste it here:")
+        } paste: { isAnswer in
+            while let line = Console.readLine() {
+                let line = line.trimmingCharacters(in: .whitespaces)
+                if line.isEmpty { continue }
+                if isAnswer(line) { return }
+                Console.write("That does not belong to this sign-in. Paste all of \(address):")
+            }
         }
     }
 
@@ -61,6 +73,9 @@ struct SignInDialog {
         let advice: String? =
             switch error {
             case .denied: again
+            case .nothingPasted:
+                "\(again), and paste it when you are asked; or, without a terminal, sign in with "
+                    + "tokens: oort login \(service.name) --token-file FILE"
             case .timedOut:
                 guide.map { guide in
                     (["If the browser showed an error:"] + guide.browserErrors.map { "  \($0)" })

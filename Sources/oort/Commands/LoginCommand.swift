@@ -39,8 +39,8 @@ struct LoginCloudCommand: AsyncParsableCommand {
             Opens the service's page in your browser and waits for your answer there. The account \
             becomes a folder under the mount point, at once if a mount runs.
 
-            A service lets registered programs in only: without a client id, here or in \
-            config.toml, `oort login` leads you through a registration of your own, page by page.
+            These services only let in programs that are registered there: without a client id, here \
+            or in config.toml, `oort login` leads you through a registration of your own, page by page.
             """
     )
 
@@ -74,7 +74,7 @@ struct LoginCloudCommand: AsyncParsableCommand {
     )
     var tokenFile: String?
 
-    @Flag(help: "Open no browser here: show an address, and a code where the service has them.")
+    @Flag(help: "Open no browser here: show an address for one on any machine.")
     var noBrowser = false
 
     func run() async throws {
@@ -155,7 +155,7 @@ struct LoginCloudCommand: AsyncParsableCommand {
         _ surroundings: Surroundings
     ) -> Failure {
         Failure(
-            "\(service.title) lets registered programs in only, and there is no client id for it.",
+            "\(service.title) only lets in programs that are registered there, and there is no client id.",
             advice: """
                 Register once as README.md says, then: oort login \(service.name) --client-id ID
                 or put it into \(surroundings.folders.settingsFile):
