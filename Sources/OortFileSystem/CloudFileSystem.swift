@@ -46,6 +46,7 @@ public final class CloudFileSystem: FileSystem {
     /// How programs' reads were answered.
     public let reads = ReadCounts()
     let folderReads: FolderReadAhead
+    private let refusals = NameRefusals()
     private let listings = SharedListings()
     /// The date of the top folder, which is nobody's.
     private let began = Timestamp.now
@@ -92,6 +93,16 @@ public final class CloudFileSystem: FileSystem {
         readOnlyAccounts.withLock { accounts in
             if isReadOnly { accounts.insert(account) } else { accounts.remove(account) }
         }
+    }
+
+    /// The names that programs wanted and services do not take, the newest last; a few only.
+    public var refusedNames: [RefusedName] { refusals.names }
+
+    /// Has somebody hear of refused names, each once as long as it is remembered.
+    ///
+    /// Called on the thread of the program's request: it must not wait.
+    public func setRefusalListener(_ listener: @escaping @Sendable (RefusedName) -> Void) {
+        refusals.setListener(listener)
     }
 
     // MARK: What the operations share
@@ -262,7 +273,23 @@ public final class CloudFileSystem: FileSystem {
             place.depth
         )
         switch refusal {
-        case .refused(let reason): throw .nameRefused(reason: reason)
+        case .refused(let reason):
+            let refused = RefusedName(
+                account: folder.account,
+                folder: folder.inode,
+                name: name,
+                reason: reason,
+                time: .now
+            )
+            if refusals.note(refused) {
+                logger.notice(
+                    "a name was refused",
+                    metadata: [
+                        "name": "\(name)", "inode": "\(folder.inode)", "reason": "\(reason)",
+                    ]
+                )
+            }
+            throw .nameRefused(reason: reason)
         case .tooLong: throw .nameTooLong
         case nil: return
         }

@@ -251,3 +251,26 @@ def test_the_demo_leaves_nothing_behind(folder, machine):
         process.kill()
     assert not os.path.exists(os.path.dirname(environment))
     assert not os.path.ismount(mount_point) and not os.path.exists(mount_point)
+
+
+@pytest.mark.parametrize("cloud", ["onedrive"])
+def test_a_name_that_is_refused_is_told_in_words(machine, cloud, drive):
+    watch = subprocess.Popen([OORT, "watch", "--json"], env=machine.environment, text=True,
+                             stdout=subprocess.PIPE)
+    try:
+        assert json.loads(watch.stdout.readline())["event"] == "ready"
+        for _ in range(3):
+            with pytest.raises(OSError) as refusal:
+                (drive / "a:b").write_text("x")
+            assert refusal.value.errno == errno.EINVAL
+        event = next(event for event in map(json.loads, watch.stdout)
+                     if event["event"] == "refused")
+        assert event["path"] == str(drive / "a:b") and ":" in event["reason"]
+    finally:
+        watch.kill()
+        watch.wait()
+    [refused] = machine.account(cloud)["refused_names"]
+    assert refused["path"] == str(drive / "a:b") and "OneDrive" in refused["reason"]
+    assert f"name not taken: {drive / 'a:b'} (OneDrive" in machine.oort("status")
+    [line] = [line for line in machine.oort("log").splitlines() if "a name was refused" in line]
+    assert "OneDrive" in line and "a:b" in line

@@ -110,6 +110,9 @@ struct AccountStatus: Codable, Hashable, Sendable {
     var staysHere: Int?
     /// Conflict copies that were made and are still there, as paths under the mount point.
     var conflicts: [String]
+    /// Names that programs wanted lately and the service does not take, the newest first; nil where
+    /// there are none.
+    var refusedNames: [RefusedNameReport]?
 }
 
 extension AccountStatus {
@@ -126,6 +129,16 @@ extension AccountStatus {
             conflicts: []
         )
     }
+}
+
+/// A name that a program wanted and the service does not take.
+struct RefusedNameReport: Codable, Hashable, Sendable {
+    /// The path under the mount point that it would have had.
+    var path: String
+    /// Which rule it breaks, in words.
+    var reason: String
+    /// When it was wanted last.
+    var time: Date
 }
 
 /// One change that the cloud does not have yet.

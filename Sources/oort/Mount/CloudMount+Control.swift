@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import OortCatalog
 import OortContentStore
+import OortFileSystem
 import OortModel
 import OortSync
 import OortTransport
@@ -126,6 +127,7 @@ extension CloudMount {
                 groups[index].next = SyncWords.readOnly
             }
         }
+        let names = refusedNames(of: account.id, below: folder, now: now)
         let refused = groups.filter(\.needsPerson).reduce(0) { $0 + $1.count }
         let speed = speed(
             of: account,
@@ -169,8 +171,31 @@ extension CloudMount {
             transfers: transfers,
             keeping: keeping,
             staysHere: held > 0 ? held : nil,
-            conflicts: status.conflicts.map { ([folder] + $0.path).joined(separator: "/") }
+            conflicts: status.conflicts.map { ([folder] + $0.path).joined(separator: "/") },
+            refusedNames: names.isEmpty ? nil : names
         )
+    }
+
+    /// The names of an account's files that programs were refused in the last hour, the newest first.
+    private func refusedNames(
+        of account: AccountID,
+        below folder: String,
+        now: Date
+    ) -> [RefusedNameReport] {
+        files.refusedNames.reversed().compactMap { refused in
+            let time = refused.time.date
+            guard refused.account == account, now.timeIntervalSince(time) < 3600 else {
+                return nil
+            }
+            let place: String?
+            // Of a folder that is gone, or cannot be read, the account's is told.
+            do throws(CatalogError) { place = try path(of: refused.folder) } catch { place = nil }
+            return RefusedNameReport(
+                path: "\(place ?? folder)/\(refused.name)",
+                reason: refused.reason,
+                time: time
+            )
+        }
     }
 
     /// All that an account's service does not have yet, in groups.

@@ -1,5 +1,7 @@
 import Foundation
+import Logging
 import OortCatalog
+import OortFileSystem
 import OortModel
 
 extension CloudMount {
@@ -7,6 +9,21 @@ extension CloudMount {
         let folder = try watchedNames(request.path ?? mountPoint)
         return try watchers.add(below: folder, of: mountPoint, catalog) { [weak self] in
             await self?.finishTelling()
+        }
+    }
+
+    /// Tells whoever watches of a name that a program wanted in vain.
+    func tell(refused name: RefusedName) {
+        guard !watchers.isEmpty else { return }
+        do throws(CatalogError) {
+            // Of a folder that is gone there is nothing to tell.
+            guard let folder = try InodePaths(catalog, below: "").path(of: name.folder) else {
+                return
+            }
+            let names = folder.parts(between: "/").map { String($0) }
+            watchers.tell(refused: names + [name.name], name.reason)
+        } catch {
+            logger.info("a refused name was not told", metadata: ["cause": "\(error)"])
         }
     }
 

@@ -202,6 +202,7 @@ final class CloudMount: MountedClouds {
                 localChange: { [weak self] account in self?.heardOfLocalChange(account) }
             )
         )
+        files.setRefusalListener { [weak self] in self?.tell(refused: $0) }
         // What was left alone as long as it was open for writing may go out now.
         store.writers.setListener { [weak self] inode in
             guard let self else { return }

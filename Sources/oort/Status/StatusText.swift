@@ -53,7 +53,9 @@ enum StatusText {
         let pinned = keeping(account)
         if let pinned { lines.append(pinned) }
         if let count = account.staysHere { lines.append("  \(staying(count))") }
-        let others = (pinned == nil ? 0 : 1) + (account.staysHere == nil ? 0 : 1)
+        let refused = refusedNames(account)
+        if let refused { lines.append(refused) }
+        let others = [pinned != nil, account.staysHere != nil, refused != nil].count { $0 }
         let mostGroups = mostGroups - others
         let groups = (account.waiting ?? []).filter { !$0.isUnderWay }
         let isCut = groups.count > mostGroups
@@ -218,6 +220,13 @@ enum StatusText {
     private static func keeping(_ account: AccountStatus) -> String? {
         guard let progress = account.keeping, !progress.isComplete else { return nil }
         return "  pinned: \(PinText.progress(progress)) (oort pins)"
+    }
+
+    /// Names that programs wanted in vain.
+    private static func refusedNames(_ account: AccountStatus) -> String? {
+        guard let all = account.refusedNames, !all.isEmpty else { return nil }
+        let names = all.prefix(mostExamples).map { "\(shown($0.path)) (\(shown($0.reason)))" }
+        return "  name not taken: \(list(names, of: all.count))"
     }
 
     /// What programs read.

@@ -26,6 +26,8 @@ struct WatchEvent: Codable, Hashable, Sendable {
         case deleted
         /// The cloud has what was written on this machine.
         case sent
+        /// A program wanted a name that the service does not take.
+        case refused
         /// An account is in another state.
         case account
         /// Changes were lost, since they came faster than they were taken: look anew.
@@ -74,6 +76,8 @@ struct WatchEvent: Codable, Hashable, Sendable {
     var content: Bool?
     /// Who did it.
     var origin: Origin?
+    /// Which rule of the service a refused name breaks, in words.
+    var reason: String?
     /// The account's name, of an event of an account.
     var account: String?
     /// Its state as `oort status` has it; "gone" when it is an account no longer.
@@ -118,6 +122,15 @@ struct WatchEvent: Codable, Hashable, Sendable {
         }
     }
 
+    /// A name that was refused, as it is seen below a folder of the mount; nil where it is not of it.
+    init?(refused path: [String], _ reason: String, below folder: [String], top: String, time: Date)
+    {
+        guard path.lies(at: folder) else { return nil }
+        self.init(.refused, time: time)
+        self.path = Self.path(path, top)
+        self.reason = reason
+    }
+
     private static func path(_ names: [String], _ top: String) -> String {
         ([top] + names).joined(separator: "/")
     }
@@ -131,6 +144,8 @@ struct WatchEvent: Codable, Hashable, Sendable {
         case .account: words = "\(account ?? ""): \(state ?? "")"
         case .moved:
             words = TerminalText.line(from ?? "") + " -> " + TerminalText.line(path ?? "")
+        case .refused:
+            words = TerminalText.line(path ?? "") + ": " + TerminalText.line(reason ?? "")
         case .created, .changed, .deleted, .sent: words = TerminalText.line(path ?? "")
         }
         let clock = time.formatted(

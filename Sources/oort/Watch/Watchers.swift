@@ -114,6 +114,24 @@ final class Watchers: Sendable {
         wake()
     }
 
+    /// Tells of a name that a program wanted in vain, by the names from the mount's top down to it.
+    func tell(refused path: [String], _ reason: String) {
+        let time = Date()
+        state.withLock { state in
+            for (number, watcher) in state.watchers {
+                let event = WatchEvent(
+                    refused: path,
+                    reason,
+                    below: watcher.folder,
+                    top: state.top,
+                    time: time
+                )
+                if let event { add(event, to: &state.watchers[number]) }
+            }
+        }
+        wake()
+    }
+
     /// Tells those who were told nothing that the mount is alive.
     private func beat() {
         state.withLock { state in
