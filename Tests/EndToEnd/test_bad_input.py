@@ -5,12 +5,13 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import sqlite3
 import subprocess
 
 import pytest
 
-from machine import OORT, Machine, eventually
+from machine import OORT, Machine, eventually, read
 
 
 @pytest.fixture
@@ -251,6 +252,42 @@ def test_the_demo_leaves_nothing_behind(folder, machine):
         process.kill()
     assert not os.path.exists(os.path.dirname(environment))
     assert not os.path.ismount(mount_point) and not os.path.exists(mount_point)
+
+
+def test_unmounting_what_is_in_use_names_who_uses_it(machine, drive):
+    """A file that is open for writing, and a shell that stands in a folder."""
+    file = drive / "open.txt"
+    file.write_text("written")
+    holder = subprocess.Popen(["sh", "-c", 'exec 3>>"$0"; echo more >&3; echo; cat', file],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    shell = subprocess.Popen(["sh", "-c", "echo; cat"], cwd=drive, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE)
+    try:
+        for process in (holder, shell):
+            process.stdout.readline()
+        said = machine.unmount()
+        assert f"process {holder.pid}: {drive.name}/open.txt" in said, said
+        assert f"process {shell.pid}: in its folder" in said, said
+        assert "Unmounted" in said
+    finally:
+        for process in (holder, shell):
+            process.kill()
+            process.wait()
+    machine.mount()
+    assert (drive / "open.txt").read_text() == "writtenmore\n"
+
+
+def test_unmount_after_a_crash_finds_where_the_mount_was(machine):
+    """Also where nothing but the dead mount's own record knows of the place."""
+    elsewhere = machine.folder / "elsewhere"
+    machine.oort("mount", str(elsewhere))
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        words = (read(process / "cmdline") or "").split("\0")
+        if "fusermount3" in words[0] and str(elsewhere) in words:
+            os.kill(int(process.name), signal.SIGKILL)
+    machine.kill()
+    assert f"{elsewhere} is free again" in machine.oort("unmount")
+    assert str(elsewhere) in machine.oort("unmount", status=1)
 
 
 @pytest.mark.parametrize("cloud", ["onedrive"])
