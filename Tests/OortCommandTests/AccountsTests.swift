@@ -154,7 +154,32 @@ struct AccountsTests {
                     kept: []
                 )
             }
-            #expect(failure.message.contains("b@example.com") == true)
+            #expect(failure.message.contains("(\(service.title), b@example.com)") == true)
+        }
+    }
+
+    @Test("one person's account is not taken a second time under another name")
+    func twice() async throws {
+        let service = try #require(Services.all.first)
+        try await withWorld(service.name) { world async throws in
+            let first = try await world.accounts.add(
+                world.credentials,
+                service: service,
+                name: nil,
+                kept: []
+            )
+            let failure = try await #require(throws: Failure.self) {
+                try await world.accounts.add(
+                    world.credentials,
+                    service: service,
+                    name: "other",
+                    kept: []
+                )
+            }
+            #expect(failure.message.contains("\"\(first.name)\"") == true)
+            #expect(failure.advice?.contains("oort logout \(first.name)") == true)
+            #expect(try world.accounts.registry.accounts() == [first])
+            #expect(try await world.accounts.store.credentials(of: "other") == nil)
         }
     }
 

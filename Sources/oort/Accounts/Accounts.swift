@@ -204,13 +204,26 @@ struct Accounts: Sendable {
             let old = all.first { $0.service == service.name && $0.identity == identity.id }
             return old?.name ?? free
         }
+        let you = identity.email ?? identity.displayName
+        let own = all.filter { $0.service == service.name && $0.identity == identity.id }
+        // Elsewhere one may want two places of a server; who has two names already keeps them.
+        if service.oauth != nil, let twin = own.first, !own.contains(where: { $0.name == wish }) {
+            throw Failure(
+                "You are signed in to \(service.title) as \(you) already: that is the account "
+                    + "\"\(twin.name)\". Nothing was changed.",
+                advice:
+                    "A second folder would show and keep all of it twice. To sign in anew: oort "
+                    + "login \(service.name) --name \(Shell.quoted(twin.name)) - to have it under "
+                    + "another name, sign it out first: oort logout \(Shell.quoted(twin.name))"
+            )
+        }
         let new = RegisteredAccount(name: wish, service: service.name, identity: identity.id)
         if let taken = all.first(where: { $0.name == wish }), taken.isAnother(than: new) {
-            let person = taken.person ?? taken.service
-            let you = identity.email ?? identity.displayName
+            let owner = [Services.named(taken.service)?.title ?? taken.service, taken.person]
+                .compactMap(\.self).joined(separator: ", ")
             throw Failure(
-                "The name \"\(wish)\" is already that of another account (\(person)); you signed in "
-                    + "as \(you). Nothing was changed.",
+                "The name \"\(wish)\" is already that of another account (\(owner)); you signed in "
+                    + "to \(service.title) as \(you). Nothing was changed.",
                 advice: "Choose another name: oort login \(service.name) --name "
                     + "\(Shell.quoted(free)) - or sign that one out first: oort logout "
                     + Shell.quoted(wish)
