@@ -143,6 +143,28 @@ def test_a_sign_in_where_nobody_can_paste(machine, clouds, cloud):
     assert "nothing was pasted" in said and "--token-file" in said and "denied" not in said
 
 
+def test_logout_that_gives_up_what_was_not_sent(machine, clouds, cloud, drive):
+    clouds.gates[cloud].shut()
+    (drive / "unsent.txt").write_text("unsent")
+    assert "--discard" in machine.oort("logout", cloud, status=1)
+    for answer in ["", "no\n"]:
+        said = machine.oort("logout", cloud, "--discard", input=answer, status=1)
+        assert "nothing was changed" in said and str(drive / "unsent.txt") in said, said
+        assert (drive / "unsent.txt").read_text() == "unsent"
+    machine.oort("logout", cloud, "--discard", input=f"{cloud}\n")
+    assert json.loads(machine.oort("accounts", "--json")) == []
+    assert not drive.exists()
+    clouds.gates[cloud].open()
+    machine.unmount()
+    # Nothing of it comes up again, as what a lost catalog knew would.
+    machine.mount()
+    assert not machine.status()["mount"].get("folders_aside")
+    machine.login(cloud)
+    machine.ready(cloud)
+    machine.sync()
+    assert "/unsent.txt" not in clouds.tree(cloud)
+
+
 def test_logout_revokes(machine, clouds, cloud):
     tokens = clouds.tokens(cloud)
     text = json.dumps({k: tokens[k] for k in ("access_token", "refresh_token")})

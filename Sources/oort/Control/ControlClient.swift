@@ -84,13 +84,13 @@ struct ControlClient: Sendable {
         )
     }
 
-    /// Tells of an account that is being signed out.
-    func accountRemoved(_ name: String) async throws(Failure) {
+    /// Tells of an account that is being signed out, with or without what its cloud does not have.
+    func accountRemoved(_ name: String, discards: Bool) async throws(Failure) {
         _ = try await ask(
             "POST",
             "/accounts/removed",
-            AccountRequest(name: name),
-            answer: AccountRequest.self
+            AccountRemovalRequest(name: name, discard: discards),
+            answer: AccountRemovalRequest.self
         )
     }
 

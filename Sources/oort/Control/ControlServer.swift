@@ -26,8 +26,11 @@ protocol MountControl: TakingBackControl {
     /// - Throws: `Failure` when it is not the account whose files are kept under its name; nothing is
     ///   changed then.
     func addAccount(named name: String) async throws(Failure)
-    /// Lets an account go that was signed out; what the cloud does not have stays kept.
-    func removeAccount(named name: String) async throws(Failure)
+    /// Lets an account go that is being signed out.
+    ///
+    /// - Throws: `Failure` when its cloud does not have everything and `discards` does not give that up;
+    ///   nothing is changed then.
+    func removeAccount(named name: String, discards: Bool) async throws(Failure)
     /// The paths of inodes, each under its number; those that are nowhere in the tree are left out.
     func paths(of inodes: [UInt64]) throws(Failure) -> [String: String]
     /// The conflicts that nobody has ended.
@@ -302,8 +305,11 @@ struct ControlServer: Service {
             try await control.addAccount(named: wish.name)
             return try .json(wish)
         case ("POST", "/accounts/removed"):
-            let wish = try ControlCoding.decodeRequest(AccountRequest.self, from: message.body)
-            try await control.removeAccount(named: wish.name)
+            let wish = try ControlCoding.decodeRequest(
+                AccountRemovalRequest.self,
+                from: message.body
+            )
+            try await control.removeAccount(named: wish.name, discards: wish.discard == true)
             return try .json(wish)
         default:
             if let answer = try await control.answer(message) { return answer }

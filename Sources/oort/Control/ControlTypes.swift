@@ -151,6 +151,13 @@ struct PendingChange: Codable, Hashable, Sendable {
     var error: String?
     /// What happens next, in words.
     var next: String?
+
+    /// What was done where, and no word of what became of it.
+    var bare: PendingChange {
+        var change = self
+        (change.error, change.next) = (nil, nil)
+        return change
+    }
 }
 
 /// Pending changes that wait for one reason.
@@ -249,6 +256,16 @@ struct AccountRequest: ControlRequest, Hashable {
 
     /// The account's name.
     var name: String
+}
+
+/// What the client asks when an account is being signed out.
+struct AccountRemovalRequest: ControlRequest, Hashable {
+    static let fields: Set = ["name", "discard"]
+
+    /// The account's name.
+    var name: String
+    /// Whether what its cloud does not have is given up; else that refuses it.
+    var discard: Bool?
 }
 
 /// What the client asks when the mount is to end.

@@ -133,9 +133,9 @@ struct RestingState {
     /// Takes an account that is being signed out out of the catalog: whoever signs in under its name
     /// next must find neither its tree nor its cursor.
     ///
-    /// - Throws: `Failure` when its cloud does not have everything yet, or a mount began meanwhile;
-    ///   nothing is changed then.
-    func forget(accountNamed name: String) async throws(Failure) {
+    /// - Throws: `Failure` when its cloud does not have everything yet and that is not to be given up,
+    ///   or a mount began meanwhile; nothing is changed then.
+    func forget(accountNamed name: String, discards: Bool) async throws(Failure) {
         guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return }
         let lock = try InstanceLock(path: folders.lockFile, mounting: "")
         defer { withExtendedLifetime(lock) {} }
@@ -146,7 +146,7 @@ struct RestingState {
             let known = try catalog.accounts().first { $0.name == name }
             unsent = if let known { try await catalog.pendingCount(known.id) } else { 0 }
             held = if let known { try await catalog.heldCount(known.id) } else { 0 }
-            if let known, unsent == 0, held == 0 {
+            if let known, discards || unsent == 0 && held == 0 {
                 try catalog.removeAccount(known.id)
                 try catalog.persist()
             }
@@ -154,6 +154,7 @@ struct RestingState {
         } catch {
             throw CatalogTrouble.failure(error, path: folders.catalogFile)
         }
+        if discards { return }
         guard unsent == 0 else { throw Self.unsent(unsent, of: name, isMounted: false) }
         guard held == 0 else { throw Self.held(held, of: name) }
     }
@@ -175,7 +176,8 @@ struct RestingState {
             advice: "Let \(count == 1 ? "it" : "them") go out first ("
                 + (isMounted ? "oort sync" : "oort mount, then oort sync")
                 + "), or copy the files elsewhere and remove them from the mount; "
-                + "oort status lists them."
+                + "oort status lists them. To give them up: oort logout \(Shell.quoted(name)) "
+                + "--discard"
         )
     }
 

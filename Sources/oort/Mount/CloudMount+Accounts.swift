@@ -107,15 +107,17 @@ extension CloudMount {
         detached.withLock { $0[name] = nil }
     }
 
-    func removeAccount(named name: String) async throws(Failure) {
+    func removeAccount(named name: String, discards: Bool) async throws(Failure) {
         guard let account = try storedAccounts().first(where: { $0.name == name }) else { return }
         let mounted = accounts.withLock { $0[name] }
-        let pending = try await pending(account.id).count
-        guard pending == 0 else {
-            throw RestingState.unsent(pending, of: name, isMounted: true)
+        if !discards {
+            let pending = try await pending(account.id).count
+            guard pending == 0 else {
+                throw RestingState.unsent(pending, of: name, isMounted: true)
+            }
+            let held = try await held(account.id)
+            guard held == 0 else { throw RestingState.held(held, of: name) }
         }
-        let held = try await held(account.id)
-        guard held == 0 else { throw RestingState.held(held, of: name) }
         accounts.withLock { $0[name] = nil }
         detached.withLock { $0[name] = nil }
         await mounted?.leave()

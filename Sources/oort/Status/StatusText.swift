@@ -88,6 +88,17 @@ enum StatusText {
         return ["Not in the cloud yet, kept here until the next mount:"] + lines
     }
 
+    /// What of an account a sign-out would give up; nothing when its cloud has everything.
+    static func onlyHere(_ report: StatusReport, of name: String) -> [String] {
+        guard let account = report.accounts.first(where: { $0.name == name }) else { return [] }
+        let count = account.pendingCount + (account.staysHere ?? 0)
+        guard count > 0 else { return [] }
+        let shown = account.pending.prefix(mostOnlyHere).map { "  " + self.line($0.bare) }
+        let rest = count - shown.count
+        return ["\(TerminalText.line(name)): only on this machine:"] + shown
+            + (rest > 0 ? ["  and \(number(rest)) more"] : [])
+    }
+
     /// One pending change with its error and what happens next.
     static func line(_ change: PendingChange) -> String {
         var text = "\(change.action): \(shown(change.path))"
@@ -172,6 +183,8 @@ enum StatusText {
     /// The most reasons, and the most conflicts, that are listed for each account.
     private static let mostGroups = 5
     private static let mostExamples = 3
+    /// The most changes that are listed before they are given up.
+    private static let mostOnlyHere = 20
 
     private static func shown(_ text: String) -> String { TerminalText.line(text) }
 
