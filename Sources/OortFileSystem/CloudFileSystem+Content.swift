@@ -28,11 +28,12 @@ extension CloudFileSystem {
 
     /// Counts a read of what lies at a service, by which the next files may be fetched.
     private func note(_ open: OpenHandle, _ wanted: Range<Int64>, isHit: Bool) {
-        reads.add(isHit: isHit)
+        let node = open.file.state.withLock { $0.node }
+        reads.add(isHit: isHit, of: node.account)
         guard wanted.lowerBound == 0, !open.isReadOnlyDocument,
             open.size <= FolderReadAhead.largestFile
         else { return }
-        folderReads.noteRead(of: open.file.state.withLock { $0.node }, isHit: isHit)
+        folderReads.noteRead(of: node, isHit: isHit)
     }
 
     /// What a handle shows of a range, fetched where it is not here.

@@ -1,20 +1,31 @@
+public import OortCatalog
+public import OortCatalog
 import Synchronization
 
-/// How programs' reads of files at a service were answered.
+/// How programs' reads of files at services were answered, since the mount began.
 public final class ReadCounts: Sendable {
-    private let fromCache = Atomic<Int64>(0)
-    private let fetched = Atomic<Int64>(0)
+    /// The reads of one account.
+    public struct OfAccount: Hashable, Sendable {
+        /// Reads of which all bytes were here.
+        public var hits: Int64 = 0
+        /// Reads that waited for the service.
+        public var misses: Int64 = 0
+    }
 
-    /// Reads of which all bytes were here.
-    public var hits: Int64 { fromCache.load(ordering: .relaxed) }
-    /// Reads that waited for the service.
-    public var misses: Int64 { fetched.load(ordering: .relaxed) }
+    private let counts = Mutex<[AccountID: OfAccount]>([:])
 
-    func add(isHit: Bool) {
-        if isHit {
-            fromCache.wrappingAdd(1, ordering: .relaxed)
-        } else {
-            fetched.wrappingAdd(1, ordering: .relaxed)
+    /// The reads of an account.
+    public subscript(account: AccountID) -> OfAccount {
+        counts.withLock { $0[account] ?? OfAccount() }
+    }
+
+    func add(isHit: Bool, of account: AccountID) {
+        counts.withLock { counts in
+            if isHit {
+                counts[account, default: OfAccount()].hits += 1
+            } else {
+                counts[account, default: OfAccount()].misses += 1
+            }
         }
     }
 }

@@ -322,12 +322,12 @@ def test_metrics(machine, clouds, cloud, drive):
         "http://oort/metrics").stdout
     figures = dict(line.rsplit(" ", 1) for line in said.splitlines() if not line.startswith("#"))
     labels = 'account="drive",%sservice="drive"'
-    assert figures['oort_pending_changes{account="drive"}'] == "0"
+    assert figures['oort_pending_changes{account="drive",service="drive"}'] == "0"
     assert figures["oort_account_state{%s,state=\"up to date\"}" % (labels % "")] == "1"
     assert int(figures["oort_transferred_bytes_total{%s}" % (labels % 'direction="up",')]) > 1 << 20
     assert int(figures["oort_transferred_bytes_total{%s}" % (labels % 'direction="down",')]) > 5 << 20
     assert int(figures["oort_calls_total{%s}" % (labels % 'outcome="2xx",')]) > 5
     assert int(figures["oort_finished_changes_total{%s}" % (labels % "")]) == 1
-    assert int(figures["oort_cache_misses_total"]) > 0
+    assert int(figures['oort_cache_misses_total{account="drive",service="drive"}']) > 0
     types = [line.split()[2] for line in said.splitlines() if line.startswith("# TYPE")]
     assert len(types) == len(set(types)) and {key.split("{")[0] for key in figures} == set(types)

@@ -36,18 +36,6 @@ extension CloudMount {
             "When the mount began.",
             Int64(since.timeIntervalSince1970)
         )
-        text.add(
-            "oort_cache_hits_total",
-            .counter,
-            "Reads of which all bytes were here.",
-            files.reads.hits
-        )
-        text.add(
-            "oort_cache_misses_total",
-            .counter,
-            "Reads that waited for a service.",
-            files.reads.misses
-        )
         for account in await status().accounts {
             let labels = ["account": account.name, "service": account.service]
             for state in AccountStatus.State.mounted {
@@ -106,12 +94,27 @@ extension CloudMount {
                 .gauge,
                 "Changes that the service does not have.",
                 Int64(try await catalog.pendingCount(account.id)),
-                ["account": account.name]
+                labels
             )
         } catch {
             // What cannot be read has no value; none is not 0.
             logger.error("what is pending could not be read", metadata: ["error": "\(error)"])
         }
+        let reads = files.reads[account.id]
+        text.add(
+            "oort_cache_hits_total",
+            .counter,
+            "Reads of which all bytes were here.",
+            reads.hits,
+            labels
+        )
+        text.add(
+            "oort_cache_misses_total",
+            .counter,
+            "Reads that waited for the service.",
+            reads.misses,
+            labels
+        )
         text.add(
             "oort_finished_changes_total",
             .counter,
