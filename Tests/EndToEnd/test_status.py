@@ -202,6 +202,10 @@ def test_ten_lines_whatever_is_pending(machine, clouds, cloud, drive):
     assert account["pending_count"] == 1502 and account["refused_count"] == 2
     assert sum(group["count"] for group in account["waiting"]) == 1502
     assert account["pending_bytes"] == 150_001
+    for change in account["pending"]:
+        size = 1 if change["path"].endswith("inner") else 100
+        known = ("folder", 0) if change["path"].endswith("secret") else ("upload", size)
+        assert (change["kind"], change["bytes"]) == known, change
     said = machine.unmount()
     assert "Not in the cloud yet" in said and f"{cloud}: 1,502 changes, 146.5 KiB" in said, said
     assert "1,502 changes" in machine.oort("status")

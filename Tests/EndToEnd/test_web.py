@@ -473,3 +473,25 @@ def test_bad_input(machine, clouds, page):
     assert f"Port {port} is taken by another program." in said and "--port" in said
     assert site.stop() == 0
     place.close()
+
+
+def test_every_setting_and_how_to_sign_in_again(machine, clouds, page):
+    machine.write_settings(machine.settings() + '\n[accounts.drive]\nleave_out = ["/Archive"]\n'
+                           '\n[onlookers]\nlargest_download = "96K"\n')
+    machine.login("drive")
+    machine.mount()
+    machine.ready("drive")
+    site = page()
+    asker = Asker(site)
+    asker.enter()
+    said = asker.ask("GET", "/settings").content.decode()
+    for words in ("leave_out", "drive: /Archive", "onlookers.largest_download", "96",
+                  "onlookers.programs", "tumblerd", "thumbnails.programs", "nautilus",
+                  "weather.temperature", "celsius", "weather.wind", "weather.rain"):
+        assert words in said, words
+    command = "oort login drive --name drive"
+    assert f">{command}</pre>" not in asker.ask("GET", "/").content.decode()
+    clouds.control("drive", "POST", "tokens/revoke")
+    (machine.mount_point / "drive" / "file.txt").write_text("kept")
+    eventually(lambda: machine.account("drive")["state"] == "trouble", "the trouble is told")
+    assert f">{command}</pre>" in asker.ask("GET", "/").content.decode()

@@ -76,6 +76,8 @@ struct AccountStatus: Codable, Hashable, Sendable {
     var state: State
     /// What is wrong and what to do, in words.
     var trouble: String?
+    /// The command that signs in again; nil where that is not what it needs.
+    var signIn: String?
     /// Whether nothing may be changed in it here; nil when it may.
     var isReadOnly: Bool?
     /// When a pause ends; nil when it is in none, or in one that somebody has to end.
@@ -143,10 +145,28 @@ struct RefusedNameReport: Codable, Hashable, Sendable {
 
 /// One change that the cloud does not have yet.
 struct PendingChange: Codable, Hashable, Sendable {
+    /// What a change is.
+    enum Kind: String, Codable, Hashable, Sendable {
+        /// Content goes to the service.
+        case upload
+        /// A new folder, or a change of one.
+        case folder
+        /// A change of a file without its content: a move, a time, a description.
+        case change
+        /// It goes at the service.
+        case delete
+        /// Nothing is sent: what the service has changed waits to be shown here.
+        case news
+    }
+
     /// The path under the mount point.
     var path: String
-    /// What is to be done: upload, create folder, move, delete, set time.
+    /// What is to be done, in words with the size.
     var action: String
+    /// The same for programs; nil where an account that nobody signed in to has it.
+    var kind: Kind?
+    /// Bytes that have to travel for it.
+    var bytes: Int64?
     /// What went wrong last, in words.
     var error: String?
     /// What happens next, in words.

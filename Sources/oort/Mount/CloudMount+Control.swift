@@ -155,6 +155,8 @@ extension CloudMount {
                 account: account.name,
                 service: account.service
             ) ?? damage,
+            signIn: status.trouble?.needsPerson == true
+                ? SyncWords.signIn(account: account.name, service: account.service) : nil,
             isReadOnly: account.engine.isReadOnly ? true : nil,
             pausedUntil: pace.withLock { $0.pause(of: account.name, at: now)?.until },
             usedBytes: status.quota?.used,

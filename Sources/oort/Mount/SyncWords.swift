@@ -28,10 +28,15 @@ enum SyncWords {
     /// Why nothing of an account is sent in which nothing may be changed.
     static let readOnly = "kept here: the account is read-only on this machine"
 
+    /// The command by which a person signs in to an account again.
+    static func signIn(account: String, service: String) -> String {
+        "oort login \(service) --name \(Shell.quoted(account))"
+    }
+
     /// What is wrong and what to do.
     static func trouble(_ trouble: SyncStatus.Trouble?, account: String, service: String) -> String?
     {
-        let login = "oort login \(service) --name \(Shell.quoted(account))"
+        let login = signIn(account: account, service: service)
         return switch trouble {
         case .signedOut(let detail):
             "Signed out: \(detail). What you change is kept. Sign in again: \(login)"
@@ -63,6 +68,8 @@ enum SyncWords {
         return PendingChange(
             path: ([folder] + item.path).joined(separator: "/"),
             action: action(of: item),
+            kind: kind(of: item),
+            bytes: item.size,
             error: error(of: item),
             next: next
         )
@@ -99,11 +106,21 @@ enum SyncWords {
         Double(item.nextTry) / 1000 > now.timeIntervalSince1970 + 30 * 86_400
     }
 
+    private static func kind(of item: PendingItem) -> PendingChange.Kind {
+        if item.isDeleted { return .delete }
+        if item.isNews { return .news }
+        if item.kind == .folder { return .folder }
+        return item.size > 0 ? .upload : .change
+    }
+
     private static func action(of item: PendingItem) -> String {
-        if item.isDeleted { return "delete" }
-        if item.isNews { return "change in the cloud" }
-        if item.kind == .folder { return "folder" }
-        return item.size > 0 ? "upload \(ByteSize(bytes: item.size))" : "change"
+        switch kind(of: item) {
+        case .delete: "delete"
+        case .news: "change in the cloud"
+        case .folder: "folder"
+        case .upload: "upload \(ByteSize(bytes: item.size))"
+        case .change: "change"
+        }
     }
 
     static func next(for item: PendingItem, isHeld: Bool, now: Date) -> String {

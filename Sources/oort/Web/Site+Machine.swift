@@ -1,5 +1,7 @@
 import Foundation
+import OortFileSystem
 import OortModel
+import OortWeather
 
 /// The settings and the log.
 extension Site {
@@ -25,7 +27,21 @@ extension Site {
             ("ca_file", settings.caFile ?? "the system's", "certificates that are trusted"),
             ("links", settings.links.rawValue, "which link files show as links"),
             ("ignore", ignored(settings), "what stays on this machine"),
+            ("accounts, leave_out", leftOut(settings), "folders that are not shown here"),
             ("accounts, read_only", readOnly.isEmpty ? "none" : readOnly, "not changed here"),
+            (
+                "onlookers.programs", listed(settings.onlookers.programs.sorted()),
+                "programs that large files are not downloaded for"
+            ),
+            (
+                "onlookers.largest_download",
+                "\(ByteSize(bytes: settings.onlookers.largestDownload))",
+                "the largest file that is downloaded for them"
+            ),
+            (
+                "thumbnails.programs", listed(settings.pictureViewers.programs.sorted()),
+                "programs for which the services' thumbnails are brought"
+            ),
             ("documents.text", formats.text, "the form of text documents"),
             ("documents.spreadsheet", formats.spreadsheet, "the form of tables"),
             ("documents.presentation", formats.presentation, "the form of slides"),
@@ -42,6 +58,14 @@ extension Site {
                 "desktop.tray", settings.showsTray ? "yes" : "no",
                 "whether the panel shows an icon"
             ),
+        ]
+        rows += [
+            (
+                "weather.temperature", settings.weather.temperature.rawValue,
+                "in the weather's files"
+            ),
+            ("weather.wind", settings.weather.wind.rawValue, "in the weather's files"),
+            ("weather.rain", settings.weather.rain.rawValue, "in the weather's files"),
         ]
         for (name, service) in settings.services.sorted(by: { $0.key < $1.key }) {
             let isRegistered = service.clientID != nil
@@ -65,6 +89,18 @@ extension Site {
             <tbody>\(lines)</tbody></table>
             """
         return page("Settings", current: "/settings", visit, body)
+    }
+
+    private func leftOut(_ settings: Settings) -> String {
+        let folders = settings.leftOut.sorted { $0.key < $1.key }.flatMap { name, paths in
+            paths.map { "\(name): /\($0.joined(separator: "/"))" }
+        }
+        return listed(folders)
+    }
+
+    private func listed(_ names: [String]) -> String {
+        let text = names.joined(separator: ", ")
+        return text.isEmpty ? "none" : text
     }
 
     private func ignored(_ settings: Settings) -> String {

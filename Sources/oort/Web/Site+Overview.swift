@@ -15,7 +15,8 @@ extension Site {
         let report = try await client.status()
         let accounts = report.accounts.map { account($0, report, visit) }
         let none: HTML = """
-            <p>No account is signed in; <code>oort login SERVICE</code> adds one.</p>
+            <p>No account is signed in. In a terminal, one of these adds one:</p>
+            <pre tabindex="0" role="region" aria-label="Commands">\(HTML.lines(Self.logins))</pre>
             """
         return """
             \(mount(report))
@@ -55,11 +56,29 @@ extension Site {
             \(account.person.map { "<dt>Signed in as</dt><dd>\($0)</dd>" as HTML })\
             \(room(account))\(known(account))</dl>\
             \(account.trouble.map { "<p class=\"warning\">\($0)</p>" as HTML })\
+            \(signIn(account))\
             \(going(account, report))\(transfers(account, report))\(waiting(account, report))\
             \(keeping(account))\(heldBack(account))\(conflictCount(account))\
             \(pauseButton(account, visit))</article>
             """
     }
+
+    /// The command that signs in again, alone, for copying.
+    private func signIn(_ account: AccountStatus) -> HTML? {
+        account.signIn.map { command in
+            """
+            <p>In a terminal of this machine:</p><pre tabindex="0" role="region" \
+            aria-label="Command that signs in to \(account.name)">\(HTML.lines(command))</pre>
+            """
+        }
+    }
+
+    /// What a person who has no account may type.
+    private static let logins = """
+        oort login dropbox       (also: drive, onedrive, box)
+        oort login nextcloud URL
+        oort help login          (WebDAV, SFTP, FTP, S3 and the weather)
+        """
 
     private func room(_ account: AccountStatus) -> HTML? {
         guard let used = account.usedBytes else { return nil }
