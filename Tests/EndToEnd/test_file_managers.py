@@ -335,7 +335,9 @@ def test_thunar_gets_its_actions_and_loses_them_again(tmp_path):
         return [name.text for name in tree.parse(file).iter("name")]
 
     ours = ["Oort: Keep Here", "Oort: Keep Here No Longer", "Oort: Free Up Space",
-            "Oort: Copy Link", "Oort: Open in Browser"]
+            "Oort: Copy Link", "Oort: Versions", "Oort: Open in Browser",
+            "Oort: Resolve: Keep My Version", "Oort: Resolve: Keep the Cloud's Version",
+            "Oort: Resolve: Keep Both"]
     assert names("add") == ["Mine", *ours]
     assert names("add") == ["Mine", *ours]
     assert names("remove") == ["Mine"]
@@ -375,3 +377,37 @@ def test_what_fails_in_a_menu_is_shown(machine, clouds, folder):
     machine.run(FILES / "file-action", "pin", drive / "a b.txt", drive)
     pins = json.loads(machine.oort("pins", "--json"))
     assert str(drive / "a b.txt") in json.dumps(pins)
+
+
+def test_versions_and_conflicts_in_menus_of_actions(machine, clouds, folder):
+    """What Nautilus shows by itself, Thunar and Dolphin do by the same commands."""
+    programs = folder / "programs"
+    programs.mkdir()
+    shown = folder / "shown"
+    zenity = programs / "zenity"
+    zenity.write_text(f'#!/bin/sh\n{{ printf "%s\\n" "$@"; cat; }} >"{shown}"\n')
+    zenity.chmod(0o755)
+    (programs / "oort").symlink_to(OORT)
+    machine.environment["PATH"] = f"{programs}:{os.environ['PATH']}"
+    clouds.edit("drive", "write", "/file.txt", text="first\n")
+    machine.login("drive")
+    machine.mount()
+    drive = machine.ready("drive")
+    file = drive / "file.txt"
+    file.write_text("second\n")
+    machine.sync()
+    machine.run(FILES / "file-action", "versions", file)
+    said = shown.read_text()
+    assert "--title=Versions of file.txt" in said and str(len("first\n")) in said, said
+
+    clouds.gates["drive"].shut()
+    file.write_text("mine\n")
+    clouds.edit("drive", "write", "/file.txt", text="theirs\n")
+    clouds.gates["drive"].open()
+    eventually(lambda: json.loads(machine.oort("conflicts", "--json")), "there are two versions")
+    machine.sync()
+    [copy] = [path for path in drive.iterdir() if "(conflicted copy " in path.name]
+    machine.run(FILES / "file-action", "theirs", copy)
+    eventually(lambda: not copy.exists(), "one of them is left")
+    assert file.read_text() == "theirs\n"
+    assert json.loads(machine.oort("conflicts", "--json")) == []
