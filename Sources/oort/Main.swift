@@ -50,7 +50,7 @@ struct OortCommand: AsyncParsableCommand {
             "Your clouds as one folder: Dropbox, Drive, OneDrive, Box, Nextcloud, SFTP, S3 ... at ~/clouds.",
         discussion: """
             First steps:
-              oort demo              try it with three simulated clouds, no account needed
+              oort demo              try it with simulated clouds, no account needed
               oort login dropbox     sign in (also: drive, onedrive, nextcloud, webdav, sftp, ftp, s3, weather)
               oort mount             mount all accounts at ~/clouds
               oort sync              wait until the clouds have everything

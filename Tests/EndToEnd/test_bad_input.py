@@ -232,10 +232,14 @@ def test_no_secret_in_the_log(machine, clouds, cloud, drive):
         assert secret not in log
 
 
-def test_the_demo_leaves_nothing_behind(folder, machine):
+@pytest.mark.parametrize("flags, names", [
+    ([], ["drive", "dropbox", "nextcloud", "onedrive"]),
+    (["--all"], ["box", "drive", "dropbox", "nextcloud", "onedrive", "weather"]),
+])
+def test_the_demo_leaves_nothing_behind(folder, machine, flags, names):
     mount_point = folder / "demo"
     process = subprocess.Popen(
-        [str(OORT), "demo", str(mount_point)], env=machine.environment, text=True,
+        [str(OORT), "demo", *flags, str(mount_point)], env=machine.environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         environment = None
@@ -244,7 +248,10 @@ def test_the_demo_leaves_nothing_behind(folder, machine):
                 environment = line.strip().removeprefix("source ")
                 break
         assert environment and os.path.exists(environment)
-        assert sorted(os.listdir(mount_point)) == ["drive", "dropbox", "onedrive"]
+        assert sorted(os.listdir(mount_point)) == names
+        for name in names:
+            eventually(lambda name=name: name == "weather" or os.listdir(mount_point / name),
+                       "the sample account shows")
         process.send_signal(2)
         process.communicate(timeout=120)
         assert process.returncode == 0

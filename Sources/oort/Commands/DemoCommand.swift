@@ -8,7 +8,7 @@ import Synchronization
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
-        abstract: "Mount three simulated clouds; no account is needed.",
+        abstract: "Mount simulated clouds; no account is needed.",
         discussion: """
             `oort demo` mounts them; `oort demo play SCENE` in a second terminal lets something \
             happen there: somebody else edits, the network goes, the account is full.
@@ -22,13 +22,19 @@ struct DemoCommand: AsyncParsableCommand {
 struct DemoMountCommand: AsyncParsableCommand, StopsOrderly {
     static let configuration = CommandConfiguration(
         commandName: "mount",
-        abstract: "Mount three simulated clouds until Ctrl-C.",
+        abstract: "Mount four simulated clouds, or more, until Ctrl-C.",
         discussion: """
             The clouds run inside this program and speak the real services' protocols on this \
             machine only. The demo stays until Ctrl-C and leaves nothing behind: its settings, \
             state and cache lie in a temporary folder, and your own mount is not touched.
+
+            There are a Dropbox, a Google Drive, a OneDrive and a Nextcloud; with --all also a Box \
+            and the weather.
             """
     )
+
+    @Flag(help: "Every kind of cloud that can be simulated.")
+    var all = false
 
     @Argument(
         help: ArgumentHelp(
@@ -46,7 +52,7 @@ struct DemoMountCommand: AsyncParsableCommand, StopsOrderly {
         let isNew = !FileManager.default.fileExists(atPath: point.path)
         defer { if isNew { _ = unsafe rmdir(point.path) } }
 
-        let simulators = try await DemoClouds.start()
+        let simulators = try await DemoClouds.start(all: all)
         do {
             try await mount(simulators, demo, at: point)
         } catch {
@@ -73,17 +79,21 @@ struct DemoMountCommand: AsyncParsableCommand, StopsOrderly {
             settings: surroundings.settings,
             mountPoint: point
         )
-        let words = Self.words(mountPoint: point.path, demo: demo)
+        let words = Self.words(mountPoint: point.path, accounts: simulators.names, demo: demo)
         try await Daemon(options: options, log: { file.write($0) }).run(
             make: CloudMount.make,
             ready: { _ in Console.write(words) }
         )
     }
 
-    private static func words(mountPoint: String, demo: DemoFolders) -> String {
+    private static func words(
+        mountPoint: String,
+        accounts: [String],
+        demo: DemoFolders
+    ) -> String {
         let path = Shell.quoted(mountPoint)
         return """
-            Three simulated clouds are mounted at \(mountPoint).
+            Simulated clouds are mounted at \(mountPoint): \(accounts.joined(separator: ", ")).
 
             Try in another terminal:
               ls -l \(path) \(path)/drive

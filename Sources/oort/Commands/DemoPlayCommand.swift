@@ -23,7 +23,7 @@ struct DemoPlayCommand: AsyncParsableCommand, StopsOrderly {
 
     @Option(
         help: ArgumentHelp("In which account (default: drive).", valueName: "name"),
-        completion: .list(["dropbox", "drive", "onedrive"])
+        completion: .list(["dropbox", "drive", "onedrive", "nextcloud"])
     )
     var account = "drive"
 

@@ -198,18 +198,7 @@ struct DAVSignIn {
         }
         let account: WebDAVDiscovery.Account
         do throws(WebDAVSignInError) {
-            account = try await WebDAVDiscovery.account(
-                at: server,
-                http: AccountClient.make(
-                    wire: http,
-                    tokens: FixedToken(password),
-                    signer: BasicSigner(user: server.address.user ?? ""),
-                    rules: .webDAV,
-                    requests: RequestLimit(.webDAV),
-                    policy: Accounts.patience,
-                    logger: SilentLog.logger
-                )
-            )
+            account = try await Self.account(at: server, Secret(password), http: http)
         } catch { throw Failure(error.description) }
         try await NewAccount(surroundings, accounts).add(
             Credentials(client: nil, tokens: Tokens(accessToken: Secret(password))),
@@ -218,6 +207,26 @@ struct DAVSignIn {
             name: options.name
         )
         await accounts.shutdown()
+    }
+
+    /// Logs in with a password, and finds out what the server can do.
+    static func account(
+        at server: WebDAVDiscovery.Server,
+        _ password: Secret,
+        http: any HTTPClient
+    ) async throws(WebDAVSignInError) -> WebDAVDiscovery.Account {
+        try await WebDAVDiscovery.account(
+            at: server,
+            http: AccountClient.make(
+                wire: http,
+                tokens: FixedToken(password.revealed()),
+                signer: BasicSigner(user: server.address.user ?? ""),
+                rules: .webDAV,
+                requests: RequestLimit(.webDAV),
+                policy: Accounts.patience,
+                logger: SilentLog.logger
+            )
+        )
     }
 }
 

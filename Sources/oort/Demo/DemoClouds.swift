@@ -1,23 +1,34 @@
+import Foundation
 import OortSignIn
 import OortSimulators
+import OortTransport
+import OortWeather
+import OortWebDAV
 
 /// The simulated services, each with its sample account.
 struct DemoClouds: Sendable {
     private let simulators: [Simulators.Running]
 
-    /// Starts every service that can be simulated.
+    /// What a demo shows unless all is asked for: one of each kind.
+    private static let usual = ["dropbox", "drive", "onedrive", "nextcloud"]
+
+    /// Starts the usual services, or all that can be simulated.
     ///
     /// - Throws: `Failure` when no port can be had.
-    static func start() async throws(Failure) -> DemoClouds {
+    static func start(all: Bool) async throws(Failure) -> DemoClouds {
+        let names = all ? (Simulators.all + Simulators.others).map(\.name) : usual
         do {
-            return DemoClouds(simulators: try await Simulators.start())
+            return DemoClouds(simulators: try await Simulators.start(names))
         } catch {
             throw Failure(
                 "The simulated clouds cannot be started: \(error)",
-                advice: "They need three free ports of 127.0.0.1."
+                advice: "They need \(names.count) free ports of 127.0.0.1."
             )
         }
     }
+
+    /// The accounts' names.
+    var names: [String] { simulators.map(\.name) }
 
     /// Closes their ports.
     func stop() async {
@@ -53,17 +64,52 @@ struct DemoClouds: Sendable {
         )
         for running in simulators {
             guard let service = Services.named(running.name) else { continue }
-            let tokens = Tokens(
-                accessToken: Secret(running.tokens.access),
-                refreshToken: running.tokens.refresh.map { Secret($0) }
-            )
+            let (credentials, address) = try await signIn(running, service, accounts)
             _ = try await accounts.add(
-                Credentials(client: OAuthClient(id: "demo"), tokens: tokens),
+                credentials,
+                at: address,
                 service: service,
                 name: service.name,
                 kept: []
             )
         }
         await accounts.shutdown()
+    }
+
+    /// What a person would sign in with, and where the account lies at a server of one's own.
+    private func signIn(
+        _ running: Simulators.Running,
+        _ service: CloudService,
+        _ accounts: Accounts
+    ) async throws(Failure) -> (Credentials?, address: String?) {
+        let secret = Secret(running.tokens.access)
+        do {
+            if service.oauth != nil {
+                let tokens = Tokens(
+                    accessToken: secret,
+                    refreshToken: running.tokens.refresh.map { Secret($0) }
+                )
+                let client = OAuthClient(id: "demo", secret: Secret("demo"))
+                return (Credentials(client: client, tokens: tokens), nil)
+            }
+            guard running.name == "nextcloud" else {
+                let weather = WeatherAccount(source: .openMeteo, contact: nil)
+                return (nil, String(decoding: try JSONEncoder().encode(weather), as: UTF8.self))
+            }
+            let url = running.simulator.url(host: NextcloudSimulator.host)
+            var server = try await WebDAVDiscovery.server(
+                at: url,
+                dialect: nil,
+                http: accounts.http
+            )
+            server.address.user = NextcloudSimulator.loginName
+            let account = try await DAVSignIn.account(at: server, secret, http: accounts.http)
+            return (
+                Credentials(client: nil, tokens: Tokens(accessToken: secret)),
+                String(decoding: try JSONEncoder().encode(account), as: UTF8.self)
+            )
+        } catch {
+            throw Failure("The simulated \(service.title) cannot be signed in to: \(error)")
+        }
     }
 }
