@@ -280,7 +280,7 @@ extension BoxProvider {
         else { return false }
         // What is ours we may change.
         if source.permissions != nil { return true }
-        return source.owned_by?.id.text == (try await me())
+        return source.owned_by?.id?.text == (try await me())
     }
 
     /// What others share with us changed: the folder is there, with all below it, or is not.

@@ -76,7 +76,14 @@ extension BoxWire.Item {
         item.tag = etag?.text
         item.version = sequence_id?.text
         item.permissions = granted
-        item.isOwn = owned_by?.id.text == me && modified_by?.id.text == me
+        item.isOwn = owned_by?.id?.text == me && modified_by?.id?.text == me
+        func othersName(_ person: BoxWire.Person?) -> String? {
+            person.flatMap { $0.id?.text == me ? nil : $0.name }
+        }
+        item.owner = othersName(owned_by)
+        item.createdBy = othersName(created_by)
+        item.modifiedBy = othersName(modified_by)
+        item.isShared = shared_link != nil || owned_by.map { $0.id?.text != me } ?? false
         item.isTrashed = isGone
         switch boxID.kind {
         case .folder: item.kind = .folder

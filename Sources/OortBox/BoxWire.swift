@@ -21,8 +21,9 @@ enum BoxWire {
         var file_version: Reference?
         var description: String?
         var permissions: Permissions?
-        var owned_by: Reference?
-        var modified_by: Reference?
+        var owned_by: Person?
+        var created_by: Person?
+        var modified_by: Person?
         var url: String?
         var shared_link: SharedLink?
 
@@ -30,8 +31,15 @@ enum BoxWire {
         static let fields = [
             "type", "id", "sequence_id", "etag", "sha1", "name", "size", "parent", "created_at",
             "content_created_at", "modified_at", "content_modified_at", "item_status",
-            "file_version", "description", "permissions", "owned_by", "modified_by", "url",
+            "file_version", "description", "permissions", "owned_by", "created_by", "modified_by",
+            "url", "shared_link",
         ].joined(separator: ",")
+    }
+
+    /// Who did something.
+    struct Person: Decodable, Sendable {
+        var id: BoxText?
+        var name: String?
     }
 
     /// What is named by its id.

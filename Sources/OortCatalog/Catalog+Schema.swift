@@ -147,6 +147,11 @@ extension Catalog {
                     """
             )
         }
+        migrator.registerMigration("whose an item is and who changed it") { database in
+            // Letters of `details` that older versions take for damage. Each account is enumerated
+            // once more, since services tell this of what has not changed to nobody who does not ask.
+            try database.execute(sql: "UPDATE account SET cursor = NULL")
+        }
         return migrator
     }
 

@@ -13,6 +13,14 @@ public struct ItemDetails: Hashable, Sendable {
     public var version: String?
     /// Whether the service can render a thumbnail; nil when only asking would tell.
     public var thumbnail: Bool?
+    /// Whose it is, where that is not the account's own person.
+    public var owner: String?
+    /// Who made it, where that is not the account's own person.
+    public var createdBy: String?
+    /// Who changed it last, where that is not the account's own person.
+    public var modifiedBy: String?
+    /// Whether the service told that others can reach it.
+    public var isShared: Bool
     /// Whether the service knows when the content was modified.
     public var hasModifiedTime: Bool
 }
@@ -28,6 +36,10 @@ extension Catalog {
                     tag: item.tag,
                     version: item.version,
                     thumbnail: item.thumbnail,
+                    owner: item.owner,
+                    createdBy: item.createdBy,
+                    modifiedBy: item.modifiedBy,
+                    isShared: item.isShared == true,
                     hasModifiedTime: item.modified != nil
                 )
             }
@@ -96,6 +108,23 @@ extension StoredItem {
         if let version { text.add("v", version) }
         if let thumbnail { text.add(thumbnail ? "T" : "t") }
         if let isOwn { text.add(isOwn ? "W" : "w") }
+        // Mostly the three are one person.
+        if let owner { text.add("a", owner) }
+        if let createdBy {
+            if owner?.isSameText(as: createdBy) == true {
+                text.add("B")
+            } else {
+                text.add("b", createdBy)
+            }
+        }
+        if let modifiedBy {
+            if (createdBy ?? owner)?.isSameText(as: modifiedBy) == true {
+                text.add("E")
+            } else {
+                text.add("e", modifiedBy)
+            }
+        }
+        if isShared == true { text.add("z") }
         if permissions != Permissions.all.rawValue { text.add("p", Int64(permissions)) }
         if let target { text.add("l", target) }
         for form in exports ?? [] where form.count == 2 {
@@ -148,6 +177,12 @@ extension StoredItem {
             case "v": version = try reader.string()
             case "T", "t": thumbnail = letter == "T"
             case "W", "w": isOwn = letter == "W"
+            case "a": owner = try reader.string()
+            case "b": createdBy = try reader.string()
+            case "B": createdBy = owner
+            case "e": modifiedBy = try reader.string()
+            case "E": modifiedBy = createdBy ?? owner
+            case "z": isShared = true
             case "p": permissions = UInt8(truncatingIfNeeded: try reader.number())
             case "l": target = try reader.string()
             case "x": forms.append([try reader.string()])

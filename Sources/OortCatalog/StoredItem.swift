@@ -24,6 +24,11 @@ struct StoredItem: Codable {
     var permissions: UInt8
     /// Whether this account owns the item and wrote its content; nil in what older versions stored.
     var isOwn: Bool?
+    var owner: String?
+    var createdBy: String?
+    var modifiedBy: String?
+    /// Nil for no, too, which takes no room.
+    var isShared: Bool?
     var target: String?
     var exports: [[String]]?
 
@@ -48,6 +53,8 @@ struct StoredItem: Codable {
         hash = item.contentHash?.description
         permissions = item.permissions.rawValue
         isOwn = item.isOwn
+        (owner, createdBy, modifiedBy) = (item.owner, item.createdBy, item.modifiedBy)
+        isShared = item.isShared ? true : nil
         target = item.shortcutTarget?.rawValue
         if !item.exports.isEmpty { exports = item.exports.map { [$0.mimeType, $0.fileExtension] } }
     }

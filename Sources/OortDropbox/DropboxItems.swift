@@ -20,6 +20,7 @@ extension Item {
         if metadata.sharing_info?.read_only == true { permissions = .read }
         // In a shared folder nothing tells for certain who wrote a file's content.
         isOwn = metadata.sharing_info == nil
+        isShared = metadata.sharing_info != nil
         guard !isFolder else { return }
         clientModifiedTime = metadata.client_modified.flatMap { Timestamp(rfc3339: $0) }
         serverModifiedTime = metadata.server_modified.flatMap { Timestamp(rfc3339: $0) }

@@ -146,6 +146,10 @@ extension CloudFileSystem {
             schema["tag"] = details?.tag
             schema["version"] = details?.version
             schema["thumbnail"] = details?.thumbnail.map { $0 ? "yes" : "no" }
+            schema["owner"] = details?.owner
+            schema["createdBy"] = details?.createdBy
+            schema["modifiedBy"] = details?.modifiedBy
+            if details?.isShared == true { schema["shared"] = "yes" }
             schema["id"] = node.remoteID.flatMap(Self.servicesOwn)
             schema["kind"] = Self.kindName(node.kind)
             schema["fileName"] = node.serviceName

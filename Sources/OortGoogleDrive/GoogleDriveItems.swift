@@ -60,6 +60,9 @@ extension DriveFile {
         item.isTrashed = trashed ?? false
         // The last to modify it may have renamed it only, so both must be this account.
         item.isOwn = ownedByMe == true && lastModifyingUser?.me != false
+        item.owner = owners?.first?.othersName
+        item.modifiedBy = lastModifyingUser?.othersName
+        item.isShared = shared == true
         item.permissions = permissions
         switch item.kind {
         case .file:

@@ -40,6 +40,12 @@ struct DriveFile: Decodable, Sendable {
 
     struct User: Decodable, Sendable {
         var me: Bool?
+        var displayName: String?
+        /// What v2 calls `me`.
+        var isAuthenticatedUser: Bool?
+
+        /// The name of somebody else.
+        var othersName: String? { me ?? isAuthenticatedUser == true ? nil : displayName }
     }
 
     @DriveID var id: String
@@ -57,6 +63,8 @@ struct DriveFile: Decodable, Sendable {
     var trashed: Bool?
     var driveId: String?
     var ownedByMe: Bool?
+    var owners: [User]?
+    var shared: Bool?
     var lastModifyingUser: User?
     var sharedWithMeTime: String?
     var hasThumbnail: Bool?
@@ -67,7 +75,8 @@ struct DriveFile: Decodable, Sendable {
     static let fields =
         "id,name,mimeType,parents,description,originalFilename,createdTime,modifiedTime,size,"
         + "md5Checksum,headRevisionId,version,trashed,driveId,ownedByMe,sharedWithMeTime,"
-        + "hasThumbnail,shortcutDetails(targetId),lastModifyingUser(me),"
+        + "hasThumbnail,shortcutDetails(targetId),lastModifyingUser(me,displayName),"
+        + "owners(me,displayName),shared,"
         + "capabilities(canEdit,canTrash,canShare,canDownload,canAddChildren)"
 }
 
@@ -97,6 +106,8 @@ struct DriveFileV2: Decodable, Sendable {
     var labels: Labels?
     var driveId: String?
     var ownedByMe: Bool?
+    var owners: [DriveFile.User]?
+    var shared: Bool?
     var sharedWithMeDate: String?
     var thumbnailLink: String?
     var capabilities: DriveFile.Capabilities?
@@ -104,7 +115,7 @@ struct DriveFileV2: Decodable, Sendable {
     static let fields =
         "id,etag,title,mimeType,parents(id),description,originalFilename,createdDate,modifiedDate,"
         + "fileSize,md5Checksum,headRevisionId,version,labels(trashed),driveId,ownedByMe,"
-        + "sharedWithMeDate,thumbnailLink,"
+        + "owners(isAuthenticatedUser,displayName),shared,sharedWithMeDate,thumbnailLink,"
         + "capabilities(canEdit,canTrash,canShare,canDownload,canAddChildren)"
 
     /// The same file in v3's words.
@@ -125,6 +136,8 @@ struct DriveFileV2: Decodable, Sendable {
             trashed: labels?.trashed,
             driveId: driveId,
             ownedByMe: ownedByMe,
+            owners: owners,
+            shared: shared,
             lastModifyingUser: nil,
             sharedWithMeTime: sharedWithMeDate,
             hasThumbnail: thumbnailLink != nil,

@@ -54,6 +54,15 @@ public struct Item: Hashable, Sendable {
     /// Whether this account owns the item and wrote its content, as far as the service tells; false
     /// where it does not tell.
     public var isOwn: Bool
+    /// Whose it is, by the name that the service tells; nil for the account's own person, and where the
+    /// service does not tell.
+    public var owner: String?
+    /// Who made it, named as `owner` is.
+    public var createdBy: String?
+    /// Who changed it last, named as `owner` is.
+    public var modifiedBy: String?
+    /// Whether others can reach it by the service, as far as that tells; false where it does not.
+    public var isShared: Bool
     /// Whether the item lies in the trash, by itself or under a trashed folder.
     public var isTrashed: Bool
     /// Where a shortcut leads.
@@ -77,6 +86,7 @@ public struct Item: Hashable, Sendable {
         self.path = path
         permissions = .all
         isOwn = false
+        isShared = false
         isTrashed = false
         exports = []
     }

@@ -34,12 +34,12 @@ struct OneDriveAPI: Sendable {
     static let itemFields =
         "id,name,size,eTag,cTag,description,createdDateTime,lastModifiedDateTime,fileSystemInfo,"
         + "file,folder,package,root,malware,image,photo,video,remoteItem,parentReference,"
-        + "createdBy,lastModifiedBy,@microsoft.graph.downloadUrl"
+        + "createdBy,lastModifiedBy,shared,@microsoft.graph.downloadUrl"
     /// The same for the change feed, which has no download addresses.
     static let feedFields =
         "id,name,size,eTag,cTag,description,createdDateTime,lastModifiedDateTime,fileSystemInfo,"
         + "file,folder,package,root,malware,image,photo,video,remoteItem,parentReference,deleted,"
-        + "createdBy,lastModifiedBy"
+        + "createdBy,lastModifiedBy,shared"
 
     /// Without this, personal drives do not list folders that were added from other drives.
     static let sharedFolders: Header = ("Prefer", "Include-Feature=AddToOneDrive")

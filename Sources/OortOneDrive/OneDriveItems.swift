@@ -135,6 +135,17 @@ enum OneDriveItems {
         result.isOwn =
             wire.remoteItem == nil && memory.drive?.id == address.drive
             && people.allSatisfy { $0 != nil && $0 == memory.drive?.ownerID }
+        let owner = memory.drive?.ownerID
+        /// Nil where it is not certain that it is somebody else.
+        func othersName(_ person: IdentityWire?) -> String? {
+            guard let owner, let user = person?.user, let id = user.id, id != owner else {
+                return nil
+            }
+            return user.displayName
+        }
+        result.createdBy = othersName(wire.createdBy)
+        result.modifiedBy = othersName(wire.lastModifiedBy)
+        result.isShared = wire.shared != nil || wire.remoteItem != nil
         result.description = wire.description.flatMap { $0.isEmpty ? nil : $0 }
         fillTimes(&result, wire)
         if result.kind == .file {

@@ -28,12 +28,13 @@ struct DriveItemWire: Decodable, Sendable {
     var parentReference: ParentReferenceWire?
     var createdBy: IdentityWire?
     var lastModifiedBy: IdentityWire?
+    var shared: MarkerWire?
     var downloadURL: String?
 
     private enum CodingKeys: String, CodingKey {
         case id, name, size, eTag, cTag, description, createdDateTime, lastModifiedDateTime
         case fileSystemInfo, file, folder, package, root, deleted, malware, image, photo, video
-        case remoteItem, parentReference, createdBy, lastModifiedBy
+        case remoteItem, parentReference, createdBy, lastModifiedBy, shared
         case downloadURL = "@microsoft.graph.downloadUrl"
     }
 }
@@ -42,6 +43,7 @@ struct DriveItemWire: Decodable, Sendable {
 struct IdentityWire: Decodable, Sendable {
     struct User: Decodable, Sendable {
         var id: String?
+        var displayName: String?
     }
     var user: User?
 }

@@ -25,6 +25,12 @@ struct ItemDetailsTests {
         other.serverModifiedTime = Timestamp(seconds: .min, nanoseconds: 999_999_999)
         other.createdTime = Timestamp(seconds: .max)
         (other.permissions, other.description) = ([.read], "words")
+        (other.owner, other.createdBy, other.modifiedBy) = ("Bob", "Grace é", "Bob")
+        other.isShared = true
+        var theirs = plain
+        (theirs.owner, theirs.createdBy, theirs.modifiedBy) = ("Bob", "Bob", "Bob")
+        var changed = plain
+        (changed.owner, changed.modifiedBy) = ("Bob", "Bob")
         var document = Item(id: ItemID("2"), kind: .nativeDocument, fileName: "d")
         document.exports = [
             ExportFormat(mimeType: "a/b", fileExtension: "docx"),
@@ -33,7 +39,7 @@ struct ItemDetailsTests {
         var shortcut = Item(id: ItemID("3"), kind: .shortcut, fileName: "s")
         shortcut.shortcutTarget = ItemID("target")
         let folder = Item(id: ItemID("4"), kind: .folder, fileName: "{")
-        return [plain, same, other, document, shortcut, folder]
+        return [plain, same, other, theirs, changed, document, shortcut, folder]
     }
 
     @Test("all of it comes back, from today's text and from an older version's", arguments: items)

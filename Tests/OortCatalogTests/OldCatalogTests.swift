@@ -88,6 +88,36 @@ struct OldCatalogTests {
         #expect(document == details[2])
     }
 
+    @Test("which knows nothing of people has each account enumerated once more, and loses nothing")
+    func people() async throws {
+        try await fixture.page([.changed(item("f.txt", "1", in: "root", made: 1))])
+        _ = try catalog.create(.folder, named: "new", in: root)
+        #expect(try catalog.account(fixture.account.id)?.cursor != nil)
+        try fixture.temporary.reopen {
+            let database = try DatabaseQueue(path: fixture.temporary.path)
+            try database.write { database in
+                try database.execute(
+                    sql: """
+                        DELETE FROM grdb_migrations
+                            WHERE identifier = 'whose an item is and who changed it'
+                        """
+                )
+            }
+            try database.close()
+        }
+        #expect(try catalog.account(fixture.account.id)?.cursor == nil)
+        #expect(try names(in: root) == ["f.txt", "new"])
+        try fixture.temporary.reopen()
+        var again = item("f.txt", "1", in: "root", made: 1)
+        (again.owner, again.isShared) = ("Grace Other", true)
+        try await fixture.page([.changed(again)])
+        #expect(try catalog.account(fixture.account.id)?.cursor != nil)
+        let details = try #require(try catalog.details(of: node("1").inode))
+        #expect(details.owner == "Grace Other" && details.isShared)
+        try fixture.temporary.reopen()
+        #expect(try catalog.account(fixture.account.id)?.cursor != nil)
+    }
+
     private func text(of id: String) throws -> String {
         try catalog.read { database in
             try database.text("SELECT details FROM node WHERE remote_id = ?", [id]) ?? ""

@@ -108,8 +108,10 @@ extension BoxSimulator {
         json["content_modified_at"] = Self.time(item.modifiedTime, item)
         json["item_status"] = tree.isTrashed(item.id) ? "trashed" : "active"
         json["trashed_at"] = item.trashedTime.map { Self.time($0, item) } ?? .null
-        json["owned_by"] = ["type": "user", "id": .string(owner)]
-        json["modified_by"] = ["type": "user", "id": .string(owner)]
+        let name = item.isStrangers ? "Grace Other" : account.displayName
+        for role in ["owned_by", "created_by", "modified_by"] {
+            json[role] = ["type": "user", "id": .string(owner), "name": .string(name)]
+        }
         switch item.kind {
         case .folder:
             json["size"] = item.id == Self.rootID ? .null : .number(0)

@@ -128,6 +128,9 @@ struct GoogleDriveSchema: Sendable {
     private static let user = GoogleDriveSchema(
         "kind displayName photoLink me permissionId emailAddress"
     )
+    private static let userV2 = GoogleDriveSchema(
+        "kind displayName picture isAuthenticatedUser permissionId emailAddress"
+    )
     static let permission = GoogleDriveSchema(
         """
         kind id type emailAddress domain role allowFileDiscovery displayName photoLink \
@@ -183,7 +186,8 @@ struct GoogleDriveSchema: Sendable {
         ownedByMe
         """,
         [
-            "owners": user, "labels": GoogleDriveSchema("starred hidden trashed restricted viewed"),
+            "owners": userV2,
+            "labels": GoogleDriveSchema("starred hidden trashed restricted viewed"),
             "parents": GoogleDriveSchema("kind id selfLink parentLink isRoot"),
             "capabilities": capabilities, "shortcutDetails": shortcut,
         ]

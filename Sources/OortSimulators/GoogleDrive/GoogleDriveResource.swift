@@ -226,10 +226,19 @@ extension GoogleDriveSimulator {
             ("thumbnailLink", "thumbnailLink"), ("webContentLink", "webContentLink"),
             ("explicitlyTrashed", "explicitlyTrashed"), ("spaces", "spaces"),
             ("ownedByMe", "ownedByMe"), ("capabilities", "capabilities"),
-            ("shortcutDetails", "shortcutDetails"), ("owners", "owners"),
+            ("shortcutDetails", "shortcutDetails"),
             ("webViewLink", "alternateLink"),
         ]
         for (old, new) in names { if let value = v3[old] { fields[new] = value } }
+        fields["owners"] = .array(
+            (v3["owners"]?.elements ?? []).map {
+                [
+                    "kind": "drive#user", "displayName": $0["displayName"] ?? .null,
+                    "isAuthenticatedUser": $0["me"] ?? false,
+                    "permissionId": $0["permissionId"] ?? .null,
+                ]
+            }
+        )
         fields["parents"] = .array(
             (v3["parents"]?.elements ?? []).map {
                 [

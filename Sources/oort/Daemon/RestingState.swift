@@ -80,8 +80,15 @@ struct RestingState {
             let catalog = try openCatalog()
             var found: [ConflictReport] = []
             for account in try catalog.accounts() {
-                found += try await catalog.conflicts(account.id).map {
-                    ConflictReport($0, account: account.name, below: account.name)
+                for conflict in try await catalog.conflicts(account.id) {
+                    found.append(
+                        ConflictReport(
+                            conflict,
+                            account: account.name,
+                            below: account.name,
+                            author: try catalog.details(of: conflict.original.inode)?.modifiedBy
+                        )
+                    )
                 }
             }
             try catalog.close()

@@ -14,7 +14,8 @@ extension CloudMount {
                         ConflictReport(
                             conflict,
                             account: account.name,
-                            below: "\(mountPoint)/\(account.name)"
+                            below: "\(mountPoint)/\(account.name)",
+                            author: try catalog.details(of: conflict.original.inode)?.modifiedBy
                         )
                     )
                 }
@@ -53,8 +54,9 @@ extension CloudMount {
 }
 
 extension ConflictReport {
-    /// A conflict of an account whose folder has this path.
-    init(_ conflict: Conflict, account: String, below folder: String) {
+    /// A conflict of an account whose folder has this path; `author` wrote what has the name, where that
+    /// is known.
+    init(_ conflict: Conflict, account: String, below folder: String, author: String?) {
         func version(_ version: Conflict.Version, author: String?) -> Version {
             Version(
                 path: ([folder] + version.path).joined(separator: "/"),
@@ -68,7 +70,7 @@ extension ConflictReport {
             account: account,
             made: Date(timeIntervalSince1970: Double(conflict.made) / 1000),
             mine: version(conflict.copy, author: "this machine"),
-            theirs: version(conflict.original, author: nil)
+            theirs: version(conflict.original, author: author)
         )
     }
 }
