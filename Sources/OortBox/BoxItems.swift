@@ -89,7 +89,7 @@ extension BoxWire.Item {
         case .folder: item.kind = .folder
         case .webLink:
             item.kind = .nativeDocument
-            item.exports = [BoxWebLink.format]
+            item.exports = [AddressFile.format]
         case .file:
             guard let file_version, let size else { return nil }
             item.rev = Revision(file_version.id.text)
@@ -116,20 +116,5 @@ extension BoxWire.Item {
 
     private static func time(_ text: String?) -> Timestamp? {
         text.flatMap { Timestamp(rfc3339: $0) }
-    }
-}
-
-/// A web link at Box: an address with a name and no bytes, read as the file by which desktops keep
-/// an address.
-enum BoxWebLink {
-    static let format = ExportFormat(
-        mimeType: "application/x-mswinurl",
-        fileExtension: "url"
-    )
-
-    static func content(of address: String) -> [UInt8] {
-        // What would end the line would begin another setting.
-        let line = address.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7F }
-        return Array("[InternetShortcut]\r\nURL=\(String(String.UnicodeScalarView(line)))\r\n".utf8)
     }
 }

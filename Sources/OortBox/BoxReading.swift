@@ -130,13 +130,13 @@ extension BoxProvider {
         to format: ExportFormat
     ) async throws(ProviderError) -> ByteStream {
         let id = try BoxID(item.id)
-        guard id.kind == .webLink, format == BoxWebLink.format else {
+        guard id.kind == .webLink, format == AddressFile.format else {
             throw ProviderError(.unsupported, detail: "Box has no such form of it")
         }
         guard let url = try await api.item(id).url else {
             throw ProviderError(.malformedAnswer, detail: "a web link without an address")
         }
-        let bytes = OnePartOnly(BoxWebLink.content(of: url))
+        let bytes = OnePartOnly(AddressFile.content(of: url))
         return ByteStream { () async throws(ProviderError) -> [UInt8]? in bytes.take() }
     }
 

@@ -168,9 +168,11 @@ enum NativeExports {
         ],
     ]
 
-    /// The forms of a document of this media type; empty where there is none (forms, sites, maps).
+    /// The forms of a document of this media type; of what Drive exports in none (forms, sites, maps,
+    /// other programs' documents) its page's address.
     static func formats(ofMimeType mimeType: String) -> [ExportFormat] {
         guard mimeType.hasPrefix(DriveType.nativePrefix) else { return [] }
-        return byType[String(mimeType.dropFirst(DriveType.nativePrefix.count))] ?? []
+        return byType[String(mimeType.dropFirst(DriveType.nativePrefix.count))]
+            ?? [AddressFile.format]
     }
 }

@@ -92,6 +92,16 @@ extension GoogleDriveProvider {
         _ item: ItemReference,
         to format: ExportFormat
     ) async throws(ProviderError) -> ByteStream {
+        if format == AddressFile.format {
+            let page = try await GoogleDriveWebPages(provider: self).page(of: item, isFolder: false)
+            let part = Mutex<[UInt8]?>(AddressFile.content(of: page))
+            return ByteStream { () async throws(ProviderError) -> [UInt8]? in
+                part.withLock { part in
+                    defer { part = nil }
+                    return part
+                }
+            }
+        }
         let url = api.url(api.file(item.id, "/export"), [("mimeType", format.mimeType)])
         do throws(ProviderError) {
             return try await api.download(url).body

@@ -347,7 +347,7 @@ struct BoxProviderTests {
                     == "[InternetShortcut]\r\nURL=https://example.com/harbour\r\n"
             )
             #expect(
-                BoxWebLink.content(of: "https://x\r\nIconFile=y").count
+                AddressFile.content(of: "https://x\r\nIconFile=y").count
                     == "[InternetShortcut]\r\nURL=https://xIconFile=y\r\n".utf8.count
             )
         }

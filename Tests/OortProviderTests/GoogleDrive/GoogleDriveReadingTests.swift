@@ -121,6 +121,32 @@ struct GoogleDriveReadingTests {
         }
     }
 
+    @Test(
+        "what Drive has no export of is a file with its page's address",
+        arguments: ["form", "map"]
+    )
+    func addresses(type: String) async throws {
+        try await GoogleDriveWorld.with { world, service in
+            let id = service.account.withTree { tree in
+                tree.create("one", in: tree.rootID, kind: .nativeDocument(.document)) {
+                    $0.mimeType = "application/vnd.google-apps.\(type)"
+                }.id
+            }
+            let items = try await world.provider.children(of: world.root, page: nil).items
+            let item = try #require(items.first)
+            #expect(item.kind == .nativeDocument)
+            #expect(item.exports.map(\.fileExtension) == ["url"])
+            let bytes = try await world.provider.export(
+                world.reference(item),
+                to: try #require(item.exports.first)
+            ).collect(atMost: 1 << 10)
+            let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\r\n")
+            #expect(
+                lines == ["[InternetShortcut]", "URL=https://drive.google.com/file/d/\(id)/view"]
+            )
+        }
+    }
+
     @Test("a thumbnail is fetched by its link")
     func thumbnail() async throws {
         try await GoogleDriveWorld.with(.sample()) { world, _ in
