@@ -597,7 +597,7 @@ extension SyncEngine {
         default: break
         }
         tellWatchers()
-        logger.notice("the service did not answer as wished", metadata: ["error": "\(error)"])
+        logger.notice("the service cannot be used for now", metadata: ["error": "\(error)"])
     }
 
     /// How long to wait after so many failures: doubled each time, never the same for all.
