@@ -216,3 +216,26 @@ def test_the_state_belongs_to_the_user_alone(machine, account):
 @pytest.mark.parametrize("mask", ["8", "1000", "0o77", "x"])
 def test_a_mask_that_is_none(machine, mask):
     assert "--umask must be octal" in machine.oort("mount", "--umask", mask, status=None)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+def test_what_fusermount3_says_of_a_mount_that_fails(machine):
+    """It refuses a person without a name, which no check of Oort's looks for."""
+    nobody = 54321
+    # The folders of the tests are root's alone.
+    place = subprocess.run(["mktemp", "-d"], check=True, capture_output=True, text=True)
+    place = place.stdout.strip()
+    os.chown(place, nobody, nobody)
+    try:
+        environment = {**machine.environment, "HOME": place,
+                       **{f"XDG_{kind}_HOME": f"{place}/{kind.lower()}"
+                          for kind in ("CONFIG", "STATE", "CACHE")},
+                       "XDG_RUNTIME_DIR": place}
+        result = subprocess.run(
+            [OORT, "mount", f"{place}/clouds"], env=environment, user=nobody, group=nobody,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            cwd="/", timeout=120)
+    finally:
+        subprocess.run(["rm", "-rf", place], check=True)
+    assert result.returncode == 1, result.stdout
+    assert "could not determine username" in result.stdout, result.stdout

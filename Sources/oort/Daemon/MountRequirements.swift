@@ -61,6 +61,45 @@ struct MountRequirements {
             .first { FileManager.default.isExecutableFile(atPath: $0) }
     }
 
+    /// What fusermount3 says against a mount at `path` that failed: libfuse lets it speak on this
+    /// process's standard error only, so it is asked once more.
+    ///
+    /// It has nowhere to send the descriptor (`send_fd` in its source), so what it may mount now is
+    /// dead at once, and is taken away.
+    ///
+    /// - Returns: its words; nil where it says nothing, or nothing is in its way now.
+    func refusal(at path: String, allowsOtherUsers: Bool) -> String? {
+        guard let helper else { return nil }
+        let process = Process()
+        process.executableURL = URL(filePath: helper)
+        let options = "fsname=oort,subtype=oort" + (allowsOtherUsers ? ",allow_other" : "")
+        process.arguments = ["-o", options, "--", path]
+        process.environment = ProcessInfo.processInfo.environment.merging(["_FUSE_COMMFD": "-1"]) {
+            $1
+        }
+        let errors = Pipe()
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = errors
+        let words: Data?
+        do {
+            try process.run()
+            words = try errors.fileHandleForReading.readToEnd()
+        } catch {
+            return nil
+        }
+        process.waitUntilExit()
+        let said = String(decoding: words ?? Data(), as: UTF8.self)
+        guard !said.isEmpty, !said.contains("sending file descriptor") else {
+            _ = try? MountPoint(standardized: path).detachIfDead()
+            return nil
+        }
+        let lines = said.split(whereSeparator: \.isNewline).map {
+            $0.replacing("fusermount3: ", with: "", maxReplacements: 1)
+        }
+        return TerminalText.line(lines.joined(separator: "; "))
+    }
+
     /// Whether users may let other users in.
     var letsUsersShare: Bool { lines.contains("user_allow_other") }
 

@@ -377,10 +377,17 @@ final class CloudMount: MountedClouds {
             self.pictures.withLock { $0 = pictures }
             files.setPictures(pictures)
         } catch {
+            let path = options.mountPoint.path
+            let words: String? =
+                if case .system(_, "mount", _) = error {
+                    MountRequirements().refusal(
+                        at: path,
+                        allowsOtherUsers: options.allowsOtherUsers
+                    )
+                } else { nil }
             throw Failure(
-                "Mounting at \(options.mountPoint.path) failed: \(error).",
-                advice: "What fusermount3 said of it is at the end of the log "
-                    + "(\(options.folders.logFile)), or above, with --foreground."
+                "Mounting at \(path) failed: \(words ?? "\(error)").",
+                advice: "`oort doctor` looks at all that a mount needs, and says what to do."
             )
         }
     }
