@@ -147,8 +147,8 @@ let package = Package(
             tests(
                 "OortCommandTests",
                 [
-                    "oort", "OortFileSystem", "OortWeather", "OortSignIn", "OortSimulators",
-                    "OortTransport", argumentParser,
+                    "oort", "OortFileSystem", "OortModel", "OortWeather", "OortSignIn",
+                    "OortSimulators", "OortTransport", argumentParser,
                     logging, lifecycle,
                 ]
             ),
