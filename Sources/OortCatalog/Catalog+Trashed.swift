@@ -253,6 +253,15 @@ extension Catalog {
         }
     }
 
+    /// Has the trash show something no longer that a person deletes there.
+    ///
+    /// Blocks the calling thread.
+    public func hideTrashed(_ id: Int64) throws(CatalogError) {
+        try mutate { transaction in
+            try transaction.database.run("DELETE FROM trashed WHERE id = ?", [id])
+        }
+    }
+
     /// Has the trash show something no longer: it is back, or the service has it no more.
     public func forgetTrashed(_ id: Int64) async throws(CatalogError) {
         try await mutateAsync { transaction in

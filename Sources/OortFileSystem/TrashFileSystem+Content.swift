@@ -105,7 +105,7 @@ extension TrashFileSystem {
         guard TrashPlace(folder) != nil else {
             return files.makeFolder(name, in: folder, permissions: permissions, caller: caller)
         }
-        return .failure(.notPermitted)
+        return .failure(TrashPlace(folder) == .top && name == "expunged" ? .exists : .notPermitted)
     }
 
     public func makeSpecial(
@@ -141,9 +141,9 @@ extension TrashFileSystem {
 
     public func unlink(_ name: String, in folder: Inode) -> Outcome<Void> {
         guard let place = TrashPlace(folder) else { return files.unlink(name, in: folder) }
-        // Nothing is deleted past the service's trash.
-        guard place == .info else { return .failure(.notPermitted) }
+        guard place == .info || place == .files else { return .failure(.notPermitted) }
         return .now { () throws(FileSystemError) in
+            if place == .files { return try hide(name, isFolder: false) }
             if notes.remove(name) { return }
             _ = try lookup(name, in: folder).nowValue()
             throw .notPermitted
@@ -151,8 +151,9 @@ extension TrashFileSystem {
     }
 
     public func removeFolder(_ name: String, in folder: Inode) -> Outcome<Void> {
-        TrashPlace(folder) == nil
-            ? files.removeFolder(name, in: folder) : .failure(.notPermitted)
+        guard let place = TrashPlace(folder) else { return files.removeFolder(name, in: folder) }
+        guard place == .files else { return .failure(.notPermitted) }
+        return .now { () throws(FileSystemError) in try hide(name, isFolder: true) }
     }
 
     // MARK: Content

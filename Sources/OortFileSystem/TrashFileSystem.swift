@@ -26,7 +26,8 @@ public struct TrashService: Sendable {
 /// service's trash, and what is moved out of it is brought back.
 ///
 /// Nothing lists the folder, as nothing lists `.search`. `files` and `info` show what was deleted this
-/// way. Its contents cannot be read, nor anything in it be deleted for good. All else is the file system's below.
+/// way. Its contents cannot be read; what is deleted in it is shown no longer, and stays in the service's
+/// trash. All else is the file system's below.
 ///
 /// Isolation: as `FileSystem` says.
 public final class TrashFileSystem: FileSystem {
@@ -77,7 +78,7 @@ public final class TrashFileSystem: FileSystem {
         case .note(let number):
             guard let note = notes[number] else { throw .revisionGone }
             return note.bytes
-        case .top, .files, .info: throw .isAFolder
+        case .top, .files, .info, .expunged: throw .isAFolder
         case .item: throw .noPermission
         }
     }
@@ -96,7 +97,7 @@ public final class TrashFileSystem: FileSystem {
 
     func entry(_ place: TrashPlace) throws(FileSystemError) -> Entry {
         switch place {
-        case .top, .files, .info:
+        case .top, .files, .info, .expunged:
             return entry(place, .folder, size: 0, modified: try changed(), mode: 0o700)
         case .item(let id): return entry(try trashed(id))
         case .infoOfItem(let id): return infoEntry(try trashed(id))
@@ -176,6 +177,7 @@ public final class TrashFileSystem: FileSystem {
                 switch name {
                 case "files": return try entry(.files)
                 case "info": return try entry(.info)
+                case "expunged": return try entry(.expunged)
                 default: throw .notFound
                 }
             case .files:
@@ -185,6 +187,7 @@ public final class TrashFileSystem: FileSystem {
                 if let note = notes.note(named: name) { return entry(note) }
                 guard let item = try itemOfInfo(name) else { throw .notFound }
                 return infoEntry(item)
+            case .expunged: throw .notFound
             case .item, .infoOfItem, .note: throw .notAFolder
             }
         }
@@ -222,6 +225,7 @@ public final class TrashFileSystem: FileSystem {
                     FolderEntry(name: $0.name, cookie: UInt64($0.id), entry: entry($0))
                 }
             case .info: return try infos(after: cookie, limit)
+            case .expunged: return []
             case .item, .infoOfItem, .note: throw .noPermission
             }
         }
@@ -281,6 +285,9 @@ public final class TrashFileSystem: FileSystem {
         case (.files, nil):
             guard mode != .exchange else { return .failure(.invalid) }
             return restore(name, to: newName, in: newFolder)
+        case (.files, .expunged):
+            guard mode != .exchange else { return .failure(.invalid) }
+            return .now { () throws(FileSystemError) in try hide(name, isFolder: nil) }
         case (.info, .info):
             return .now { () throws(FileSystemError) in
                 guard mode != .exchange else { throw .invalid }
@@ -339,6 +346,18 @@ public final class TrashFileSystem: FileSystem {
                 }
             }
         } catch { return .failure(error) }
+    }
+
+    /// Shows something no longer that the person deletes for good: the service's trash has it for as
+    /// long as it keeps things.
+    func hide(_ name: String, isFolder: Bool?) throws(FileSystemError) {
+        guard let item = try trashed(named: name) else { throw .notFound }
+        if let isFolder, isFolder != (item.kind == .folder) {
+            throw isFolder ? .notAFolder : .isAFolder
+        }
+        try FileSystemError.translating { () throws(CatalogError) in
+            try files.catalog.hideTrashed(item.id)
+        }
     }
 
     private func restore(_ name: String, to newName: String, in folder: Inode) -> Outcome<Void> {

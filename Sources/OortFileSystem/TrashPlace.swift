@@ -11,6 +11,8 @@ enum TrashPlace: Hashable {
     case files
     /// `.Trash-UID/info`.
     case info
+    /// `.Trash-UID/expunged`, which nothing lists: GIO moves there what it deletes for good.
+    case expunged
     /// What was deleted, by the number of its deletion.
     case item(Int64)
     /// What was written beside it.
@@ -35,6 +37,7 @@ enum TrashPlace: Hashable {
         case 3: self = .item(number)
         case 4: self = .infoOfItem(number)
         case 5: self = .note(number)
+        case 6: self = .expunged
         default: return nil
         }
     }
@@ -49,6 +52,7 @@ enum TrashPlace: Hashable {
             case .item(let number): (3, number)
             case .infoOfItem(let number): (4, number)
             case .note(let number): (5, number)
+            case .expunged: (6, 0)
             }
         return Inode(Self.mark | kind << Self.kindShift | UInt64(number) & Self.numbers)
     }
@@ -56,7 +60,7 @@ enum TrashPlace: Hashable {
     /// Whether it is a folder.
     var isFolder: Bool {
         switch self {
-        case .top, .files, .info: true
+        case .top, .files, .info, .expunged: true
         case .item, .infoOfItem, .note: false
         }
     }
@@ -65,7 +69,7 @@ enum TrashPlace: Hashable {
     var parent: Inode {
         switch self {
         case .top: .root
-        case .files, .info: TrashPlace.top.inode
+        case .files, .info, .expunged: TrashPlace.top.inode
         case .item: TrashPlace.files.inode
         case .infoOfItem, .note: TrashPlace.info.inode
         }

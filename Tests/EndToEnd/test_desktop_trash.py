@@ -169,7 +169,7 @@ def test_what_the_trash_could_not_give_back_stays(machine, clouds, cloud, drive,
     assert trash.names == set() and read(drive / "new.txt") == "never sent"
 
 
-def test_nothing_is_deleted_for_good_nor_hidden_in_it(machine, clouds, cloud, drive, trash):
+def test_nothing_else_is_done_in_it(machine, clouds, cloud, drive, trash):
     (drive / "folder").mkdir()
     (drive / "folder" / "in it.txt").write_text("in it")
     (drive / "file.txt").write_text("file")
@@ -177,10 +177,11 @@ def test_nothing_is_deleted_for_good_nor_hidden_in_it(machine, clouds, cloud, dr
     folder, file = trash.put(drive / "folder"), trash.put(drive / "file.txt")
     files = trash.folder / "files"
     refused = [
-        lambda: (files / file).unlink(),
         lambda: trash.info(file).unlink(),
-        lambda: (files / folder).rmdir(),
         lambda: (trash.folder / "expunged").mkdir(),
+        lambda: (trash.folder / "expunged" / "made").mkdir(),
+        lambda: (files / folder).unlink(),
+        lambda: (files / file).rmdir(),
         lambda: (files / "put here").write_text("x"),
         lambda: os.rename(files / file, files / "another"),
         lambda: os.listdir(files / folder),
@@ -197,6 +198,39 @@ def test_nothing_is_deleted_for_good_nor_hidden_in_it(machine, clouds, cloud, dr
     assert clouds.content(cloud, "/file.txt") == b"another one"
     os.rename(files / file, drive / "elsewhere.txt")
     assert read(drive / "elsewhere.txt") == "file"
+
+
+def test_what_is_deleted_in_it_is_in_the_services_trash_only(machine, clouds, cloud, drive, trash):
+    """By unlinking, as KDE and trash-cli do, and by a move into `expunged`, as GIO does."""
+    names = ["one.txt", "two.txt", "three", "four"]
+    for name in names:
+        if name.endswith(".txt"):
+            (drive / name).write_text(f"the bytes of {name}")
+        else:
+            (drive / name).mkdir()
+            (drive / name / "in it.txt").write_text(name)
+    settled(machine)
+    for name in names:
+        assert trash.put(drive / name) == name
+    files = trash.folder / "files"
+    (files / "one.txt").unlink()
+    os.rename(files / "two.txt", trash.folder / "expunged" / "12345")
+    (files / "three").rmdir()
+    assert trash.names == {"four"}
+    os.rename(files / "four", trash.folder / "expunged" / "4")
+    assert trash.names == set() and os.listdir(trash.folder / "info") == []
+    assert os.listdir(trash.folder / "expunged") == []
+    with pytest.raises(FileNotFoundError):
+        os.rename(files / "one.txt", drive / "one.txt")
+    settled(machine)
+    assert not clouds.tree(cloud) and os.listdir(drive) == []
+    machine.unmount()
+    machine.mount()
+    machine.ready(cloud)
+    assert trash.names == set()
+    if cloud != "onedrive":
+        machine.oort("restore", drive / "two.txt")
+        assert read(drive / "two.txt") == "the bytes of two.txt"
 
 
 def test_what_came_back_in_another_way_is_no_longer_in_it(machine, clouds, cloud, drive, trash):
