@@ -321,6 +321,10 @@ public struct PlaceEntry: Hashable, Sendable {
     public var permissions: Permissions = .all
     /// Whether this account owns it, as far as the service says.
     public var isOwn = false
+    /// Whose it is, by name, where that is not the account's own person; nil where the service does not say.
+    public var owner: String?
+    /// Whether others share it with the account's person, as far as the service says.
+    public var isShared = false
     /// Whether the service can render a thumbnail; nil when only asking would show.
     public var hasThumbnail: Bool?
 

@@ -84,6 +84,14 @@ public final class PlaceMap: Sendable {
             )
             try database.execute(sql: "INSERT INTO folder (id) VALUES (?)", arguments: [rootRow])
         }
+        migrator.registerMigration("whose an entry is") { database in
+            try database.execute(
+                sql: """
+                    ALTER TABLE place ADD COLUMN owner TEXT;
+                    ALTER TABLE place ADD COLUMN is_shared INTEGER NOT NULL DEFAULT 0;
+                    """
+            )
+        }
         try migrator.migrate(queue)
         return queue
     }

@@ -280,6 +280,8 @@ public final class PlaceProvider: Provider {
         item.contentHash = entry.hash
         item.permissions = entry.permissions
         item.isOwn = entry.isOwn
+        item.owner = entry.owner
+        item.isShared = entry.isShared
         return item
     }
 

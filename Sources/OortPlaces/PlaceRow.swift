@@ -38,6 +38,8 @@ struct PlaceRow: Sendable {
         let permissions: Int64 = row["permissions"]
         entry.permissions = Permissions(rawValue: UInt8(truncatingIfNeeded: permissions))
         entry.isOwn = row["is_own"]
+        entry.owner = row["owner"]
+        entry.isShared = row["is_shared"]
         entry.hasThumbnail = row["has_thumbnail"]
     }
 
@@ -66,6 +68,8 @@ extension PlaceEntry {
             ("item_key", key),
             ("permissions", Int64(permissions.rawValue)),
             ("is_own", isOwn),
+            ("owner", owner),
+            ("is_shared", isShared),
             ("has_thumbnail", hasThumbnail),
         ]
     }

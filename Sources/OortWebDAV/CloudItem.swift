@@ -45,6 +45,17 @@ struct CloudItem {
 
     var isOwn: Bool { !isMounted }
 
+    /// Whether somebody else shares it with the account's person, or a folder above it.
+    var isShared: Bool { letters.has("S") }
+
+    /// The name of whose it is, of what somebody else shares; some servers keep names to themselves.
+    var owner: String? {
+        guard isShared, let name = response.text(.owncloud("owner-display-name")) else {
+            return nil
+        }
+        return name.isEmpty ? nil : name
+    }
+
     var hasPreview: Bool? { response.text(.nextcloud("has-preview")).map { $0 == "true" } }
 
     var createdTime: Timestamp? {

@@ -25,7 +25,7 @@ struct WebDAVEntries: Sendable {
         guard dialect.isCloud else { return names }
         names += [
             .owncloud("id"), .owncloud("fileid"), .owncloud("permissions"),
-            .owncloud("checksums"),
+            .owncloud("checksums"), .owncloud("owner-display-name"),
         ]
         guard dialect == .nextcloud else { return names }
         return names + [
@@ -166,6 +166,8 @@ struct WebDAVEntries: Sendable {
         entry.key = item.key
         entry.permissions = item.permissions(entry.kind, dialect: dialect)
         entry.isOwn = item.isOwn
+        entry.owner = item.owner
+        entry.isShared = item.isShared
         guard entry.kind == .file else { return }
         entry.hash = dialect == .nextcloud ? nil : item.hash
         entry.createdTime = item.createdTime

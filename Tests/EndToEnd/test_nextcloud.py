@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import os
 import subprocess
 import urllib.request
 
@@ -162,3 +163,22 @@ def test_links(machine, server, drive, folder):
     machine.oort("unshare", editable["url"])
     machine.oort("unshare", path)
     assert [link["url"] for link in ask(machine, "share", "--list")["links"]] == [special["url"]]
+
+
+def test_what_others_share_names_them(machine, server, drive):
+    (drive / "mine.txt").write_text("mine")
+    machine.sync()
+    server.control("POST", "edit", {"op": "share", "path": "/theirs.txt", "text": "theirs"})
+    eventually((drive / "theirs.txt").exists, "the other one's file shows")
+
+    def told(name):
+        return {key: os.getxattr(drive / name, key).decode()
+                for key in os.listxattr(drive / name)
+                if key.removeprefix("user.oort.") in ("owner", "shared")}
+
+    theirs = {"user.oort.owner": "Grace Other", "user.oort.shared": "yes"}
+    for _ in range(2):
+        assert told("theirs.txt") == theirs and told("mine.txt") == {}
+        machine.unmount()
+        machine.mount()
+        machine.ready("nextcloud")

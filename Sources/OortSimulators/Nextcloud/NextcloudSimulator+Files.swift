@@ -65,6 +65,7 @@ extension NextcloudSimulator {
     private func mountType(_ item: SimulatedItem, _ tree: SimulatedTree) -> (String, isRoot: Bool) {
         var next: SimulatedItem? = item
         while let current = next {
+            if current.isStrangers { return ("shared", current.id == item.id) }
             if let type = current.extra["mount-type"]?.text {
                 return (type, current.id == item.id)
             }
@@ -87,6 +88,8 @@ extension NextcloudSimulator {
             "getlastmodified": NextcloudXML.httpDate(item.modifiedTime),
             "displayname": NextcloudXML.escaped(item.name),
             "id": item.id, "fileid": NextcloudXML.number(of: item.id),
+            "owner-display-name": mount == "shared"
+                ? "Grace Other" : NextcloudXML.escaped(account.displayName),
             "mount-type": mount, "is-mount-root": isMountRoot ? "true" : "false",
             "is-encrypted": item.extra["is-encrypted"] == nil ? "0" : "1",
         ]
