@@ -1,3 +1,4 @@
+import Logging
 public import OortModel
 import Synchronization
 
@@ -157,16 +158,26 @@ extension PlaceProvider {
             places: [PlaceTurns.Place(parent, copy.name)]
         )
         return try await moves.operate(on: task) { ground throws(ProviderError) in
-            let (row, new) = (ground.rows[0], ground.namePaths[0])
+            let (row, old, new) = (ground.rows[0], ground.rowPaths[0], ground.namePaths[0])
+            guard !(try await unchanged(row, at: old)).isYoung else {
+                // Its content may be another one under the same revision.
+                throw ProviderError(.unsupported, detail: "\(old) was written a moment ago")
+            }
             var entry = try await refusable(in: parent) { () async throws(ProviderError) in
-                try await client.copy(from: ground.rowPaths[0], to: new)
+                try await client.copy(from: old, to: new)
             }
             if let time = copy.modifiedTime?.truncated(to: traits.timeResolution),
                 time != entry.modifiedTime, traits.setsModifiedTime
             {
                 entry = try await client.setModifiedTime(time, of: new)
             }
-            if entry.hash == nil { entry.hash = row.entry.hash }
+            // Without the service's word a copy has the hash that is known only of an original that was
+            // the same all the while; of another one nobody knows what was copied.
+            if entry.hash == nil {
+                do throws(ProviderError) {
+                    if !(try await unchanged(row, at: old)).isYoung { entry.hash = row.entry.hash }
+                } catch { logger.info("a copy has no hash", metadata: ["error": "\(error)"]) }
+            }
             let copied = try await map.write { [entry] in
                 try PlaceTransaction(database: $0).insert(entry, in: parent)
             }
@@ -186,6 +197,8 @@ extension PlaceProvider {
             ground throws(ProviderError) in
             let row = ground.rows[0]
             guard let parent = row.parent else { throw gone(reference) }
+            // The new revision is believed to have the content of the one that is known.
+            if row.entry.hash != nil { _ = try await unchanged(row, at: ground.rowPaths[0]) }
             var entry = try await refusable(in: parent) { () async throws(ProviderError) in
                 try await client.setModifiedTime(
                     time.truncated(to: traits.timeResolution),
@@ -201,6 +214,23 @@ extension PlaceProvider {
             guard let new else { throw gone(reference) }
             return item(new)
         }
+    }
+
+    /// A file as the service has it, in the revision that the map knows.
+    ///
+    /// - Throws: `.preconditionFailed` where the service has another revision by now.
+    private func unchanged(
+        _ row: PlaceRow,
+        at path: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        let now = try await client.entry(at: path)
+        guard now.kind == row.entry.kind, now.revision == row.entry.revision else {
+            if let parent = row.parent {
+                try await map.write { try PlaceTransaction(database: $0).makeDue(parent) }
+            }
+            throw ProviderError(.preconditionFailed, detail: "\(path) has another revision")
+        }
+        return now
     }
 
     /// An operation in a folder; where the service says that something is not as the map has it, the

@@ -17,6 +17,7 @@ public final class PlaceProvider: Provider {
     let turns = PlaceTurns()
     let moves: PlaceMoves
     let scan: PlaceScan
+    let logger: Logger
     /// Up to which change of the map what the feed told has been stored.
     let stored = Mutex<Int64>(0)
 
@@ -32,6 +33,7 @@ public final class PlaceProvider: Provider {
     ) {
         self.client = client
         self.map = map
+        self.logger = logger
         traits = client.traits.provider
         moves = PlaceMoves(client: client, map: map, turns: turns, logger: logger)
         scan = PlaceScan(

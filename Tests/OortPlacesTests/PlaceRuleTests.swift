@@ -129,4 +129,78 @@ struct PlaceRuleTests {
             #expect(Set(world.paths.keys) == Set(there.keys))
         }
     }
+
+    // MARK: Hashes that the service does not tell
+
+    /// A world with `/a`, of which only the upload said what it holds.
+    private func withUploaded(
+        _ kind: RandomPlacesTests.Kind,
+        _ body: (PlacesWorld, Item) async throws -> Void
+    ) async throws {
+        try await with(kind.client) { world in
+            await world.readFeed()
+            let target = UploadTarget.create(parent: Self.root, name: "a", reservedID: nil)
+            try await PlacesWorld.Act.send("ours", to: target, world.provider)
+            for _ in 0..<3 { await world.readFeed() }
+            let item = try #require(world.paths["/a"])
+            #expect(item.contentHash != nil)
+            try await body(world, item)
+        }
+    }
+
+    private static let root = ItemReference(id: ItemID("root"), path: .root)
+
+    private static func reference(_ item: Item) -> ItemReference {
+        ItemReference(id: item.id, path: .root)
+    }
+
+    @Test("a copy has the hash of an original that stayed the same", arguments: kinds)
+    func copied(kind: RandomPlacesTests.Kind) async throws {
+        try await withUploaded(kind) { world, item in
+            let copy = Copy(item: Self.reference(item), parent: Self.root, name: "b")
+            let copied = try await world.provider.copy(copy)
+            #expect(copied.contentHash == item.contentHash)
+        }
+    }
+
+    @Test("what somebody rewrote before it was looked at is not copied", arguments: kinds)
+    func rewrittenBefore(kind: RandomPlacesTests.Kind) async throws {
+        try await withUploaded(kind) { world, item in
+            world.client.write("/a", "them")
+            let copy = Copy(item: Self.reference(item), parent: Self.root, name: "b")
+            let error = await #expect(throws: ProviderError.self) {
+                try await world.provider.copy(copy)
+            }
+            #expect(error?.kind == .preconditionFailed)
+            #expect(world.client.contents["/b"] == nil)
+        }
+    }
+
+    @Test("what somebody rewrites while it is copied gives the copy no hash", arguments: kinds)
+    func rewrittenMeanwhile(kind: RandomPlacesTests.Kind) async throws {
+        try await withUploaded(kind) { world, item in
+            world.client.holdUp("copy")
+            let provider = world.provider
+            async let copying = provider.copy(
+                Copy(item: Self.reference(item), parent: Self.root, name: "b")
+            )
+            while world.client.waitingCalls == 0 { await Task.yield() }
+            world.client.write("/a", "them")
+            world.client.letGo()
+            let copied = try await copying
+            #expect(copied.contentHash == nil)
+        }
+    }
+
+    @Test("a time is not set on content that somebody rewrote", arguments: kinds)
+    func rewrittenBeforeTouch(kind: RandomPlacesTests.Kind) async throws {
+        try await withUploaded(kind) { world, item in
+            world.client.write("/a", "them")
+            let change = AttributeChange(modifiedTime: Timestamp(seconds: 1_600_000_000))
+            let error = await #expect(throws: ProviderError.self) {
+                try await world.provider.setAttributes(of: Self.reference(item), to: change)
+            }
+            #expect(error?.kind == .preconditionFailed)
+        }
+    }
 }

@@ -72,6 +72,45 @@ struct PlacesEngineTests {
         await world.end()
     }
 
+    @Test(
+        "a copy of a file that somebody rewrites meanwhile has our bytes in the end",
+        arguments: MemoryPlaces.Kind.allCases
+    )
+    func copiedWhileRewritten(kind: MemoryPlaces.Kind) async throws {
+        let client = kind.client
+        let path = NSTemporaryDirectory() + "oort-places-\(UUID().uuidString).sqlite"
+        let map = try PlaceMap(path: path)
+        defer {
+            map.close()
+            for ending in ["", "-wal", "-shm"] {
+                try? FileManager.default.removeItem(atPath: path + ending)
+            }
+        }
+        var settings = SyncSettings()
+        settings.settle = .milliseconds(10)
+        let world = try World(
+            provider: PlaceProvider(
+                client: client,
+                map: map,
+                logger: Logger(label: "places") { _ in SwiftLogNoOpLogHandler() }
+            ),
+            settings: settings
+        )
+        world.start()
+        try world.write("a", "ours")
+        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+        client.holdUp("copy")
+        try world.copy("a", to: "b")
+        // A copy, or what the engine did in its place.
+        while client.waitingCalls == 0, client.contents["/b"] == nil { await Task.yield() }
+        client.write("/a", "them")
+        client.letGo()
+        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+        #expect(client.contents == ["/a": "them", "/b": "ours"])
+        #expect(await world.engine.status().conflicts.isEmpty)
+        await world.end()
+    }
+
     /// A program does something, and `wanted` is what there is to be then.
     private static func act(
         _ numbers: inout SeededNumbers,
