@@ -129,7 +129,8 @@ public final class PlaceMap: Sendable {
             changed INTEGER NOT NULL,
             -- Whether the last listing did not name it: it goes at the end of the round.
             is_missing INTEGER NOT NULL DEFAULT 0,
-            -- The round that found it so.
+            -- The round that found it so; below zero where that is in doubt until a later round lists its
+            -- folder, zero where that did not name it either.
             missing_round INTEGER NOT NULL DEFAULT 0,
             -- The round whose snapshot named it last.
             seen_round INTEGER NOT NULL DEFAULT 0,

@@ -37,8 +37,6 @@ actor PlaceScan {
     private var current: Round?
     /// Whether a look is wanted that has not begun.
     private var isWanted = true
-    /// Whether the last round found more missing than it believed.
-    private var isDoubting = false
     /// The pages of the last snapshot, and the rounds that began since.
     private var pages = 0
     private var looks = 0
@@ -374,16 +372,12 @@ actor PlaceScan {
     }
 
     private func finish() async throws(ProviderError) {
-        let (isCertain, number) = (isDoubting, current?.number ?? 0)
-        let isDone = try await map.write {
-            try PlaceTransaction(database: $0).removeMissing(in: number, isCertain: isCertain)
-        }
+        let isDone = try await map.write { try PlaceTransaction(database: $0).removeMissing() }
         if !isDone {
             logger.warning(
-                "most of the account is missing; another look decides whether it is gone"
+                "a folder has lost most of what it held; another look decides whether it is gone"
             )
         }
-        isDoubting = !isDone
         current = nil
     }
 }

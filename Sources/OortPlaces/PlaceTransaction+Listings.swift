@@ -76,7 +76,13 @@ extension PlaceTransaction {
 
     private func miss(_ id: Int64, in round: Int64) throws {
         try database.cachedStatement(
-            sql: "UPDATE place SET is_missing = 1, missing_round = ? WHERE id = ?"
+            sql: """
+                UPDATE place SET is_missing = 1, missing_round = CASE
+                    WHEN is_missing = 0 OR missing_round > 0 THEN ?1
+                    WHEN -missing_round < ?1 THEN 0
+                    ELSE missing_round END
+                WHERE id = ?2
+                """
         ).execute(arguments: [round, id])
     }
 
@@ -278,22 +284,29 @@ extension PlaceTransaction {
     }
 
     /// Removes what listings no longer named, unless it turned up elsewhere, or so much is missing that
-    /// it looks like a disk that is not there: then it stays until another round says the same
-    /// (`isCertain`: the one before found so much missing, too).
+    /// it looks like a disk that is not there: then it stays until its folder was listed in a later round
+    /// and named it as little.
     ///
     /// Returns whether all of it is done; else another round is to look again.
-    func removeMissing(in round: Int64, isCertain: Bool) throws -> Bool {
+    func removeMissing() throws -> Bool {
         let all = try Row.fetchAll(
             database,
             sql: "SELECT * FROM place WHERE is_missing = 1 ORDER BY id"
         )
-        var missing = all.map(PlaceRow.init)
-        let isDoubted = try isDoubtful(missing)
-        if isDoubted {
-            for folder in Set(missing.compactMap(\.parent)) { try makeDue(folder) }
-            guard isCertain else { return false }
-            // Only what this round found missing again.
-            missing = all.filter { $0["missing_round"] == round }.map(PlaceRow.init)
+        let doubted = try doubtful(all.map(PlaceRow.init))
+        var missing: [PlaceRow] = []
+        for values in all {
+            let row = PlaceRow(values)
+            let round: Int64 = values["missing_round"]
+            // Zero was in doubt before and is missing again; below zero waits for that listing.
+            guard round < 0 || round > 0 && row.parent.map(doubted.contains) == true else {
+                missing.append(row)
+                continue
+            }
+            try database.cachedStatement(
+                sql: "UPDATE place SET missing_round = -abs(missing_round) WHERE id = ?"
+            ).execute(arguments: [row.id])
+            if let folder = row.parent { try makeDue(folder) }
         }
         for row in missing {
             // It may have gone with its folder.
@@ -312,7 +325,7 @@ extension PlaceTransaction {
             }
             try remove(row.id)
         }
-        return !isDoubted || missing.count == all.count
+        return missing.count == all.count
     }
 
     /// A younger row of the same key, which is there.
@@ -335,13 +348,14 @@ extension PlaceTransaction {
         }
     }
 
-    /// Whether all of the root, or more than half of at least 100 places, is missing.
-    private func isDoubtful(_ missing: [PlaceRow]) throws -> Bool {
-        guard !missing.isEmpty else { return false }
-        let top = try children(of: PlaceMap.rootRow)
-        if !top.isEmpty, top.allSatisfy(\.isMissing) { return true }
+    /// The folders that lost so much at once that it may be a disk which is not there.
+    ///
+    /// That is all that they held, or more than half of more than 100 entries. Where more than half of an
+    /// account of more than 100 places is missing, it is all of the folders.
+    private func doubtful(_ missing: [PlaceRow]) throws -> Set<Int64> {
+        let folders = Set(missing.compactMap(\.parent))
+        guard !folders.isEmpty else { return [] }
         let all = try Int.fetchOne(database, sql: "SELECT count(*) FROM place") ?? 0
-        guard all > 100 else { return false }
         let gone =
             try Int.fetchOne(
                 database,
@@ -352,8 +366,15 @@ extension PlaceTransaction {
                     ) SELECT count(*) FROM below
                     """
             ) ?? 0
-        return gone > all / 2
+        if Self.isMost(gone, of: all) { return folders }
+        return try folders.filter { folder in
+            let entries = try children(of: folder)
+            let gone = entries.count { $0.isMissing }
+            return gone == entries.count || Self.isMost(gone, of: entries.count)
+        }
     }
+
+    private static func isMost(_ count: Int, of all: Int) -> Bool { all > 100 && count > all / 2 }
 
     // MARK: The feed
 

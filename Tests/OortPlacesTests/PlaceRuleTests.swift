@@ -37,6 +37,37 @@ struct PlaceRuleTests {
         }
     }
 
+    @Test(
+        "a smaller disk below the account's folder that is away for one look loses nothing",
+        arguments: kinds
+    )
+    func unmountedBelow(kind: RandomPlacesTests.Kind) async throws {
+        try await with(kind.client) { world in
+            for name in ["a", "b", "c"] {
+                world.client.write("/disk/deep/\(name)", name)
+                world.client.write("/other/\(name)", name)
+            }
+            for _ in 0..<3 { await world.readFeed() }
+            let before = world.paths.mapValues(\.id)
+            #expect(before.count == 9)
+            let disk = world.client.contents.filter { $0.key.hasPrefix("/disk/deep/") }
+            world.client.remove("/disk/deep")
+            // Beside it something is deleted by somebody: nothing holds that up.
+            world.client.remove("/other/a")
+            await world.readFeed()
+            #expect(world.paths["/other/a"] == nil || kind == .s3)
+            let left = before.filter { $0.key != "/other/a" }
+            #expect(left.keys.allSatisfy { world.paths[$0]?.id == left[$0] })
+            for (path, text) in disk where !path.hasSuffix("/") { world.client.write(path, text) }
+            for _ in 0..<6 { await world.readFeed() }
+            #expect(world.paths.mapValues(\.id) == left)
+            // What does not come back goes.
+            world.client.remove("/disk/deep")
+            for _ in 0..<6 { await world.readFeed() }
+            #expect(Set(world.paths.keys) == Set(world.client.contents.keys))
+        }
+    }
+
     @Test("what is not where it was is looked for before it is gone", arguments: kinds)
     func moved(kind: RandomPlacesTests.Kind) async throws {
         try await with(kind.client) { world in
