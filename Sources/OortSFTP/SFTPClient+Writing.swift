@@ -37,17 +37,7 @@ extension SFTPClient {
         if let folder = path.parent, try await find(folder, session)?.attributes.kind != .folder {
             throw ProviderError(.parentNotFound, detail: "\(folder) is not there")
         }
-        if error.isFailure, let disk = try? await session.fileSystem(of: try await rootPath()) {
-            if !disk.isWritable {
-                throw ProviderError(
-                    .noPermission,
-                    detail: "\(path): the server's disk is read-only"
-                )
-            }
-            if disk.available <= UInt64(max(0, bytes)) {
-                throw ProviderError(.quotaExceeded, detail: "\(path): the server's disk is full")
-            }
-        }
+        if error.isFailure { try await explainDisk(path, needing: bytes, session) }
         throw error.kind == .status(.noSuchFile)
             ? ProviderError(.noPermission, detail: "\(path) cannot be made: \(error.detail)")
             : error.provider(path)
@@ -141,8 +131,7 @@ extension SFTPClient {
             // What was sent is gone on with by the next try, if there is a session to know it by.
             if !keepsSession { _ = session.send(.remove(temporary.path)) }
             if error.kind == .limitExceeded {
-                let failure = SFTPError(.status(.failure), detail: error.detail)
-                try await explainFull(failure, upload, session)
+                try await explainDisk(upload.path, needing: upload.size, session)
             }
             throw error
         }
@@ -168,15 +157,32 @@ extension SFTPClient {
         return entry
     }
 
-    private func explainFull(
-        _ error: SFTPError,
-        _ upload: PlaceUpload,
+    /// Throws where the disk of a place's folder can hold nothing more: SFTP says that with the code that
+    /// it has for everything.
+    private func explainDisk(
+        _ path: RemotePath,
+        needing bytes: Int64 = 0,
         _ session: SFTPSession
     ) async throws(ProviderError) {
-        guard let disk = try? await session.fileSystem(of: try await rootPath()),
-            !disk.isWritable || disk.available <= UInt64(max(0, upload.size))
-        else { return }
-        throw ProviderError(.quotaExceeded, detail: "\(upload.path): the server's disk is full")
+        guard let disk = await self.disk(of: path.parent ?? .root, session) else { return }
+        if disk.isReadOnly {
+            throw ProviderError(.noPermission, detail: "\(path): the server's disk is read-only")
+        }
+        if !disk.takesFiles {
+            throw ProviderError(
+                .quotaExceeded,
+                detail: "\(path): the server's disk takes no more files"
+            )
+        }
+        if disk.available <= UInt64(max(0, bytes)) {
+            throw ProviderError(.quotaExceeded, detail: "\(path): the server's disk is full")
+        }
+    }
+
+    /// The disk on which a place lies; nil where the server does not say.
+    private func disk(of path: RemotePath, _ session: SFTPSession) async -> SFTPFileSystem? {
+        guard let own = try? await self.path(path) else { return nil }
+        return try? await session.fileSystem(of: own)
     }
 
     private static func times(_ time: Timestamp) -> SFTPAttributes.Times {

@@ -69,8 +69,10 @@ public struct SFTPFileSystem: Hashable, Sendable {
     public let free: UInt64
     /// Bytes that the login may still use.
     public let available: UInt64
-    /// Whether files can be made at all: files are left, and it can be written.
-    public let isWritable: Bool
+    /// Whether nothing can be written, by whomever.
+    public let isReadOnly: Bool
+    /// Whether it can hold more files: some file systems hold so many and no more.
+    public let takesFiles: Bool
     /// The number of the file system: another one is another disk.
     public let id: UInt64
     /// The most bytes of a name.
@@ -89,7 +91,8 @@ public struct SFTPFileSystem: Hashable, Sendable {
         free = bytes(numbers[3])
         available = bytes(numbers[4])
         // Some file systems count no files: they say that there are 0 of 0.
-        isWritable = numbers[9] & 1 == 0 && (numbers[5] == 0 || numbers[7] > 0)
+        takesFiles = numbers[5] == 0 || numbers[7] > 0
+        isReadOnly = numbers[9] & 1 != 0
         id = numbers[8]
         longestName = Int(clamping: numbers[10])
     }
