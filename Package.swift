@@ -162,7 +162,10 @@ let package = Package(
             tests("SwiftSFTPTests", ["SwiftSFTP", "MountTesting", system]),
             tests(
                 "OortSFTPTests",
-                ["OortSFTP", "SwiftSFTP", "OortModel", "OortTransport", "MountTesting"]
+                [
+                    "OortSFTP", "SwiftSFTP", "OortPlaces", "OortModel", "OortTransport",
+                    "MountTesting", logging,
+                ]
             ),
             tests("OortFTPTests", ["OortFTP", "OortModel", "OortTransport"]),
             tests(

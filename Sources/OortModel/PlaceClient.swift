@@ -82,7 +82,8 @@ public protocol PlaceClient: Sendable {
     ///
     /// Folders are moved only where `traits.movesFolders`.
     ///
-    /// - Throws: `.notFound`, `.nameTaken`, `.parentNotFound`.
+    /// - Throws: `.notFound`, `.nameTaken`, `.parentNotFound`; `.unsupported` for a folder that cannot be
+    ///   moved in one step, and is then carried piece by piece (`traits.mayHaveDisks`).
     func move(
         _ kind: PlaceEntry.Kind,
         from old: RemotePath,
@@ -93,7 +94,9 @@ public protocol PlaceClient: Sendable {
     ///
     /// Something already gone is a success.
     ///
-    /// - Throws: `.preconditionFailed` when a file's `revision` is given and another is current.
+    /// - Throws: `.preconditionFailed` when a file's `revision` is given and another is current;
+    ///   `.unsupported` for a folder that cannot go to the trash: what is known of it is then deleted
+    ///   piece by piece (`traits.mayHaveDisks`).
     func delete(
         _ kind: PlaceEntry.Kind,
         at path: RemotePath,
@@ -102,7 +105,7 @@ public protocol PlaceClient: Sendable {
 
     /// Removes a folder in which nothing lies any more, and never what came into it meanwhile.
     ///
-    /// Called only where `traits.movesFolders` is false; something already gone is a success.
+    /// Called only where a folder is moved or deleted piece by piece; something already gone is a success.
     func removeEmptyFolder(at path: RemotePath) async throws(ProviderError)
 
     /// Copies a file at the service, the modified time with it; no bytes travel.
@@ -226,6 +229,9 @@ public struct PlaceTraits: Sendable {
     /// Whether what is deleted can be had back; else a folder is looked through before it goes, so that
     /// nothing goes with it that nobody here has seen.
     public var deletesToTrash: Bool
+    /// Whether the account may lie on several disks: a folder that cannot go from one to another, or to the
+    /// trash, in one step (`.unsupported`) is moved or deleted piece by piece.
+    public var mayHaveDisks = false
 
     /// Traits of a service of which listings hold for ten minutes, that lists 4 folders at once, moves
     /// folders and deletes for good.

@@ -135,7 +135,7 @@ struct PlaceMoves: Sendable {
             return (old, folder.appending(motion.name))
         }
         guard let (old, new) = paths else { return }
-        if row.entry.kind == .folder, !client.traits.movesFolders,
+        if row.entry.kind == .folder, !client.traits.movesFolders || client.traits.mayHaveDisks,
             try await isEmptyFolder(at: new), try await find(.folder, at: old) != nil
         {
             // It was made for what was to go into it.
@@ -174,7 +174,7 @@ struct PlaceMoves: Sendable {
 
     // MARK: Piece by piece
 
-    /// Moves an entry, and where the service moves no folders, what lies in it piece by piece.
+    /// Moves an entry; what lies in a folder that the service does not move, piece by piece.
     ///
     /// A try that ended half-way is gone on with: what the new place has already, it moved.
     private func carry(
@@ -182,11 +182,19 @@ struct PlaceMoves: Sendable {
         from old: RemotePath,
         to new: RemotePath
     ) async throws(ProviderError) -> PlaceEntry {
-        guard row.entry.kind == .folder, !client.traits.movesFolders else {
-            return try await client.move(row.entry.kind, from: old, to: new)
-        }
+        let isFolder = row.entry.kind == .folder
         let isBegun = try await map.read {
             try PlaceTransaction(database: $0).motion(of: row.id)?.isBegun ?? false
+        }
+        if !isFolder || client.traits.movesFolders && !isBegun {
+            do throws(ProviderError) {
+                return try await client.move(row.entry.kind, from: old, to: new)
+            } catch {
+                // Its way leads to another disk.
+                guard isFolder, client.traits.mayHaveDisks, error.kind == .unsupported else {
+                    throw error
+                }
+            }
         }
         if !isBegun {
             _ = try await client.createFolder(at: new)

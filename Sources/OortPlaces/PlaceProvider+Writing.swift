@@ -140,13 +140,42 @@ extension PlaceProvider {
             try await lookThrough(row.id)
         }
         try await refusable(in: parent) { () async throws(ProviderError) in
-            try await client.delete(
-                row.entry.kind,
-                at: path,
-                revision: row.entry.kind == .file ? revision : nil
-            )
+            do throws(ProviderError) {
+                try await client.delete(
+                    row.entry.kind,
+                    at: path,
+                    revision: row.entry.kind == .file ? revision : nil
+                )
+            } catch {
+                guard error.kind == .unsupported, row.entry.kind == .folder,
+                    client.traits.mayHaveDisks
+                else { throw error }
+                try await lookThrough(row.id)
+                try await deletePieces(of: row.id, at: path)
+            }
         }
         try await map.write { try PlaceTransaction(database: $0).remove(row.id) }
+    }
+
+    /// Deletes a folder with what the map knows of it, and nothing else.
+    ///
+    /// A try that ended half-way is gone on with by the next.
+    private func deletePieces(
+        of folder: Int64,
+        at path: RemotePath
+    ) async throws(ProviderError) {
+        let children = try await map.read {
+            try PlaceTransaction(database: $0).children(of: folder)
+        }
+        for child in children {
+            let place = path.appending(child.entry.name)
+            switch child.entry.kind {
+            case .file:
+                try await client.delete(.file, at: place, revision: child.entry.revision)
+            case .folder: try await deletePieces(of: child.id, at: place)
+            }
+        }
+        try await client.removeEmptyFolder(at: path)
     }
 
     public func copy(_ copy: Copy) async throws(ProviderError) -> Item {

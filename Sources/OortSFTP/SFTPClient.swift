@@ -66,13 +66,15 @@ public final class SFTPClient: PlaceClient {
         provider.timeResolution = .seconds
         provider.pollInterval = .seconds(30)
         provider.maximumWritesInFlight = 16
-        traits = PlaceTraits(
+        var traits = PlaceTraits(
             provider: provider,
             scan: .folderStamps,
             listingFreshness: .seconds(3600),
             listingsInFlight: 16,
             deletesToTrash: keepsTrash
         )
+        traits.mayHaveDisks = true
+        self.traits = traits
     }
 
     public func makeHasher() -> any ContentHasher { SHA256Hasher() }

@@ -17,6 +17,8 @@ public final class MemoryPlaces: PlaceClient {
         case nextcloud
         /// Flat keys, in one list of everything.
         case s3
+        /// As `sftp`, where every folder is a disk of its own.
+        case disks
 
         /// An empty account of this kind.
         public var client: MemoryPlaces {
@@ -25,6 +27,7 @@ public final class MemoryPlaces: PlaceClient {
             case .webDAV: MemoryPlaces(.listings)
             case .nextcloud: MemoryPlaces(.subtreeStamps, hasKeys: true)
             case .s3: MemoryPlaces(.snapshots, movesFolders: false, makesFoldersAbove: true)
+            case .disks: MemoryPlaces(.folderStamps, mayHaveDisks: true)
             }
         }
     }
@@ -67,11 +70,14 @@ public final class MemoryPlaces: PlaceClient {
     ///   - hasKeys: whether entries have something that stays over a move.
     ///   - movesFolders: whether folders are moved in one step.
     ///   - makesFoldersAbove: whether what is put below a folder that is not there makes it.
+    ///   - mayHaveDisks: whether folders are moved within their folder only, and deleted when nothing lies
+    ///     in them.
     public init(
         _ scan: PlaceTraits.Scan,
         hasKeys: Bool = false,
         movesFolders: Bool = true,
-        makesFoldersAbove: Bool = false
+        makesFoldersAbove: Bool = false,
+        mayHaveDisks: Bool = false
     ) {
         self.hasKeys = hasKeys
         self.makesFoldersAbove = makesFoldersAbove
@@ -88,12 +94,14 @@ public final class MemoryPlaces: PlaceClient {
         provider.copiesFiles = true
         provider.timeResolution = .seconds
         provider.pollInterval = .milliseconds(20)
-        traits = PlaceTraits(
+        var traits = PlaceTraits(
             provider: provider,
             scan: scan,
             listingFreshness: .zero,
             movesFolders: movesFolders
         )
+        traits.mayHaveDisks = mayHaveDisks
+        self.traits = traits
     }
 
     // MARK: What tests do
@@ -455,6 +463,9 @@ public final class MemoryPlaces: PlaceClient {
             guard !to.starts(with: from) else {
                 throw ProviderError(.moveIntoItself, detail: "\(new) lies in \(old)")
             }
+            guard !node.isFolder || !traits.mayHaveDisks || from.dropLast() == to.dropLast() else {
+                throw ProviderError(.unsupported, detail: "\(new) lies on another disk")
+            }
             rename(from, to: to, in: &state)
             return entry(to, node)
         }
@@ -472,18 +483,24 @@ public final class MemoryPlaces: PlaceClient {
             {
                 throw ProviderError(.preconditionFailed, detail: "another revision is current")
             }
+            if state.nodes[place]?.isFolder == true, traits.mayHaveDisks {
+                throw ProviderError(.unsupported, detail: "\(path) lies on another disk")
+            }
             remove(place, in: &state)
         }
     }
 
     public func removeEmptyFolder(at path: RemotePath) async throws(ProviderError) {
-        try await call("removeEmptyFolder") { state in
+        try await call("removeEmptyFolder") { state throws(ProviderError) in
             let place = Self.place(path)
             guard
                 !state.nodes.keys.contains(where: {
                     $0.count > place.count && $0.starts(with: place)
                 })
-            else { return }
+            else {
+                guard traits.mayHaveDisks else { return }
+                throw ProviderError(.locked, detail: "\(path) holds something")
+            }
             remove(place, in: &state)
         }
     }

@@ -161,6 +161,41 @@ struct PlaceRuleTests {
         }
     }
 
+    @Test("a folder goes piece by piece, over interruptions, with nothing that nobody saw")
+    func deletedByPieces() async throws {
+        try await with(RandomPlacesTests.Kind.disks.client) { world in
+            for number in 0..<5 {
+                world.client.write("/folder/\(number)", "\(number)")
+                world.client.write("/folder/in/\(number)", "\(number)")
+            }
+            for _ in 0..<4 { await world.readFeed() }
+            let folder = try #require(world.paths["/folder/"])
+            let deletion = Deletion(item: ItemReference(id: folder.id, path: .root))
+            // The first answers get lost.
+            world.client.fail(oneIn: 3, seed: 12)
+            var failures = 0
+            while failures < 200 {
+                do { try await world.provider.delete(deletion) } catch {
+                    failures += 1
+                    if failures == 3 { world.client.write("/folder/in/late", "late") }
+                    // Until the feed told of it, it keeps what lies above it.
+                    if failures == 20 {
+                        #expect(world.client.contents["/folder/in/late"] == "late")
+                        world.client.fail(oneIn: 0, seed: 12)
+                        for _ in 0..<4 { await world.readFeed() }
+                        #expect(world.paths["/folder/in/late"] != nil)
+                    }
+                    continue
+                }
+                break
+            }
+            #expect(failures >= 20)
+            for _ in 0..<4 { await world.readFeed() }
+            #expect(world.client.contents.isEmpty)
+            #expect(world.paths.isEmpty, "\(world.paths.keys)")
+        }
+    }
+
     // MARK: Hashes that the service does not tell
 
     /// A world with `/a`, of which only the upload said what it holds.

@@ -1,6 +1,9 @@
 import Foundation
+import Logging
 import OortModel
+import OortPlaces
 import OortSFTP
+import Synchronization
 import Testing
 
 /// An account that lies on more than one disk of its server: SFTP has one code for all that follows.
@@ -11,8 +14,19 @@ import Testing
     .enabled(if: SecondDisk.canBeMounted, "only root can mount a second disk")
 )
 struct SeveralDisksTests {
+    static let subsystems = SFTPClientTests.subsystems
+
     private static func path(_ text: String) -> RemotePath {
         RemotePath(text.split(separator: "/").map(String.init))
+    }
+
+    private func kind(
+        _ body: () async throws(ProviderError) -> Void
+    ) async -> ProviderError.Kind? {
+        do throws(ProviderError) {
+            try await body()
+            return nil
+        } catch { return error.kind }
     }
 
     /// A server with a disk of its own at `/disk`.
@@ -25,6 +39,103 @@ struct SeveralDisksTests {
             let disk = try SecondDisk(at: server.root + "/disk", options)
             defer { disk.end() }
             try await body(server, client, disk)
+        }
+    }
+
+    @Test("a file goes to another disk and back, with its time and mode", arguments: subsystems)
+    func file(subsystem: String) async throws {
+        try await with(subsystem) { server, client, _ in
+            let text = String(repeating: "content ", count: 100_000)
+            try server.write("/file", text)
+            try FileManager.default.setAttributes(
+                [
+                    .posixPermissions: 0o750,
+                    .modificationDate: Date(timeIntervalSince1970: 1_500_000_000),
+                ],
+                ofItemAtPath: server.root + "/file"
+            )
+            for (old, new) in [("/file", "/disk/new"), ("/disk/new", "/again")] {
+                let moved = try await client.move(.file, from: Self.path(old), to: Self.path(new))
+                #expect(moved.size == Int64(text.utf8.count))
+                #expect(moved.modifiedTime == Timestamp(seconds: 1_500_000_000))
+                #expect(server.bytes(new) == Array(text.utf8))
+                #expect(server.bytes(old) == nil)
+                let attributes = try FileManager.default.attributesOfItem(atPath: server.root + new)
+                #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o750)
+            }
+            #expect(server.names() == ["again", "disk"])
+            #expect(server.names("/disk").isEmpty)
+        }
+    }
+
+    @Test("what somebody saves while it goes to another disk stays, and is moved by the next try")
+    func savedMeanwhile() async throws {
+        try await with { server, client, _ in
+            let size = 4 << 20
+            try server.write("/file", String(repeating: "a", count: size))
+            let (old, new) = (Self.path("/file"), Self.path("/disk/file"))
+            async let moving = client.move(.file, from: old, to: new)
+            // It is saved again and again until the move has ended, one way or the other.
+            let isDone = Mutex(false)
+            let root = server.root
+            let writer = Task {
+                var saves = 0
+                while !isDone.withLock(\.self) {
+                    saves += 1
+                    // Each of another size: within one second a server tells no more of a file.
+                    let bytes = Data(repeating: 0x73, count: saves)
+                    try bytes.write(to: URL(filePath: root + "/file"), options: .atomic)
+                    await Task.yield()
+                }
+                return saves
+            }
+            do { _ = try await moving } catch {}
+            isDone.withLock { $0 = true }
+            let saves = try await writer.value
+            // It is where it was, or it was all that was moved.
+            let last = saves == 0 ? size : saves
+            let there = [server.bytes("/file")?.count, server.bytes("/disk/file")?.count]
+            #expect(there.contains(last), "\(there) after \(saves) saves")
+            let leftovers = server.names("/disk") + server.names()
+            #expect(leftovers.allSatisfy { !$0.hasSuffix(".part") }, "\(leftovers)")
+        }
+    }
+
+    @Test("a link goes to another disk as a link")
+    func link() async throws {
+        try await with { server, client, _ in
+            try FileManager.default.createSymbolicLink(
+                atPath: server.root + "/link",
+                withDestinationPath: "nowhere"
+            )
+            _ = try await client.move(
+                .file,
+                from: Self.path("/link.rclonelink"),
+                to: Self.path("/disk/other.rclonelink")
+            )
+            let target = try FileManager.default.destinationOfSymbolicLink(
+                atPath: server.root + "/disk/other"
+            )
+            #expect(target == "nowhere")
+            #expect(server.names() == ["disk"])
+        }
+    }
+
+    @Test("a file for which the other disk has no room stays, and that is said")
+    func full() async throws {
+        try await with(options: "size=64k") { server, client, _ in
+            try server.write("/file", String(repeating: "x", count: 1 << 20))
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await client.move(
+                        .file,
+                        from: Self.path("/file"),
+                        to: Self.path("/disk/file")
+                    )
+                } == .quotaExceeded
+            )
+            #expect(server.bytes("/file")?.count == 1 << 20)
+            #expect(server.names("/disk").isEmpty)
         }
     }
 
@@ -62,6 +173,111 @@ struct SeveralDisksTests {
             ),
             observer: SilentUploadObserver()
         )
+    }
+
+    // MARK: Folders
+
+    /// Who reads a provider's feed and stores what it says.
+    private final class Feed {
+        private let provider: PlaceProvider
+        private var cursor: Cursor?
+        /// The folders by their names.
+        private(set) var folders = ["root": ItemReference(id: ItemID("root"), path: .root)]
+
+        init(_ provider: PlaceProvider) { self.provider = provider }
+
+        /// Reads until nothing new comes.
+        func read() async throws {
+            for _ in 0..<3 {
+                var hasMore = true
+                while hasMore {
+                    let page = try await provider.changes(since: cursor)
+                    for case .changed(let item) in page.changes where item.kind == .folder {
+                        folders[item.fileName] = ItemReference(id: item.id, path: .root)
+                    }
+                    (cursor, hasMore) = (page.cursor, page.hasMore)
+                }
+                guard let cursor else { return }
+                provider.hasStored(upTo: cursor)
+                _ = try await provider.waitForChanges(since: cursor, atMost: .zero)
+            }
+        }
+    }
+
+    /// As `with`, by a provider of which the feed was read.
+    private func withProvider(
+        _ body: (SSHServer, PlaceProvider, Feed) async throws -> Void
+    ) async throws {
+        try await with { server, client, _ in
+            try server.write("/disk/there/file", "there")
+            try server.write("/disk/there/deep/file", "deep")
+            try server.write("/here/file", "here")
+            try server.write("/here/deep/file", "deep")
+            let map = try PlaceMap(path: server.folder + "/map.sqlite")
+            defer { map.close() }
+            let provider = PlaceProvider(
+                client: client,
+                map: map,
+                logger: Logger(label: "places") { _ in SwiftLogNoOpLogHandler() }
+            )
+            let feed = Feed(provider)
+            try await feed.read()
+            try await body(server, provider, feed)
+        }
+    }
+
+    @Test("a folder goes to another disk with all that it holds")
+    func folder() async throws {
+        try await withProvider { server, provider, feed in
+            let (here, disk) = (
+                try #require(feed.folders["here"]), try #require(feed.folders["disk"])
+            )
+            let root = try #require(feed.folders["root"])
+            let moved = try await provider.move(
+                Move(item: here, oldParent: root, parent: disk, name: "new", modifiedTime: nil)
+            )
+            #expect(moved.id == here.id)
+            #expect(server.bytes("/disk/new/file") == Array("here".utf8))
+            #expect(server.bytes("/disk/new/deep/file") == Array("deep".utf8))
+            #expect(server.names() == ["disk"])
+        }
+    }
+
+    @Test("a folder on another disk than the trash goes with what is known of it, and no more")
+    func deleted() async throws {
+        try await withProvider { server, provider, feed in
+            let there = Deletion(item: try #require(feed.folders["there"]))
+            try server.write("/disk/there/deep/new", "nobody here has seen it")
+            await #expect(throws: ProviderError.self) { try await provider.delete(there) }
+            #expect(server.bytes("/disk/there/deep/new") != nil)
+            #expect(server.bytes("/disk/there/file") != nil)
+            try FileManager.default.removeItem(atPath: server.root + "/disk/there/deep/new")
+            try await feed.read()
+            try await provider.delete(there)
+            #expect(server.names("/disk").isEmpty)
+        }
+    }
+
+    @Test("a disk itself is neither moved nor deleted")
+    func diskItself() async throws {
+        try await withProvider { server, provider, feed in
+            let (disk, root) = (
+                try #require(feed.folders["disk"]), try #require(feed.folders["root"])
+            )
+            let move = Move(item: disk, oldParent: root, parent: root, name: "x", modifiedTime: nil)
+            let error = await #expect(throws: ProviderError.self) {
+                try await provider.move(move)
+            }
+            #expect(error?.kind == .noPermission)
+            let refusal = await #expect(throws: ProviderError.self) {
+                try await provider.delete(Deletion(item: disk))
+            }
+            #expect(refusal?.kind == .noPermission)
+            #expect(server.names("/disk/there") == ["deep", "file"])
+            #expect(Set(server.names()).subtracting([".oort-trash"]) == ["disk", "here"])
+            // What was made for it there went again.
+            #expect(server.names("/.oort-trash").isEmpty)
+        }
     }
 }
 
