@@ -35,7 +35,7 @@ public final class Simulator: Sendable {
         let methods = HTTPMethod.allMethods.union(
             [
                 "PROPFIND", "PROPPATCH", "MKCOL", "MOVE", "COPY", "LOCK", "UNLOCK", "REPORT",
-                "SEARCH",
+                "SEARCH", "PATCH",
             ]
             .map { HTTPMethod($0) }
         )

@@ -66,13 +66,63 @@ extension WebDAVClient {
         } catch {
             throw try await cloudFailure(error, of: upload)
         }
-        // What the server computed of the bytes that came; not every one does.
-        if let sum = head.header("X-Hash-SHA1")?.trimmed.lowercased(),
-            upload.hash.algorithm == .sha1, sum != upload.hash.value
-        {
-            throw ProviderError(.contentDamaged, detail: "the server received other bytes")
+        if let sum = head.header("X-Hash-SHA1")?.trimmed.lowercased(), dialect == .nextcloud {
+            try check(sum, upload)
+        } else {
+            try await prove(upload)
         }
         return try await written(upload)
+    }
+
+    private func check(_ sum: String, _ upload: PlaceUpload) throws(ProviderError) {
+        guard upload.hash.algorithm != .sha1 || sum == upload.hash.value else {
+            throw ProviderError(.contentDamaged, detail: "the server has other bytes than it got")
+        }
+    }
+
+    /// Makes sure that the server has the bytes that were sent: it computes the sum of what it stored, and
+    /// where it does not, that is read back.
+    ///
+    /// Nextcloud keeps the checksum that comes with an upload unseen; its kin compare it themselves.
+    private func prove(_ upload: PlaceUpload) async throws(ProviderError) {
+        guard dialect == .nextcloud, upload.hash.algorithm == .sha1 else { return }
+        do throws(ProviderError) {
+            if let sum = try await recomputed(upload) { return try check(sum, upload) }
+            guard upload.size > 0 else { return }
+            let stored = try await read(upload.path, revision: nil, range: 0..<upload.size)
+            var hasher = makeHasher()
+            while let bytes = try await stored.next() { hasher.update(bytes[...]) }
+            try check(hasher.finalize().value, upload)
+        } catch  where error.kind != .contentDamaged {
+            throw error.asUnknownOutcome
+        }
+    }
+
+    /// The SHA-1 of what the server has stored, in hex; nil where it does not compute it.
+    private func recomputed(_ upload: PlaceUpload) async throws(ProviderError) -> String? {
+        var request = api.request(
+            "PATCH",
+            upload.path,
+            isFolder: false,
+            headers: [("X-Recalculate-Hash", "sha1")],
+            repetition: .harmless
+        )
+        request.answerTimeout = Self.timeToReadAll(upload.size)
+        do throws(ProviderError) {
+            let sums = try await api.send(request, about: .item).head.header("OC-Checksum") ?? ""
+            return sums.lowercased().parts(between: " ").lazy
+                .compactMap { $0.dropping(beginning: "sha1:").map(String.init) }.first
+        } catch {
+            switch error.kind {
+            case .unsupported, .badRequest, .noPermission: return nil
+            default: throw error
+            }
+        }
+    }
+
+    /// How long a server is waited for that reads or writes all of a content before it answers.
+    private static func timeToReadAll(_ size: Int64) -> Duration {
+        .seconds(min(30 + 180 * ((size >> 30) + 1), 1800))
     }
 
     /// The entry of what was just uploaded.
@@ -147,8 +197,9 @@ extension WebDAVClient {
             } catch  where error.kind == .sessionLost {
                 // Over: perhaps because all was put together and the answer was lost.
                 await observer.sessionChanged(nil)
-                if let entry = try await landed(upload) { return entry }
-                throw error
+                guard let entry = try await landed(upload) else { throw error }
+                try await prove(upload)
+                return entry
             }
         } else {
             session = newSession(upload)
@@ -177,6 +228,7 @@ extension WebDAVClient {
             throw error
         }
         await observer.sessionChanged(nil)
+        try await prove(upload)
         return try await written(upload)
     }
 
@@ -291,7 +343,7 @@ extension WebDAVClient {
             headers: headers,
             repetition: .onlyIfNotDone
         )
-        request.answerTimeout = .seconds(min(30 + 180 * ((upload.size >> 30) + 1), 1800))
+        request.answerTimeout = Self.timeToReadAll(upload.size)
         var patience = 5
         for round in 0..<60 {
             do throws(ProviderError) {

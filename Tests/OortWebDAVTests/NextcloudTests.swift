@@ -485,6 +485,37 @@ struct NextcloudTests {
         }
     }
 
+    @Test("an upload in parts that the server stored with other bytes is damaged, and never ours")
+    func damagedParts() async throws {
+        try await Cloud.with { cloud in
+            let client = cloud.client(partSize: 1 << 20)
+            for computesNothing in [false, true] {
+                cloud.service.habits.computesNothing = computesNothing
+                cloud.service.habits.damages = 1
+                let path = RemotePath(["large \(computesNothing)"])
+                let kind = await failure { try await client.put(Self.large, to: path) }
+                #expect(kind == .contentDamaged)
+                let damaged = try await client.entry(at: path)
+                try await client.put(Self.large, to: path, before: .file(damaged.revision))
+                #expect(cloud.item("large \(computesNothing)")?.head?.content.bytes == Self.large)
+            }
+        }
+    }
+
+    @Test("a server that computes no checksum has what it stored read back")
+    func readBack() async throws {
+        try await Cloud.with { cloud in
+            let client = cloud.client()
+            cloud.service.habits.computesNothing = true
+            for size in [0, 7] {
+                let bytes = [UInt8](repeating: 1, count: size)
+                let entry = try await client.put(bytes, to: RemotePath(["\(size)"]))
+                #expect(entry.size == Int64(size))
+            }
+            #expect(cloud.simulator.counts["GET files"]?.calls == 1)
+        }
+    }
+
     // MARK: Trouble on the way
 
     @Test("a listing that is cut, broken or a page of HTML is none")

@@ -14,6 +14,7 @@ extension NextcloudSimulator {
         case "DELETE": delete(request, path)
         case "MOVE", "COPY": relocate(request, path)
         case "PROPPATCH": setTime(request, path)
+        case "PATCH": recompute(request, path)
         case "OPTIONS":
             SimulatorAnswer(status: 200, headers: [("DAV", "1, 3, extended-mkcol, nc-paginate")])
         default: SimulatorAnswer(status: 501)
@@ -262,10 +263,25 @@ extension NextcloudSimulator {
             time: request.header("X-OC-MTime"),
             checksum: request.header("OC-Checksum")
         )
-        if answer.status < 300, request.header("X-Hash") == "sha1" {
+        if answer.status < 300, request.header("X-Hash") == "sha1", !habits.computesNothing {
             answer.headers.append(("X-Hash-SHA1", content.sha1))
         }
         return answer
+    }
+
+    /// Computes the checksum of what is stored, and keeps it; the revision stays.
+    private func recompute(_ request: SimulatorRequest, _ path: [String]) -> SimulatorAnswer {
+        guard request.header("X-Recalculate-Hash") == "sha1", !habits.computesNothing else {
+            return SimulatorAnswer(status: 501)
+        }
+        let checksum = account.withTree { tree -> String? in
+            guard let item = tree.item(at: path), let head = item.head else { return nil }
+            let checksum = "SHA1:\(head.content.sha1)"
+            tree.update(item.id) { $0.extra["checksum"] = .string(checksum) }
+            return checksum
+        }
+        guard let checksum else { return Self.failure(404, "NotFound", "not found") }
+        return SimulatorAnswer(status: 204, headers: [("OC-Checksum", checksum)])
     }
 
     private func makeFolder(_ path: [String]) -> SimulatorAnswer {

@@ -93,7 +93,7 @@ extension NextcloudSimulator {
         guard let path = destination(request) else {
             return Self.failure(400, "BadRequest", "Destination")
         }
-        let content = SimulatedContent(
+        var content = SimulatedContent(
             joining: session.inOrder.map(\.content)
         )
         // Without the sum a gap in the numbers is not noticed.
@@ -101,6 +101,14 @@ extension NextcloudSimulator {
             total != content.size
         {
             return Self.failure(400, "BadRequest", "Chunks on server do not sum up to \(total)")
+        }
+        let isDamaged = state.withLock { state in
+            guard state.habits.damages > 0 else { return false }
+            state.habits.damages -= 1
+            return true
+        }
+        if isDamaged, let last = content.bytes.last {
+            content = SimulatedContent(Array(content.bytes.dropLast()) + [~last])
         }
         let wanted = guarded(request)
         if wanted != nil, account.withTree({ $0.item(at: path) }) == nil {

@@ -27,6 +27,10 @@ public final class NextcloudSimulator: SimulatedService {
         public var refusesWindowsNames = false
         /// So many uploads in parts are put together, but answered with 504.
         public var slowMoves = 0
+        /// So many uploads in parts are stored with another byte at their end.
+        public var damages = 0
+        /// The server computes no checksum, neither of what comes nor of what it has.
+        public var computesNothing = false
         /// So many requests are answered with 423.
         public var locks = 0
 
