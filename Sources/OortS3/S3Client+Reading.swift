@@ -48,7 +48,8 @@ extension S3Client {
             return Slice(of: streamed.body, skipping: 0, count: end - range.lowerBound).stream
         }
         guard streamed.head.status == 200,
-            let length = streamed.head.header("Content-Length").flatMap({ Int64($0) }), length >= 0
+            let length = streamed.head.header("Content-Length")
+                .flatMap({ ReportedSize(digits: $0)?.bytes })
         else {
             throw ProviderError(.malformedAnswer, detail: "a content of unknown size")
         }

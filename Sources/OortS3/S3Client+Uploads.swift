@@ -305,7 +305,7 @@ extension S3Client {
             }
             for part in root.all("Part") {
                 guard let number = part.text(of: "PartNumber").flatMap({ Int($0) }),
-                    let size = part.text(of: "Size").flatMap({ Int64($0) }),
+                    let size = part.text(of: "Size").flatMap({ ReportedSize(digits: $0)?.bytes }),
                     let tag = part.text(of: "ETag").map(S3Head.bare)
                 else { throw ProviderError(.malformedAnswer, detail: "a part without its parts") }
                 result[number] = Part(number: number, tag: tag, size: size)

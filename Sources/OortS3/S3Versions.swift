@@ -44,7 +44,7 @@ struct S3VersionPage: Sendable {
                     id: id,
                     isLatest: child.text(of: "IsLatest") == "true",
                     isDeletion: child.name == "DeleteMarker",
-                    size: child.text(of: "Size").flatMap { Int64($0) },
+                    size: child.text(of: "Size").flatMap { ReportedSize(digits: $0)?.bytes },
                     time: child.text(of: "LastModified").flatMap { Timestamp(rfc3339: $0) }
                 )
             )

@@ -39,7 +39,8 @@ struct S3Page: Sendable {
                 let key = try decoded(child.text(of: "Key"), "a key")
                 let tag = child.text(of: "ETag").map(S3Head.bare) ?? ""
                 // A folder's own object needs none, and has none at MinIO's kin.
-                guard let size = child.text(of: "Size").flatMap({ Int64($0) }), size >= 0,
+                guard
+                    let size = child.text(of: "Size").flatMap({ ReportedSize(digits: $0)?.bytes }),
                     !tag.isEmpty || size == 0 && key.ends(with: "/")
                 else { throw S3Page.failure("an object without size or ETag") }
                 objects.append(
@@ -97,7 +98,9 @@ struct S3Head: Sendable {
     var carried: [(name: String, value: String)]
 
     init(_ head: HTTPResponseHead, size: Int64? = nil) throws(ProviderError) {
-        guard let size = size ?? head.header("Content-Length").flatMap({ Int64($0) }),
+        guard
+            let size = size
+                ?? head.header("Content-Length").flatMap({ ReportedSize(digits: $0)?.bytes }),
             let tag = head.header("ETag").map(Self.bare), !tag.isEmpty
         else {
             throw ProviderError(.malformedAnswer, detail: "an object without size or ETag")
@@ -193,6 +196,15 @@ struct S3Head: Sendable {
 extension HTTPResponseHead {
     /// The size of the whole content, as an answer with a part of it says.
     var wholeSize: Int64? {
-        header("Content-Range")?.cut(atLast: "/").flatMap { Int64($0.after) }
+        header("Content-Range")?.cut(atLast: "/")
+            .flatMap { ReportedSize(digits: String($0.after))?.bytes }
+    }
+}
+
+extension ReportedSize {
+    /// A size in decimal digits.
+    init?(digits: String) {
+        guard let bytes = Int64(digits) else { return nil }
+        self.init(bytes: bytes)
     }
 }

@@ -1,4 +1,5 @@
 import OortModel
+import OortTransport
 import Testing
 
 @testable import OortS3
@@ -24,6 +25,37 @@ struct S3TextTests {
         let beside = S3Names.part(of: S3Names.nameBesideFile(of: part))
         #expect(beside.part.isSameText(as: part))
         #expect(beside.isBesideFile)
+    }
+
+    @Test(
+        "an object's size is within bounds, or the answer is not of the protocol",
+        arguments: [
+            ("0", 0), ("9007199254740992", 1 << 53), ("9007199254740993", nil),
+            ("9223372036854775807", nil), ("9223372036854775808", nil), ("-1", nil), ("1e3", nil),
+            ("", nil),
+        ] as [(String, Int64?)]
+    )
+    func sizes(_ text: String, _ size: Int64?) throws {
+        let listing = try S3Element(
+            document: Array(
+                """
+                <ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a</Key>\
+                <Size>\(text)</Size><ETag>"t"</ETag></Contents></ListBucketResult>
+                """.utf8
+            )
+        )
+        let page = try? S3Page(listing, byTokens: true)
+        #expect(page?.objects.first?.size == size)
+        let head = HTTPResponseHead(
+            status: 200,
+            headers: [
+                ("Content-Length", text), ("ETag", "\"t\""), ("Content-Range", "bytes 0-0/\(text)"),
+            ],
+            httpVersion: "1.1"
+        )
+        let object = try? S3Head(head)
+        #expect(object?.size == size)
+        #expect(head.wholeSize == size)
     }
 
     @Test("random texts of signs lead to a part and back to themselves")
