@@ -85,6 +85,10 @@ public struct CloudCapabilities: Hashable, Sendable, Codable {
     public var refusedCharacters: [String] = []
     /// What a name may not end in, in lower case.
     public var refusedEndings: [String] = []
+    /// What the root said of the server's data at the sign-in; nil where nobody asked.
+    ///
+    /// Empty as a rule, and another one once an administrator restored a backup.
+    public var fingerprint: String?
 
     /// A cloud that says nothing of itself.
     public init() {}

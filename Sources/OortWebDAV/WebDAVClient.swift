@@ -42,7 +42,10 @@ public struct WebDAVClient: PlaceClient {
         self.clock = clock
         self.partSize = max(min(partSize, abilities.cloud?.largestPart ?? .max), 1)
         entries = WebDAVEntries(address: address, dialect: dialect, abilities: abilities)
-        memory = WebDAVMemory(wantsDestinationPath: abilities.wantsDestinationPath)
+        memory = WebDAVMemory(
+            wantsDestinationPath: abilities.wantsDestinationPath,
+            fingerprint: abilities.cloud?.fingerprint
+        )
         traits = Self.traits(dialect, abilities, partSize: self.partSize)
     }
 
@@ -155,17 +158,47 @@ public struct WebDAVClient: PlaceClient {
         isFolder: Bool,
         isSignIn: Bool = false
     ) async throws(ProviderError) -> (DAVResponse, HTTPResponseHead, WebDAVEntries.Sorted) {
+        let saysFingerprint = path == .root && dialect == .nextcloud
         let (responses, head) = try await api.look(
             at: address.url(path, isFolder: isFolder || path == .root),
             depth: depth,
-            properties: entries.listingProperties,
+            properties: entries.listingProperties
+                + (saysFingerprint ? [WebDAVEntries.fingerprint] : []),
             isSignIn: isSignIn
         )
         let sorted = entries.sorted(responses, of: path)
         guard let own = sorted.own else {
             throw ProviderError(.malformedAnswer, detail: "the answer is about something else")
         }
+        if saysFingerprint { try await checkFingerprint(own) }
         return (own, head, sorted)
+    }
+
+    /// Refuses to go on where the server's data were restored from a backup since the sign-in: what they
+    /// lack, or have older, is no news before a person has seen to it and signs in again.
+    private func checkFingerprint(_ own: DAVResponse) async throws(ProviderError) {
+        var own = own
+        if !address.folder.isEmpty {
+            // Only the root of all the files says it.
+            var all = address
+            all.folder = []
+            let (responses, _) = try await api.look(
+                at: all.text,
+                depth: 0,
+                properties: [WebDAVEntries.fingerprint]
+            )
+            guard let root = responses.first else { return }
+            own = root
+        }
+        guard memory.isKnown(own.text(WebDAVEntries.fingerprint) ?? "") else {
+            throw ProviderError(
+                .signedOut,
+                detail:
+                    "the server's data were restored from a backup, which may lack what is here "
+                    + "or have it older; copy what you need out of the mount, and sign in again to "
+                    + "take over what the server has now"
+            )
+        }
     }
 
     public func entry(at path: RemotePath) async throws(ProviderError) -> PlaceEntry {
@@ -353,12 +386,27 @@ final class WebDAVMemory: Sendable {
     private struct State {
         var wantsDestinationPath: Bool
         var leftovers: [RemotePath] = []
+        var fingerprint: String?
     }
 
     private let state: Mutex<State>
 
-    init(wantsDestinationPath: Bool) {
-        state = Mutex(State(wantsDestinationPath: wantsDestinationPath))
+    init(wantsDestinationPath: Bool, fingerprint: String?) {
+        state = Mutex(
+            State(wantsDestinationPath: wantsDestinationPath, fingerprint: fingerprint)
+        )
+    }
+
+    /// The server's fingerprint at the sign-in, or the first one that was seen; nil before.
+    var fingerprint: String? { state.withLock(\.fingerprint) }
+
+    /// Whether a fingerprint is the known one; a server that says none says nothing.
+    func isKnown(_ fingerprint: String) -> Bool {
+        state.withLock { state in
+            let known = state.fingerprint ?? fingerprint
+            state.fingerprint = known
+            return fingerprint.isEmpty || fingerprint.isSameText(as: known)
+        }
     }
 
     /// Whether the server takes a destination as a path only.

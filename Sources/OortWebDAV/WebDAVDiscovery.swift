@@ -332,6 +332,7 @@ public enum WebDAVDiscovery {
         guard try await client.entry(at: .root).kind == .folder else {
             throw ProviderError(.notAFolder, detail: "a file is there")
         }
+        abilities.cloud?.fingerprint = client.memory.fingerprint
         let owner = WebDAVClient.owner(person, address: address)
         return Account(
             address: address,

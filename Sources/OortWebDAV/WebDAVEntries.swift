@@ -34,6 +34,10 @@ struct WebDAVEntries: Sendable {
         ]
     }
 
+    /// What a Nextcloud's root alone says: the property by which an administrator tells that a backup was
+    /// restored (`occ maintenance:data-fingerprint`).
+    static let fingerprint = XMLName.owncloud("data-fingerprint")
+
     // MARK: Places
 
     /// Sorts an answer by its places; what lies elsewhere, or has a name that could not be asked for

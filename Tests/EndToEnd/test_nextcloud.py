@@ -46,11 +46,15 @@ def server(folder):
     server.stop()
 
 
-@pytest.fixture
-def drive(machine, server):
+def sign_in(machine, server, *options):
     password = json.loads(server.control("GET", "tokens"))["access_token"]
     machine.oort("login", "nextcloud", f"{server.base}/cloud.example.org", "--user",
-                 "ada@example.com", "--password-file", "-", input=password + "\n")
+                 "ada@example.com", "--password-file", "-", *options, input=password + "\n")
+
+
+@pytest.fixture
+def drive(machine, server):
+    sign_in(machine, server)
     machine.mount()
     return machine.ready("nextcloud")
 
@@ -182,3 +186,33 @@ def test_what_others_share_names_them(machine, server, drive):
         machine.unmount()
         machine.mount()
         machine.ready("nextcloud")
+
+
+def test_a_restored_backup_takes_nothing_away_before_a_new_sign_in(machine, server, drive):
+    (drive / "since.txt").write_text("written since the backup")
+    (drive / "older.txt").write_text("the newer content")
+    machine.sync()
+    # An administrator restores a backup, and says so.
+    server.control("POST", "backup")
+    server.control("POST", "edits", [
+        {"op": "remove", "path": "/since.txt"},
+        {"op": "write", "path": "/older.txt", "text": "the older content"}])
+    machine.oort("sync", "--timeout", "300s", status=None)
+    eventually(lambda: machine.account("nextcloud")["state"] == "trouble", "it is told")
+    assert "restored from a backup" in machine.oort("status")
+    assert read(drive / "since.txt") == "written since the backup"
+    assert read(drive / "older.txt") == "the newer content"
+    # Also after a restart, and what is written meanwhile waits.
+    (drive / "new.txt").write_text("new")
+    machine.unmount()
+    machine.mount()
+    eventually(lambda: machine.account("nextcloud")["state"] == "trouble", "it is told again")
+    assert read(drive / "since.txt") == "written since the backup"
+    assert "/new.txt" not in server.tree()
+    # Who signs in again takes over what the server has.
+    sign_in(machine, server, "--name", "nextcloud")
+    machine.ready("nextcloud")
+    machine.sync()
+    assert not (drive / "since.txt").exists()
+    assert read(drive / "older.txt") == "the older content"
+    assert "/new.txt" in server.tree()

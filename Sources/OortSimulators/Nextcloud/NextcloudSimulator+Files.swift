@@ -106,6 +106,7 @@ extension NextcloudSimulator {
             let total = tree.descendants(of: item.id).reduce(0) { $0 + $1.size }
             values["size"] = String(total)
             if item.parentID == nil {
+                values["data-fingerprint"] = NextcloudXML.escaped(habits.fingerprint)
                 let used = tree.usedBytes
                 values["quota-used-bytes"] = String(used)
                 values["quota-available-bytes"] =

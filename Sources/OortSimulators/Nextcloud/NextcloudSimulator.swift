@@ -31,6 +31,8 @@ public final class NextcloudSimulator: SimulatedService {
         public var damages = 0
         /// The server computes no checksum, neither of what comes nor of what it has.
         public var computesNothing = false
+        /// What the root says of the data; another one once a backup was restored.
+        public var fingerprint = ""
         /// So many requests are answered with 423.
         public var locks = 0
 

@@ -116,7 +116,7 @@ enum NextcloudXML {
         "resourcetype": "d", "getetag": "d", "getlastmodified": "d", "getcontentlength": "d",
         "getcontenttype": "d", "displayname": "d", "quota-used-bytes": "d",
         "quota-available-bytes": "d", "id": "oc", "fileid": "oc", "permissions": "oc",
-        "owner-display-name": "oc",
+        "owner-display-name": "oc", "data-fingerprint": "oc",
         "size": "oc", "checksums": "oc", "mount-type": "nc", "is-mount-root": "nc",
         "is-federated": "nc", "creation_time": "nc", "has-preview": "nc", "is-encrypted": "nc",
         "trashbin-filename": "nc", "trashbin-original-location": "nc",
