@@ -559,6 +559,8 @@ extension SFTPClient {
                 }
             }
         }
+        // What lies on it would go before the server refuses.
+        if kind == .folder { try await refuseDisk(path, session) }
         do throws(SFTPError) { try await remove(kind, found.path, path, session) } catch {
             if error.endsSession { await connection.broke(session) }
             throw error.provider(path)

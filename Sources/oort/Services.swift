@@ -166,6 +166,7 @@ enum Services {
                     environment: ProcessInfo.processInfo.environment,
                     secret: connection.secret
                 ),
+                keepsTrash: connection.keepsTrash,
                 bandwidth: connection.bandwidth
             )
         }
@@ -355,6 +356,8 @@ struct PlaceConnection: Sendable {
     let hosts: Hosts
     /// In which units the weather is told.
     let units: WeatherUnits
+    /// Whether what is deleted is kept for a while in a trash that Oort makes at the service.
+    let keepsTrash: Bool
     let logger: Logger
 
     /// Where the account lies.

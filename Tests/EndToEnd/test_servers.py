@@ -179,6 +179,27 @@ def test_links_at_sftp(machine, folder):
         server.stop()
 
 
+def test_sftp_without_a_trash(machine, folder):
+    server = Server("sftp", folder)
+    try:
+        server.login(machine)
+        machine.write_settings(machine.settings() + "\n[accounts.sftp]\ntrash = false\n")
+        machine.mount()
+        drive = machine.ready("sftp")
+        (drive / "folder").mkdir()
+        for name in ("file", "folder/file"):
+            (drive / name).write_text("content")
+        machine.sync()
+        (drive / "file").unlink()
+        machine.run("rm", "-r", drive / "folder")
+        machine.sync()
+        assert list(server.files.iterdir()) == []
+        assert "sftp" in machine.oort("trash", status=None)
+    finally:
+        machine.clean()
+        server.stop()
+
+
 def test_ftp_that_is_encrypted_from_the_first_byte(machine, folder):
     server = Server("ftp", folder, is_implicit=True)
     try:

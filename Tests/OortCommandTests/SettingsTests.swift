@@ -35,8 +35,10 @@ struct SettingsTests {
             wind = "m/s"
             [accounts.work]
             read_only = true
+            trash = true
             [accounts.home]
             read_only = false
+            trash = false
             [dropbox]
             client_id = "abc"
             client_secret_file = "/etc/secret"
@@ -52,6 +54,7 @@ struct SettingsTests {
         #expect(settings.caFile == "/etc/ca.pem")
         #expect(!settings.showsNotices && settings.delaysSleep)
         #expect(settings.readOnlyAccounts == ["work"])
+        #expect(settings.accountsWithoutTrash == ["home"])
         #expect(settings.onlookers.programs == ["gdk-pixbuf-thum", "clamscan"])
         #expect(settings.onlookers.largestDownload == 1 << 20)
         #expect(settings.weather.temperature == .fahrenheit)
@@ -107,6 +110,7 @@ struct SettingsTests {
             ("[weather]\nwind = \"beaufort\"", "weather.wind"),
             ("[dropbox]\nwind = \"m/s\"", "dropbox.wind"),
             ("[accounts.work]\nread_only = 1", "accounts.work.read_only"),
+            ("[accounts.work]\ntrash = \"off\"", "accounts.work.trash"),
             ("[accounts.work]\nleave_out = [\"/\"]", "accounts.work.leave_out"),
             ("[accounts.work]\nleave_out = [\"/a/../b\"]", "accounts.work.leave_out"),
             ("[thumbnails]\nprograms = \"thunar\"", "thumbnails.programs"),

@@ -277,6 +277,13 @@ struct SeveralDisksTests {
             #expect(Set(server.names()).subtracting([".oort-trash"]) == ["disk", "here"])
             // What was made for it there went again.
             #expect(server.names("/.oort-trash").isEmpty)
+            let thorough = server.client(keepsTrash: false)
+            let kind = await kind { () async throws(ProviderError) in
+                try await thorough.delete(.folder, at: Self.path("/disk"), revision: nil)
+            }
+            #expect(kind == .noPermission)
+            #expect(server.names("/disk/there") == ["deep", "file"])
+            await thorough.close()
         }
     }
 }

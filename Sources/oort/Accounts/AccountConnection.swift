@@ -96,6 +96,7 @@ struct AccountConnection: Sendable {
             caFile: surroundings.settings.caFile,
             hosts: Hosts(surroundings.settings.service(service.name).endpoints),
             units: surroundings.settings.weather,
+            keepsTrash: !surroundings.settings.accountsWithoutTrash.contains(account.name),
             logger: surroundings.logger
         )
     }

@@ -35,6 +35,8 @@ struct Settings: Hashable, Sendable {
     var documentFormats = DocumentFormats()
     /// The accounts in which nothing may be changed, by name.
     var readOnlyAccounts: Set<String> = []
+    /// The accounts of which Oort's own trash keeps nothing, by name.
+    var accountsWithoutTrash: Set<String> = []
     /// What stays on this machine, in all accounts.
     var ignored: [String] = []
     /// The same of one account, by its name.

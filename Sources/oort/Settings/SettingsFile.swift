@@ -118,10 +118,11 @@ struct SettingsFile {
         if let accounts = try root.section("accounts") {
             for name in accounts.keys {
                 guard let account = try accounts.section(name) else { continue }
-                try account.allow(["ignore", "leave_out", "read_only"])
+                try account.allow(["ignore", "leave_out", "read_only", "trash"])
                 settings.leftOut[name] = try account.folders("leave_out")
                 settings.ignoredInAccounts[name] = try account.patterns("ignore")
                 if try account.flag("read_only") == true { settings.readOnlyAccounts.insert(name) }
+                if try account.flag("trash") == false { settings.accountsWithoutTrash.insert(name) }
             }
         }
         for name in serviceNames {

@@ -8,6 +8,7 @@ extension Site {
     func settings(_ visit: Visit) async throws(Failure) -> HTML {
         let settings = try Surroundings(folders: folders).settings
         let formats = settings.documentFormats
+        let withoutTrash = settings.accountsWithoutTrash.sorted().joined(separator: ", ")
         let readOnly = settings.readOnlyAccounts.sorted().joined(separator: ", ")
         var rows: [(String, String, String)] = [
             ("mount_point", settings.mountPoint ?? folders.defaultMountPoint, "where to mount"),
@@ -29,6 +30,10 @@ extension Site {
             ("ignore", ignored(settings), "what stays on this machine"),
             ("accounts, leave_out", leftOut(settings), "folders that are not shown here"),
             ("accounts, read_only", readOnly.isEmpty ? "none" : readOnly, "not changed here"),
+            (
+                "accounts, trash = false", withoutTrash.isEmpty ? "none" : withoutTrash,
+                "where SFTP keeps nothing that is deleted"
+            ),
             (
                 "onlookers.programs", listed(settings.onlookers.programs.sorted()),
                 "programs that large files are not downloaded for"
