@@ -195,6 +195,10 @@ def test_sftp_without_a_trash(machine, folder):
         machine.sync()
         assert list(server.files.iterdir()) == []
         assert "sftp" in machine.oort("trash", status=None)
+        assert "cannot refuse a stale replace" in machine.oort("status")
+        told = machine.oort("accounts", "--verbose")
+        assert "no\trefuses a stale replace" in told, told
+        assert "no\tgives back what was deleted" in told, told
     finally:
         machine.clean()
         server.stop()

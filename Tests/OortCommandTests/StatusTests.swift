@@ -19,6 +19,29 @@ struct StatusTests {
         )
     }
 
+    @Test("a service that overwrites others' saves is told in one line, and within ten")
+    func staleSaves() throws {
+        var account = busy
+        account.abilities = AccountAbilities(
+            refusesStaleSaves: true,
+            refusesTakenNames: true,
+            copiesFiles: true,
+            setsTimes: true,
+            keepsDeleted: true,
+            keepsVersions: false,
+            makesLinks: false,
+            tellsNews: false
+        )
+        #expect(!StatusText.lines(of: account).contains { $0.contains("stale") })
+        account.abilities?.refusesStaleSaves = false
+        let lines = StatusText.lines(of: account)
+        #expect(lines.count { $0.contains("cannot refuse a stale replace") } == 1)
+        #expect(lines.count <= 10)
+        #expect(account.abilities?.lines.first == "no\trefuses a stale replace")
+        let kept = try ControlCoding.encode(account, pretty: false)
+        #expect(String(decoding: kept, as: UTF8.self).contains("\"refuses_stale_saves\":false"))
+    }
+
     private func group(
         _ count: Int,
         _ reason: String? = nil,

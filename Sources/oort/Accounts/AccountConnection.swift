@@ -158,6 +158,15 @@ struct AccountConnection: Sendable {
         }
     }
 
+    /// What the service can do; nil of one that keeps no files of the person's.
+    var abilities: AccountAbilities? {
+        switch strategy {
+        case .provider(let provider, _, _): AccountAbilities(provider)
+        case .place(let client, _): AccountAbilities(client)
+        case .source: nil
+        }
+    }
+
     /// The provider; a service of places has its map at `map`, and one without sign-in its list beside
     /// that: nobody else has them open.
     ///

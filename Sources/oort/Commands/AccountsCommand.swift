@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 
 /// `oort accounts`.
-struct AccountsCommand: ParsableCommand {
+struct AccountsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "accounts",
         abstract: "List the accounts that are signed in."
@@ -11,12 +11,20 @@ struct AccountsCommand: ParsableCommand {
     @Flag(help: "Print JSON.")
     var json = false
 
-    func run() throws {
-        let accounts = try AccountRegistry(folders: try Folders()).accounts()
+    @Flag(name: .shortAndLong, help: "Say what each account's service can do, and what it cannot.")
+    var verbose = false
+
+    func run() async throws {
+        let folders = try Folders()
+        let accounts = try AccountRegistry(folders: folders).accounts()
+        let control = ControlClient(folders: folders)
+        let mounted =
+            verbose && control.isMountRunning ? try await control.status().accounts : []
         if json {
-            Console.write(
-                json: try ControlCoding.encode(accounts.map(Shown.init), pretty: true)
-            )
+            let shown = accounts.map { account in
+                Shown(account, mounted.first { $0.name == account.name }?.abilities)
+            }
+            Console.write(json: try ControlCoding.encode(shown, pretty: true))
             return
         }
         if accounts.isEmpty {
@@ -27,6 +35,12 @@ struct AccountsCommand: ParsableCommand {
                 .joined(separator: ", ")
             let columns = [account.name, account.service, person].map { TerminalText.line($0) }
             Console.write(columns.joined(separator: "\t"))
+            guard verbose else { continue }
+            if let abilities = mounted.first(where: { $0.name == account.name })?.abilities {
+                for line in abilities.lines { Console.write("  \(line)") }
+            } else {
+                Console.write("  What its service can do is told while it is mounted: oort mount")
+            }
         }
     }
 
@@ -36,12 +50,15 @@ struct AccountsCommand: ParsableCommand {
         let service: String
         let displayName: String?
         let email: String?
+        /// With `--verbose`, of accounts that are mounted.
+        let abilities: AccountAbilities?
 
-        init(_ account: RegisteredAccount) {
+        init(_ account: RegisteredAccount, _ abilities: AccountAbilities?) {
             name = account.name
             service = account.service
             displayName = account.displayName
             email = account.email
+            self.abilities = abilities
         }
     }
 }

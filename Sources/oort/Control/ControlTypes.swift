@@ -80,6 +80,8 @@ struct AccountStatus: Codable, Hashable, Sendable {
     var signIn: String?
     /// Whether nothing may be changed in it here; nil when it may.
     var isReadOnly: Bool?
+    /// What its service can do; nil while that is not known.
+    var abilities: AccountAbilities?
     /// When a pause ends; nil when it is in none, or in one that somebody has to end.
     var pausedUntil: Date?
     /// Bytes in use at the service.

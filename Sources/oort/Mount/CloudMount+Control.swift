@@ -158,6 +158,7 @@ extension CloudMount {
             signIn: status.trouble?.needsPerson == true
                 ? SyncWords.signIn(account: account.name, service: account.service) : nil,
             isReadOnly: account.engine.isReadOnly ? true : nil,
+            abilities: account.abilities,
             pausedUntil: pace.withLock { $0.pause(of: account.name, at: now)?.until },
             usedBytes: status.quota?.used,
             totalBytes: status.quota?.total,

@@ -16,6 +16,8 @@ final class MountedAccount: Sendable {
     let engine: SyncEngine
     /// What brings here what is pinned.
     let keeper: PinKeeper
+    /// What its service can do; nil of one that keeps no files of the person's.
+    var abilities: AccountAbilities? { connection.abilities }
     private let connection: AccountConnection
     /// Runs engine and keeper; owned by this object, ended by `stop`.
     private let running = Mutex<Task<Void, Never>?>(nil)

@@ -48,6 +48,8 @@ enum StatusText {
     static func lines(of account: AccountStatus) -> [String] {
         var lines = [head(account)]
         if let trouble = account.trouble { lines.append("  ! \(shown(trouble))") }
+        let caution = account.abilities?.caution
+        if let caution { lines.append("  \(caution)") }
         if let up = going(account) { lines.append(up) }
         if let down = coming(account) { lines.append(down) }
         let pinned = keeping(account)
@@ -55,7 +57,9 @@ enum StatusText {
         if let count = account.staysHere { lines.append("  \(staying(count))") }
         let refused = refusedNames(account)
         if let refused { lines.append(refused) }
-        let others = [pinned != nil, account.staysHere != nil, refused != nil].count { $0 }
+        let others = [
+            pinned != nil, account.staysHere != nil, refused != nil, caution != nil,
+        ].count { $0 }
         let mostGroups = mostGroups - others
         let groups = (account.waiting ?? []).filter { !$0.isUnderWay }
         let isCut = groups.count > mostGroups
