@@ -179,6 +179,23 @@ def test_links_at_sftp(machine, folder):
         server.stop()
 
 
+@pytest.mark.parametrize("server", ["sftp"], indirect=True)
+def test_a_time_that_the_protocol_cannot_carry_comes_to_rest(machine, server, drive):
+    far = 7_258_118_400  # 2200
+    largest = 2**32 - 1  # 2106
+    (drive / "new").write_text("new")
+    os.utime(drive / "new", (far, far))
+    (drive / "old").write_text("old")
+    machine.sync()
+    os.utime(drive / "old", (far, far))
+    os.utime(drive / "new", (-far, -far))
+    machine.sync()
+    eventually(lambda: machine.account("sftp")["state"] == "up to date", "it rests")
+    assert (server.files / "old").stat().st_mtime == largest
+    assert (server.files / "new").stat().st_mtime == 0
+    assert machine.account("sftp")["pending_count"] == 0
+
+
 def test_sftp_without_a_trash(machine, folder):
     server = Server("sftp", folder)
     try:
