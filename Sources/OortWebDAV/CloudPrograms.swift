@@ -117,6 +117,26 @@ struct CloudPrograms: Sendable {
         return result
     }
 
+    /// A new app password, in place of the person's own password with which the request is signed.
+    ///
+    /// - Throws: `.noPermission` where it is signed with an app password.
+    func newAppPassword() async throws(ProviderError) -> String {
+        struct Wire: Decodable { var apppassword: String }
+        var request = request("GET", ["core", "getapppassword"])
+        request.repetition = .onlyIfNotDone
+        let response = try await api.exchange(request, isSignIn: true)
+        guard response.head.status == 200 else {
+            throw WebDAVErrors.error(response, about: .item)
+        }
+        guard
+            let wire = try? JSONDecoder().decode(
+                Envelope<Wire>.self,
+                from: Data(response.body)
+            ).ocs.data, !wire.apppassword.isEmpty
+        else { throw ProviderError(.malformedAnswer, detail: "no app password in the answer") }
+        return wire.apppassword
+    }
+
     /// Takes back the app password with which the request itself is signed.
     func removeAppPassword() async throws(ProviderError) {
         let response = try await api.exchange(

@@ -285,6 +285,26 @@ public enum WebDAVDiscovery {
         }
     }
 
+    /// An app password for this program, where `http` adds the person's own one to an account at a
+    /// Nextcloud; nil where that is one already, or the server makes none.
+    ///
+    /// - Throws: where it is not known what became of the wish.
+    public static func appPassword(
+        for account: Account,
+        http: any HTTPClient
+    ) async throws(WebDAVSignInError) -> String? {
+        guard account.dialect == .nextcloud else { return nil }
+        let api = WebDAVAPI(client: http, address: account.address, dialect: account.dialect)
+        do throws(ProviderError) {
+            return try await CloudPrograms(api: api).newAppPassword()
+        } catch {
+            guard !error.isLastingRefusal else { return nil }
+            throw WebDAVSignInError(
+                "The server made no app password in place of the one that was typed: \(error.detail)"
+            )
+        }
+    }
+
     private static func plainAccount(
         _ server: Server,
         http: any HTTPClient

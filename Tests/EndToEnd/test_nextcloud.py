@@ -188,6 +188,19 @@ def test_what_others_share_names_them(machine, server, drive):
         machine.ready("nextcloud")
 
 
+def test_a_password_that_is_typed_is_kept_nowhere(machine, server):
+    machine.oort("login", "nextcloud", f"{server.base}/cloud.example.org", "--user",
+                 "ada@example.com", "--password-file", "-", input="correct horse\n")
+    machine.mount()
+    drive = machine.ready("nextcloud")
+    (drive / "file.txt").write_text("by the app password")
+    machine.sync()
+    assert "/file.txt" in server.tree()
+    kept = [path for path in machine.folder.rglob("*")
+            if path.is_file() and b"correct horse" in path.read_bytes()]
+    assert kept == []
+
+
 def test_a_restored_backup_takes_nothing_away_before_a_new_sign_in(machine, server, drive):
     (drive / "since.txt").write_text("written since the backup")
     (drive / "older.txt").write_text("the newer content")

@@ -141,6 +141,34 @@ struct NextcloudTests {
         await simulator.stop()
     }
 
+    @Test("a person's own password is exchanged for an app password, which is kept")
+    func appPassword() async throws {
+        try await Cloud.with { cloud in
+            let own = try DavServer.http(
+                user: NextcloudSimulator.loginName,
+                password: NextcloudSimulator.ownPassword
+            )
+            let made = try await WebDAVDiscovery.appPassword(for: cloud.account, http: own)
+            let password = try #require(made)
+            #expect(password != NextcloudSimulator.ownPassword)
+            let signed = try DavServer.http(
+                user: NextcloudSimulator.loginName,
+                password: password
+            )
+            // One that is an app password stays.
+            #expect(try await WebDAVDiscovery.appPassword(for: cloud.account, http: signed) == nil)
+            let client = WebDAVClient(
+                http: signed,
+                address: cloud.account.address,
+                dialect: cloud.account.dialect,
+                abilities: cloud.account.abilities
+            )
+            #expect(try await client.owner().id == cloud.account.ownerID)
+            try await client.signOut()
+            #expect(await failure { _ = try await client.owner() } == .signedOut)
+        }
+    }
+
     @Test("a wrong password is sent once; another is tried no sooner than after a while")
     func wrongPassword() async throws {
         let service = NextcloudSimulator()

@@ -80,6 +80,8 @@ public final class NextcloudSimulator: SimulatedService {
     public static let host = "cloud.example.org"
     /// The server's own key of the person.
     public static let userID = "ada"
+    /// The person's own password; every token of the account is an app password.
+    public static let ownPassword = "correct horse"
     /// The name that the person logs in with.
     public static let loginName = "ada@example.com"
 
@@ -236,7 +238,7 @@ public final class NextcloudSimulator: SimulatedService {
     }
 
     private func isGood(_ password: String) -> Bool {
-        account.tokens.standing(of: password) == .valid
+        password == Self.ownPassword || account.tokens.standing(of: password) == .valid
     }
 
     /// An error in the words of the sabre family.
@@ -285,6 +287,9 @@ public final class NextcloudSimulator: SimulatedService {
         case (_, let parts)
         where parts.starts(with: ["apps", "files_sharing", "api", "v1", "shares"]):
             return shares(request, Array(parts.dropFirst(5)))
+        case ("GET", ["core", "getapppassword"]):
+            guard password == Self.ownPassword else { return SimulatorAnswer(status: 403) }
+            return good(["apppassword": .string(account.tokens.issue().access)])
         case ("DELETE", ["core", "apppassword"]):
             _ = account.tokens.revoke(password)
             return good([:])

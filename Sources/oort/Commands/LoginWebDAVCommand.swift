@@ -197,11 +197,15 @@ struct DAVSignIn {
             }
         }
         let account: WebDAVDiscovery.Account
+        // The person's own password opens more than files, and is kept nowhere.
+        let kept: String
+        let signed = Self.client(of: server, Secret(password), http: http)
         do throws(WebDAVSignInError) {
-            account = try await Self.account(at: server, Secret(password), http: http)
+            account = try await WebDAVDiscovery.account(at: server, http: signed)
+            kept = try await WebDAVDiscovery.appPassword(for: account, http: signed) ?? password
         } catch { throw Failure(error.description) }
         try await NewAccount(surroundings, accounts).add(
-            Credentials(client: nil, tokens: Tokens(accessToken: Secret(password))),
+            Credentials(client: nil, tokens: Tokens(accessToken: Secret(kept))),
             at: String(decoding: try JSONEncoder().encode(account), as: UTF8.self),
             service: service,
             name: options.name
@@ -209,23 +213,20 @@ struct DAVSignIn {
         await accounts.shutdown()
     }
 
-    /// Logs in with a password, and finds out what the server can do.
-    static func account(
-        at server: WebDAVDiscovery.Server,
+    /// The way to a server for who knows a password there.
+    static func client(
+        of server: WebDAVDiscovery.Server,
         _ password: Secret,
         http: any HTTPClient
-    ) async throws(WebDAVSignInError) -> WebDAVDiscovery.Account {
-        try await WebDAVDiscovery.account(
-            at: server,
-            http: AccountClient.make(
-                wire: http,
-                tokens: FixedToken(password.revealed()),
-                signer: BasicSigner(user: server.address.user ?? ""),
-                rules: .webDAV,
-                requests: RequestLimit(.webDAV),
-                policy: Accounts.patience,
-                logger: SilentLog.logger
-            )
+    ) -> any HTTPClient {
+        AccountClient.make(
+            wire: http,
+            tokens: FixedToken(password.revealed()),
+            signer: BasicSigner(user: server.address.user ?? ""),
+            rules: .webDAV,
+            requests: RequestLimit(.webDAV),
+            policy: Accounts.patience,
+            logger: SilentLog.logger
         )
     }
 }

@@ -103,7 +103,10 @@ struct DemoClouds: Sendable {
                 http: accounts.http
             )
             server.address.user = NextcloudSimulator.loginName
-            let account = try await DAVSignIn.account(at: server, secret, http: accounts.http)
+            let account = try await WebDAVDiscovery.account(
+                at: server,
+                http: DAVSignIn.client(of: server, secret, http: accounts.http)
+            )
             return (
                 Credentials(client: nil, tokens: Tokens(accessToken: secret)),
                 String(decoding: try JSONEncoder().encode(account), as: UTF8.self)
