@@ -10,7 +10,7 @@ extension Catalog {
     /// those that came last.
     public func search(_ query: SearchQuery) async throws(CatalogError) -> SearchAnswer {
         do {
-            return try await pool.read { database in
+            return try await pool.readForTask { database in
                 let search = Search(database, query, without: try self.leftOutInodes(database))
                 return try search.answer()
             }

@@ -236,7 +236,7 @@ public final class Catalog: Sendable {
     func readAsync<T: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> T
     ) async throws(CatalogError) -> T {
-        do { return try await pool.read(body) } catch { throw noted(error) }
+        do { return try await pool.readForTask(body) } catch { throw noted(error) }
     }
 
     /// The number of the latest that was heard of an account's items; it grows with each answer that is
@@ -271,6 +271,24 @@ public final class Catalog: Sendable {
         case .SQLITE_CORRUPT, .SQLITE_NOTADB: return .corrupt(detail: error.message ?? "corrupt")
         case .SQLITE_FULL: return .diskFull
         default: return .storage(detail: error.description)
+        }
+    }
+}
+
+extension DatabasePool {
+    /// Runs a consistent read for a task, on SQLite's own threads from its beginning to its end; it is
+    /// not cancelled.
+    ///
+    /// GRDB's own `read` for tasks takes a connection, and then waits for a thread of the concurrency
+    /// pool to go on with it. Where all of these threads wait for a connection, in reads that block,
+    /// neither would ever end.
+    func readForTask<T: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try await withCheckedThrowingContinuation { continuation in
+            asyncRead { opened in
+                continuation.resume(with: Result { try body(opened.get()) })
+            }
         }
     }
 }
