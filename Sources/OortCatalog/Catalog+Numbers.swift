@@ -41,6 +41,8 @@ struct Numbering {
         var created: Timestamp?
         /// Whether somebody else made it, as far as the service says.
         var isForeign = false
+        /// Whether others can reach it, as far as the service says.
+        var isShared = false
         /// Whether the service has it where it is shown, as last heard.
         var isAtService: Bool
         /// Whether it is in the folder here.
@@ -205,6 +207,7 @@ struct Numbering {
             plainName: node.name,
             created: isOfThis ? told?.createdTime : nil,
             isForeign: isOfThis && told?.isOwn == false,
+            isShared: isOfThis && told?.isShared == true,
             isAtService: false,
             isHere: true
         )
@@ -224,6 +227,8 @@ struct Numbering {
         for younger in folders where younger.node.born != nil {
             let elder = folders.filter { isTwin(younger, of: $0) }.min { $0.precedes($1) }
             guard let elder, younger.node.permissions.contains(.delete),
+                try areForTheSamePeople(younger, elder),
+                try !(hasOwnAttributes(elder.node) && hasOwnAttributes(younger.node)),
                 try TwinFolders.canLeave(younger.node, database)
             else { continue }
             found.append(TwinFolders(younger: younger.node.inode, elder: elder.node.inode))
@@ -241,6 +246,29 @@ struct Numbering {
         else { return false }
         let gap = second.seconds.subtractingReportingOverflow(first.seconds)
         return !gap.overflow && gap.partialValue <= TwinFolders.longestGap
+    }
+
+    /// Whether nobody is let into one of two folders of one folder by a share of its own.
+    private func areForTheSamePeople(_ one: Namesake, _ other: Namesake) throws -> Bool {
+        if !one.isShared, !other.isShared { return true }
+        let above = try database.first(
+            """
+            SELECT \(Self.columns) FROM node LEFT JOIN motion ON motion.inode = node.inode
+            WHERE node.inode = ?
+            """,
+            [one.node.parent?.column],
+            namesake
+        )
+        return above?.isShared == true
+    }
+
+    /// Whether something was set of a folder that only this machine knows: the mode, by `mkdir`, too.
+    private func hasOwnAttributes(_ node: Node) throws -> Bool {
+        if node.mode != nil || node.owner != nil || node.group != nil { return true }
+        return try database.has(
+            "SELECT 1 FROM xattr WHERE inode = ?1 UNION ALL SELECT 1 FROM pin WHERE inode = ?1",
+            [node.inode.column]
+        )
     }
 
     private func saysNoMore(_ younger: Node, than elder: Node) -> Bool {

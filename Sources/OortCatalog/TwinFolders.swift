@@ -1,5 +1,5 @@
 import GRDB
-import OortModel
+public import OortModel
 
 /// Two folders that two machines made of one name in one folder, before either heard of the other, at a
 /// service that holds a name twice.
@@ -37,10 +37,23 @@ struct TwinFolders {
     }
 }
 
+extension Catalog {
+    /// Says that others are about to be let into an item: a folder is no twin of another one from then on.
+    public func noteShared(_ inode: Inode) async throws(CatalogError) {
+        try await mutateAsync { transaction in
+            transaction.touch(inode)
+            try transaction.database.run(
+                "UPDATE node SET born_s = NULL WHERE inode = ? AND kind = 0",
+                [inode.column]
+            )
+        }
+    }
+}
+
 extension CatalogTransaction {
     /// Makes one of two folders, where both still lie where they lay.
     ///
-    /// The one that was made here keeps its number, as programs work in it.
+    /// The one that was here first keeps its number, as programs work in it.
     mutating func merge(_ twins: TwinFolders, _ rules: AccountNameRules) throws {
         guard let younger = try Catalog.fetch(twins.younger, database),
             let elder = try Catalog.fetch(twins.elder, database), let id = younger.remoteID,
@@ -52,13 +65,18 @@ extension CatalogTransaction {
         try startMotion(elder)
         let rest = try leaveIdentity(of: younger)
         try stayAtService(in: rest, as: id, whatLiesIn: younger, at: .now)
-        try leadIntents(into: elder.remoteID, to: younger.inode, of: elder.account)
-        let side = try takeRemoteSide(of: elder.inode)
-        try give(side, to: younger.inode)
-        try takeLocalSide(of: elder, for: younger)
-        try reparent(elder.inode, to: younger.inode, rules)
-        try remove(elder)
-        try restIfClean(younger.inode)
+        let (here, gone) =
+            younger.inode.rawValue < elder.inode.rawValue ? (younger, elder) : (elder, younger)
+        try leadIntents(into: elder.remoteID, to: here.inode, of: elder.account)
+        if here.inode == younger.inode {
+            let side = try takeRemoteSide(of: elder.inode)
+            try give(side, to: younger.inode)
+        }
+        try takeLocalSide(of: elder, beside: younger, for: here.inode)
+        try takeAttributes(of: gone.inode, for: here.inode)
+        try reparent(gone.inode, to: here.inode, rules)
+        try remove(gone)
+        try restIfClean(here.inode)
         effects.locallyChanged.insert(younger.account)
     }
 
@@ -108,8 +126,12 @@ extension CatalogTransaction {
         )
     }
 
-    /// A folder has the attributes that another one had, and what was set of that on this machine.
-    private mutating func takeLocalSide(of elder: Node, for younger: Node) throws {
+    /// A folder says of itself what the elder one said, which the service has.
+    private mutating func takeLocalSide(
+        of elder: Node,
+        beside younger: Node,
+        for folder: Inode
+    ) throws {
         try database.run(
             """
             UPDATE node SET listed = ?, modified_s = ?, modified_ns = ?, description = ?
@@ -117,13 +139,26 @@ extension CatalogTransaction {
             """,
             [
                 younger.isListed && elder.isListed ? 1 : 0, elder.modified.seconds,
-                Int64(elder.modified.nanoseconds), elder.itemDescription, younger.inode.column,
+                Int64(elder.modified.nanoseconds), elder.itemDescription, folder.column,
             ]
         )
+    }
+
+    /// What was set of a folder on this machine holds for another one, of which nothing was set
+    /// (`Numbering`).
+    private mutating func takeAttributes(of gone: Inode, for folder: Inode) throws {
         try database.run(
             "UPDATE OR IGNORE xattr SET inode = ? WHERE inode = ?",
-            [younger.inode.column, elder.inode.column]
+            [folder.column, gone.column]
         )
-        try handOverPin(from: elder.inode, to: younger.inode)
+        try database.run(
+            """
+            UPDATE node SET mode = ifnull(other.mode, node.mode),
+                owner = ifnull(other.owner, node.owner), grp = ifnull(other.grp, node.grp)
+            FROM node AS other WHERE node.inode = ? AND other.inode = ?
+            """,
+            [folder.column, gone.column]
+        )
+        try handOverPin(from: gone, to: folder)
     }
 }

@@ -365,6 +365,15 @@ final class MemoryCloud: Sendable {
         }
     }
 
+    /// Others are let into an item.
+    func letIn(to id: ItemID) {
+        state.withLock { state in
+            guard var entry = state.entries[id] else { return }
+            entry.item.isShared = true
+            Self.store(entry, newContent: false, &state)
+        }
+    }
+
     /// Somebody else's file, which is shared with this account.
     func share(_ path: String, _ text: String) {
         put(path, text)

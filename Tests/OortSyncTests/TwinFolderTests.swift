@@ -282,6 +282,53 @@ struct TwinFolderTests {
         try await end([world], cloud, "moved there", wanted)
     }
 
+    /// By whose folder others were let into.
+    @Test("a folder that others were let into meanwhile stays another one", arguments: [true, false])
+    func shared(isMine: Bool) async throws {
+        let cloud = Self.cloud()
+        let world = try await maker(cloud)
+        let mine = try #require(try world.node("d").remoteID)
+        let theirs = try #require(cloud.eldest("d"))
+        cloud.letIn(to: isMine ? mine : theirs)
+        await world.restart()
+        try await until { try await world.tree()["d (2)/one"] != nil }
+        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+        #expect(cloud.folders.count == 4)
+        #expect(cloud.calls("move") == 0)
+        await world.end()
+    }
+
+    @Test("a folder that is shared from here is no twin from then on")
+    func sharedHere() async throws {
+        let cloud = Self.cloud()
+        let world = try await maker(cloud)
+        try await world.catalog.noteShared(try world.node("d").inode)
+        await world.restart()
+        try await until { try await world.tree()["d (2)/one"] != nil }
+        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+        #expect(cloud.folders.count == 4)
+        await world.end()
+    }
+
+    @Test("a folder that comes back since something came into it leaves the programs' one its number")
+    func comesBack() async throws {
+        let cloud = Self.cloud()
+        let world = try await maker(cloud)
+        let before = try [world.node("d"), world.node("d/sub")].map(\.inode)
+        let mine = try #require(try world.node("d").remoteID)
+        cloud.putIntoDeleted("late")
+        cloud.hold(.feed)
+        await world.restart()
+        cloud.release(.feed)
+        func isOver() -> Bool { cloud.folders == ["d", "d/sub"] && cloud.id("d") != mine }
+        try await until {
+            _ = await world.engine.sync(timeout: .milliseconds(200))
+            return isOver()
+        }
+        #expect(try [world.node("d"), world.node("d/sub")].map(\.inode) == before)
+        await world.end()
+    }
+
     @Test("a description that only the folder has that would go keeps both")
     func described() async throws {
         let cloud = Self.cloud()

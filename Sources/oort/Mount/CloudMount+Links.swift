@@ -23,6 +23,9 @@ extension CloudMount {
                 advice: "Take it back first: oort unshare \(Shell.quoted(place.path))"
             )
         }
+        do throws(CatalogError) { try await catalog.noteShared(node.inode) } catch {
+            throw Failure("\(place.shown) was not shared: the catalog cannot be written: \(error)")
+        }
         let made: SharedLink
         do throws(ProviderError) { made = try await links.share(wish) } catch {
             // It may have been made although no answer came, or by another at this moment.
