@@ -7,15 +7,18 @@ struct ListingPatience {
     var listed = Stopwatch()
     /// How long the enumeration was waited for instead.
     var waited = Stopwatch()
-    /// How long the listing took that ended last: nobody waits longer than that at once.
+    /// How long the listing took that was answered last: nobody waits longer than that at once.
     var last = Duration.zero
     /// Who waits, by number.
     var waits: [UInt64: AsyncStream<Void>.Continuation] = [:]
     var lastWait: UInt64 = 0
 
+    /// However long a listing took, a program's operation has to end.
+    private static let longest = Duration.seconds(10)
+
     /// How long somebody who comes now waits at most.
     func left(at now: Duration) -> Duration {
-        min(listed.total(at: now) - waited.total(at: now), last)
+        min(listed.total(at: now) - waited.total(at: now), last, Self.longest)
     }
 }
 

@@ -472,11 +472,10 @@ extension SyncEngine {
         let began = uptime()
         patience.listed.start(at: began)
         defer {
-            let ended = uptime()
-            patience.listed.stop(at: ended)
-            patience.last = ended - began
+            patience.listed.stop(at: uptime())
         }
         try await readListing(folder)
+        patience.last = uptime() - began
         try await lookAtUnsure()
         planSoon()
     }

@@ -79,6 +79,7 @@ extension SyncEngine {
             let work = try await catalog.plan(account, with: planner, under: conditions)
             planNumber += 1
             plannedNews = work.newsNumber
+            leftNews = plannedNews
             operations = settings.isReadOnly ? [] : work.operations
             isStarted = Array(repeating: false, count: operations.count)
             if !staleRounds.isEmpty {
@@ -288,6 +289,7 @@ extension SyncEngine {
         guard inFlight < max(1, provider.traits.maximumWritesInFlight), pausedUntil <= now else {
             return nil
         }
+        leaveSpoilt()
         while firstUnstarted < operations.count, isStarted[firstUnstarted] { firstUnstarted += 1 }
         var choice = self.choice { _ in true }
         // While one is under way, more come to share the calls of the next one.
@@ -314,6 +316,19 @@ extension SyncEngine {
             lastUploadBatch = now
         }
         return choice
+    }
+
+    /// Once anything was heard, what it spoils is left to the next plan, in place of asking the catalog for
+    /// each in vain.
+    private func leaveSpoilt() {
+        let news = catalog.newsNumber(of: account)
+        guard leftNews != news else { return }
+        leftNews = news
+        for index in operations.indices
+        where !isStarted[index] && isSpoiltByNews(operations[index]) {
+            isStarted[index] = true
+            planSoon()
+        }
     }
 
     /// The first operation that can be begun, of those that are wanted, and what can go with it.
@@ -400,10 +415,13 @@ extension SyncEngine {
     private func perform(_ batch: Batch) async {
         var requests: [OperationRequest] = []
         var failed: [Inode] = []
+        /// What is not to be sent once anything was heard.
+        var spoilt: Set<Inode> = []
         for (index, operation) in batch.members {
             let known = isSpoiltByNews(operation) ? batch.newsNumber : nil
             switch await prepare(operation, index: index, newsNumber: known) {
             case .ready(let request):
+                if known != nil { spoilt.insert(operation.inode) }
                 staleRounds[operation.inode] = nil
                 runningItems[operation.inode] = request.start.item?.id
                 requests.append(request)
@@ -420,6 +438,12 @@ extension SyncEngine {
                 running[operation.inode] = nil
                 needsPlan = true
             }
+        }
+        // While the others were prepared something may have been heard.
+        if batch.newsNumber != catalog.newsNumber(of: account), !spoilt.isEmpty {
+            for request in requests where spoilt.contains(request.inode) { await takeBack(request) }
+            requests.removeAll { spoilt.contains($0.inode) }
+            needsPlan = true
         }
         let results = await send(requests)
         for (request, result) in zip(requests, results) {
@@ -443,6 +467,17 @@ extension SyncEngine {
         if batch.isLarge { largeInFlight -= 1 }
         if batch.isUploadBatch { uploadBatches -= 1 }
         waker.yield()
+    }
+
+    /// Nothing of it was sent: it is planned for anew.
+    private func takeBack(_ request: OperationRequest) async {
+        do throws(ProviderError) { try await clear(request.inode) } catch {
+            // It is asked for like anything that nobody answered.
+            hasOpenIntents = true
+            logger.warning("an operation was not taken back", metadata: ["error": "\(error)"])
+        }
+        running[request.inode] = nil
+        runningItems[request.inode] = nil
     }
 
     /// The item is not as the plan saw it: it is planned for anew, but what is never as planned must

@@ -142,6 +142,8 @@ public actor SyncEngine {
     var urgentCallers = 0
     /// What the plan that is carried out knew (`PlannedWork.newsNumber`).
     var plannedNews: UInt64 = 0
+    /// The news for which the plan's operations were looked through last.
+    var leftNews: UInt64 = 0
     var roomWatch = RoomWatch()
     /// Items whose rights were too few for something, and folders: news of them may be of more.
     var denials: Set<ItemID> = []
