@@ -128,9 +128,22 @@ extension Catalog {
 
     /// Takes an account and all that is known of it out of the catalog; the items' staged contents
     /// are left to the content store.
-    public func removeAccount(_ id: AccountID) throws(CatalogError) {
-        try mutate { transaction in
+    ///
+    /// - Parameter most: how much of it only this machine may have, pending or held by rules; nil for
+    ///   whatever it has.
+    /// - Returns: whether it was removed; if not, it has more than that, and nothing was changed.
+    @discardableResult
+    public func removeAccount(
+        _ id: AccountID,
+        losingAtMost most: Int? = nil
+    ) throws(CatalogError) -> Bool {
+        let isRemoved = try mutate { transaction in
             let database = transaction.database
+            if let most {
+                let count =
+                    try Self.pendingCount(id, database) + Self.heldCount(id, database)
+                guard count <= most else { return false }
+            }
             guard
                 let account = try database.first(
                     "SELECT \(Self.accountColumns) FROM account WHERE id = ?",
@@ -155,8 +168,10 @@ extension Catalog {
                     isFolder: true
                 )
             )
+            return true
         }
-        rules.withLock { $0[id] = nil }
+        if isRemoved { rules.withLock { $0[id] = nil } }
+        return isRemoved
     }
 
     /// Keeps whose account it is, and the id of its root folder where that is not known yet.

@@ -97,16 +97,18 @@ extension Catalog {
 
     /// How many items of an account stay here by rules.
     public func heldCount(_ account: AccountID) async throws(CatalogError) -> Int {
-        try await readAsync { database in
-            let count = try database.number(
-                """
-                SELECT count(*) FROM node
-                WHERE account = ? AND held = 1 AND remote_id IS NULL AND parent IS NOT NULL
-                """,
-                [account.rawValue]
-            )
-            return Int(count ?? 0)
-        }
+        try await readAsync { try Self.heldCount(account, $0) }
+    }
+
+    static func heldCount(_ account: AccountID, _ database: Database) throws -> Int {
+        let count = try database.number(
+            """
+            SELECT count(*) FROM node
+            WHERE account = ? AND held = 1 AND remote_id IS NULL AND parent IS NOT NULL
+            """,
+            [account.rawValue]
+        )
+        return Int(count ?? 0)
     }
 
     fileprivate static func isIgnored(

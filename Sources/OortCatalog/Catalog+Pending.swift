@@ -121,17 +121,19 @@ extension Catalog {
 
     /// How many items are in motion.
     public func pendingCount(_ account: AccountID) async throws(CatalogError) -> Int {
-        try await readAsync { database in
-            let count = try database.number(
-                """
-                SELECT count(*) FROM motion JOIN node ON node.inode = motion.inode
-                WHERE motion.account = ? AND NOT \(Self.isHeldInSQL) AND NOT
-                    (motion.changed_ms = 0 AND node.parent IS NULL AND motion.synced_parent IS NULL)
-                """,
-                [account.rawValue]
-            )
-            return Int(count ?? 0)
-        }
+        try await readAsync { try Self.pendingCount(account, $0) }
+    }
+
+    static func pendingCount(_ account: AccountID, _ database: Database) throws -> Int {
+        let count = try database.number(
+            """
+            SELECT count(*) FROM motion JOIN node ON node.inode = motion.inode
+            WHERE motion.account = ? AND NOT \(Self.isHeldInSQL) AND NOT
+                (motion.changed_ms = 0 AND node.parent IS NULL AND motion.synced_parent IS NULL)
+            """,
+            [account.rawValue]
+        )
+        return Int(count ?? 0)
     }
 
     /// How many items of an account are known; read through an index, yet every entry of it.

@@ -29,24 +29,27 @@ struct LogoutCommand: AsyncParsableCommand {
             : try RestingState(folders: surroundings.folders).keptAccounts()
         let account = try accounts.account(named: name, kept: kept)
         let resting = RestingState(folders: surroundings.folders)
+        /// What the person saw and gave up; whatever comes later is kept.
+        var most = 0
         if discard {
             let report =
                 control.isMountRunning ? try await control.status() : try await resting.report()
             let lost = StatusText.onlyHere(report, of: name)
-            if !lost.isEmpty { try confirm(lost) }
+            if lost.count > 0 { try confirm(lost.lines) }
+            most = lost.count
         }
         func forget() async throws {
             if control.isMountRunning {
-                try await control.accountRemoved(name, discards: discard)
+                try await control.accountRemoved(name, givingUp: most)
             } else {
-                try await resting.forget(accountNamed: name, discards: discard)
+                try await resting.forget(accountNamed: name, givingUp: most)
             }
         }
         // Nothing is given up before the sign-out is certain, and nobody is signed out before it is
         // certain that nothing would be lost.
-        if !discard { try await forget() }
+        if most == 0 { try await forget() }
         let warning = try await accounts.remove(account)
-        if discard { try await forget() }
+        if most > 0 { try await forget() }
         Console.write("Signed out of \"\(name)\".")
         if let warning { Console.error(warning) }
     }

@@ -84,12 +84,13 @@ struct ControlClient: Sendable {
         )
     }
 
-    /// Tells of an account that is being signed out, with or without what its cloud does not have.
-    func accountRemoved(_ name: String, discards: Bool) async throws(Failure) {
+    /// Tells of an account that is being signed out, and how many items that its cloud does not have are
+    /// given up.
+    func accountRemoved(_ name: String, givingUp most: Int) async throws(Failure) {
         _ = try await ask(
             "POST",
             "/accounts/removed",
-            AccountRemovalRequest(name: name, discard: discards),
+            AccountRemovalRequest(name: name, givenUp: most),
             answer: AccountRemovalRequest.self
         )
     }

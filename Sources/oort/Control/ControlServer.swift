@@ -28,9 +28,9 @@ protocol MountControl: TakingBackControl {
     func addAccount(named name: String) async throws(Failure)
     /// Lets an account go that is being signed out.
     ///
-    /// - Throws: `Failure` when its cloud does not have everything and `discards` does not give that up;
-    ///   nothing is changed then.
-    func removeAccount(named name: String, discards: Bool) async throws(Failure)
+    /// - Throws: `Failure` when its cloud lacks more items than are given up (none is below 0); nothing is
+    ///   changed then.
+    func removeAccount(named name: String, givingUp most: Int) async throws(Failure)
     /// The paths of inodes, each under its number; those that are nowhere in the tree are left out.
     func paths(of inodes: [UInt64]) throws(Failure) -> [String: String]
     /// The conflicts that nobody has ended.
@@ -309,7 +309,7 @@ struct ControlServer: Service {
                 AccountRemovalRequest.self,
                 from: message.body
             )
-            try await control.removeAccount(named: wish.name, discards: wish.discard == true)
+            try await control.removeAccount(named: wish.name, givingUp: max(0, wish.givenUp ?? 0))
             return try .json(wish)
         default:
             if let answer = try await control.answer(message) { return answer }

@@ -282,12 +282,12 @@ struct AccountRequest: ControlRequest, Hashable {
 
 /// What the client asks when an account is being signed out.
 struct AccountRemovalRequest: ControlRequest, Hashable {
-    static let fields: Set = ["name", "discard"]
+    static let fields: Set = ["name", "given_up"]
 
     /// The account's name.
     var name: String
-    /// Whether what its cloud does not have is given up; else that refuses it.
-    var discard: Bool?
+    /// How many items that its cloud does not have are given up; more of them refuse it. Nil for none.
+    var givenUp: Int?
 }
 
 /// What the client asks when the mount is to end.

@@ -140,30 +140,47 @@ struct RestingState {
     /// Takes an account that is being signed out out of the catalog: whoever signs in under its name
     /// next must find neither its tree nor its cursor.
     ///
-    /// - Throws: `Failure` when its cloud does not have everything yet and that is not to be given up,
-    ///   or a mount began meanwhile; nothing is changed then.
-    func forget(accountNamed name: String, discards: Bool) async throws(Failure) {
+    /// - Throws: `Failure` when its cloud lacks more items than are given up, or a mount began meanwhile;
+    ///   nothing is changed then.
+    func forget(accountNamed name: String, givingUp most: Int) async throws(Failure) {
         guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return }
         let lock = try InstanceLock(path: folders.lockFile, mounting: "")
         defer { withExtendedLifetime(lock) {} }
-        let unsent: Int
-        let held: Int
+        var unsent = 0
+        var held = 0
+        var isRemoved = true
         do throws(CatalogError) {
             let catalog = try openCatalog()
             let known = try catalog.accounts().first { $0.name == name }
-            unsent = if let known { try await catalog.pendingCount(known.id) } else { 0 }
-            held = if let known { try await catalog.heldCount(known.id) } else { 0 }
-            if let known, discards || unsent == 0 && held == 0 {
-                try catalog.removeAccount(known.id)
+            if let known {
+                unsent = try await catalog.pendingCount(known.id)
+                held = try await catalog.heldCount(known.id)
+                isRemoved = try catalog.removeAccount(known.id, losingAtMost: most)
                 try catalog.persist()
             }
             try catalog.close()
         } catch {
             throw CatalogTrouble.failure(error, path: folders.catalogFile)
         }
-        if discards { return }
-        guard unsent == 0 else { throw Self.unsent(unsent, of: name, isMounted: false) }
-        guard held == 0 else { throw Self.held(held, of: name) }
+        guard !isRemoved else { return }
+        throw Self.refusal(unsent, held, givingUp: most, of: name, isMounted: false)
+    }
+
+    /// Why an account is not signed out that has so much that its cloud does not have.
+    static func refusal(
+        _ unsent: Int,
+        _ held: Int,
+        givingUp most: Int,
+        of name: String,
+        isMounted: Bool
+    ) -> Failure {
+        guard most == 0 else {
+            return Failure(
+                "\"\(name)\" has more that is only on this machine than was listed: all of it is kept.",
+                advice: "Sign out once more with --discard, or sign in again and let it go out."
+            )
+        }
+        return unsent > 0 ? Self.unsent(unsent, of: name, isMounted: isMounted) : Self.held(held, of: name)
     }
 
     /// Why an account is not signed out in which something stays here by rules.

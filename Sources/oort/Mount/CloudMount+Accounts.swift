@@ -22,10 +22,7 @@ extension CloudMount {
                 continue
             }
             // A sign-out forgets the account at once; of this one nothing is kept, and nobody's it is.
-            if entry == nil, account.identity == nil, try await pending(account.id).isEmpty,
-                try await held(account.id) == 0
-            {
-                try forget(account)
+            if entry == nil, account.identity == nil, try forget(account, losingAtMost: 0) {
                 continue
             }
             files.setReadOnly(isReadOnly(account.name), account.id)
@@ -107,23 +104,28 @@ extension CloudMount {
         detached.withLock { $0[name] = nil }
     }
 
-    func removeAccount(named name: String, discards: Bool) async throws(Failure) {
+    func removeAccount(named name: String, givingUp most: Int) async throws(Failure) {
         guard let account = try storedAccounts().first(where: { $0.name == name }) else { return }
         let mounted = accounts.withLock { $0[name] }
-        if !discards {
-            let pending = try await pending(account.id).count
-            guard pending == 0 else {
-                throw RestingState.unsent(pending, of: name, isMounted: true)
-            }
-            let held = try await held(account.id)
-            guard held == 0 else { throw RestingState.held(held, of: name) }
+        func refusal() async throws(Failure) -> Failure? {
+            let (pending, held) = (try await pending(account.id), try await held(account.id))
+            guard pending + held > most else { return nil }
+            return RestingState.refusal(pending, held, givingUp: most, of: name, isMounted: true)
         }
+        if let refusal = try await refusal() { throw refusal }
         accounts.withLock { $0[name] = nil }
         detached.withLock { $0[name] = nil }
         await mounted?.leave()
         files.disconnect(account.id)
         store.setFetcher(nil, for: account.id)
-        try forget(account)
+        guard try forget(account, losingAtMost: most) else {
+            // A program wrote something meanwhile.
+            do throws(Failure) { try await addAccount(named: name) } catch {
+                logger.info("an account is not mounted", metadata: ["cause": "\(error)"])
+            }
+            if let refusal = try await refusal() { throw refusal }
+            throw Failure("\"\(name)\" changed while it was signed out: nothing of it is lost.")
+        }
     }
 
     private func connect(_ registered: RegisteredAccount) async throws(Failure) {
@@ -259,9 +261,9 @@ extension CloudMount {
         accounts.withLock { $0[registered.name] = mounted }
     }
 
-    private func pending(_ id: AccountID) async throws(Failure) -> [PendingItem] {
+    private func pending(_ id: AccountID) async throws(Failure) -> Int {
         do {
-            return try await catalog.pending(id)
+            return try await catalog.pendingCount(id)
         } catch {
             throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
         }
@@ -284,9 +286,9 @@ extension CloudMount {
     }
 
     /// Takes an account out of the catalog that was signed out.
-    private func forget(_ account: Account) throws(Failure) {
+    private func forget(_ account: Account, losingAtMost most: Int) throws(Failure) -> Bool {
         do {
-            try catalog.removeAccount(account.id)
+            return try catalog.removeAccount(account.id, losingAtMost: most)
         } catch {
             throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
         }

@@ -92,15 +92,18 @@ enum StatusText {
         return ["Not in the cloud yet, kept here until the next mount:"] + lines
     }
 
-    /// What of an account a sign-out would give up; nothing when its cloud has everything.
-    static func onlyHere(_ report: StatusReport, of name: String) -> [String] {
-        guard let account = report.accounts.first(where: { $0.name == name }) else { return [] }
+    /// What of an account a sign-out would give up, and how many items that are; nothing when its cloud
+    /// has everything.
+    static func onlyHere(_ report: StatusReport, of name: String) -> (count: Int, lines: [String]) {
+        guard let account = report.accounts.first(where: { $0.name == name }) else { return (0, []) }
         let count = account.pendingCount + (account.staysHere ?? 0)
-        guard count > 0 else { return [] }
+        guard count > 0 else { return (0, []) }
         let shown = account.pending.prefix(mostOnlyHere).map { "  " + self.line($0.bare) }
         let rest = count - shown.count
-        return ["\(TerminalText.line(name)): only on this machine:"] + shown
+        let lines =
+            ["\(TerminalText.line(name)): only on this machine:"] + shown
             + (rest > 0 ? ["  and \(number(rest)) more"] : [])
+        return (count, lines)
     }
 
     /// One pending change with its error and what happens next.
