@@ -305,6 +305,22 @@ public enum WebDAVDiscovery {
         }
     }
 
+    /// Takes back an app password, by which `http` signs, that was made at a Nextcloud for a sign-in which
+    /// came to nothing.
+    public static func removeAppPassword(
+        at server: Server,
+        http: any HTTPClient
+    ) async throws(WebDAVSignInError) {
+        let api = WebDAVAPI(client: http, address: server.address, dialect: server.dialect)
+        do throws(ProviderError) {
+            try await CloudPrograms(api: api).removeAppPassword()
+        } catch {
+            throw WebDAVSignInError(
+                "The server did not take the app password back: \(error.detail)."
+            )
+        }
+    }
+
     private static func plainAccount(
         _ server: Server,
         http: any HTTPClient

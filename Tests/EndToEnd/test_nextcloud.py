@@ -201,6 +201,28 @@ def test_a_password_that_is_typed_is_kept_nowhere(machine, server):
     assert kept == []
 
 
+def test_no_app_password_stays_of_a_sign_in_that_failed(machine, server):
+    sign_in(machine, server, "--name", "mine")
+    server.control("POST", "edit", {"op": "write", "path": "/part/file.txt", "text": "text"})
+    server.control("DELETE", "calls")
+
+    def sign_in_below(name, status):
+        # Another account, since it begins in another folder.
+        return machine.oort("login", "nextcloud", f"{server.base}/cloud.example.org", "--user",
+                            "ada@example.com", "--password-file", "-", "--root", "part", "--name",
+                            name, input="correct horse\n", status=status)
+
+    def removals():
+        calls = json.loads(server.control("GET", "calls"))
+        return [call["status"] for call in calls if call["route"].startswith("DELETE")]
+
+    sign_in_below("mine", status=1)
+    assert removals() == [200]
+    # One that is kept stays.
+    sign_in_below("part", status=0)
+    assert removals() == [200]
+
+
 def test_a_restored_backup_takes_nothing_away_before_a_new_sign_in(machine, server, drive):
     (drive / "since.txt").write_text("written since the backup")
     (drive / "older.txt").write_text("the newer content")

@@ -206,25 +206,48 @@ struct NewAccount {
         service: CloudService,
         name: String?
     ) async throws {
+        let account = try await enter(credentials, at: address, service: service, name: name)
+        try await announce(account, at: service, isSecret: credentials != nil)
+    }
+
+    /// Asks the service whose account it is, and puts it on the list.
+    ///
+    /// - Throws: as `Accounts.add`; the account is then not on the list.
+    func enter(
+        _ credentials: Credentials?,
+        at address: String? = nil,
+        service: CloudService,
+        name: String?
+    ) async throws -> RegisteredAccount {
         let control = ControlClient(folders: surroundings.folders)
         // Asked for now: a person takes minutes to sign in.
         let kept =
             control.isMountRunning
             ? try await control.keptAccounts()
             : try RestingState(folders: surroundings.folders).keptAccounts()
-        let account = try await accounts.add(
+        return try await accounts.add(
             credentials,
             at: address,
             service: service,
             name: name,
             kept: kept
         )
+    }
+
+    /// Says that an account is on the list, and tells a running mount; `isSecret` is whether it signs in
+    /// with something that lies in the token store.
+    func announce(
+        _ account: RegisteredAccount,
+        at service: CloudService,
+        isSecret: Bool
+    ) async throws {
+        let control = ControlClient(folders: surroundings.folders)
         let person = [account.displayName, account.email].compactMap(\.self)
             .joined(separator: ", ")
         Console.write(
             "Signed in to \(service.title) as \(TerminalText.line(person)); the account is \"\(account.name)\"."
         )
-        if credentials != nil {
+        if isSecret {
             Console.write("What it signs in with lies in \(accounts.store.place).")
         }
         if control.isMountRunning {

@@ -38,14 +38,15 @@ struct LoginNextcloudCommand: AsyncParsableCommand {
             )
         }
         let password: String
-        if account.user != nil || account.passwordFile != nil {
-            password = try signIn.choose(&server)
-        } else {
+        let isGranted = account.user == nil && account.passwordFile == nil
+        if isGranted {
             let granted = try await grant(at: server, signIn)
             server.address.user = granted.user
             password = granted.appPassword
+        } else {
+            password = try signIn.choose(&server)
         }
-        try await signIn.end(server, password: password)
+        try await signIn.end(server, password: password, isGranted: isGranted)
     }
 
     private func grant(
@@ -186,7 +187,14 @@ struct DAVSignIn {
     }
 
     /// Signs in, finds out what the server can do, and adds the account.
-    func end(_ found: WebDAVDiscovery.Server, password: String) async throws {
+    ///
+    /// An app password that was made for this sign-in (`isGranted`, or in place of the password) is taken
+    /// back where the account does not come on the list: nobody knows it.
+    func end(
+        _ found: WebDAVDiscovery.Server,
+        password: String,
+        isGranted: Bool = false
+    ) async throws {
         var server = found
         if let root = options.root {
             let names = root.parts(between: "/").filter { !$0.isEmpty }.map(String.init)
@@ -196,21 +204,42 @@ struct DAVSignIn {
                 server.address.folder = names
             }
         }
-        let account: WebDAVDiscovery.Account
         // The person's own password opens more than files, and is kept nowhere.
-        let kept: String
-        let signed = Self.client(of: server, Secret(password), http: http)
-        do throws(WebDAVSignInError) {
-            account = try await WebDAVDiscovery.account(at: server, http: signed)
-            kept = try await WebDAVDiscovery.appPassword(for: account, http: signed) ?? password
-        } catch { throw Failure(error.description) }
-        try await NewAccount(surroundings, accounts).add(
-            Credentials(client: nil, tokens: Tokens(accessToken: Secret(kept))),
-            at: String(decoding: try JSONEncoder().encode(account), as: UTF8.self),
-            service: service,
-            name: options.name
-        )
+        var kept = password
+        let entry = NewAccount(surroundings, accounts)
+        let entered: RegisteredAccount
+        do {
+            let signed = Self.client(of: server, Secret(password), http: http)
+            let account: WebDAVDiscovery.Account
+            do throws(WebDAVSignInError) {
+                account = try await WebDAVDiscovery.account(at: server, http: signed)
+                kept = try await WebDAVDiscovery.appPassword(for: account, http: signed) ?? password
+            } catch { throw Failure(error.description) }
+            entered = try await entry.enter(
+                Credentials(client: nil, tokens: Tokens(accessToken: Secret(kept))),
+                at: String(decoding: try JSONEncoder().encode(account), as: UTF8.self),
+                service: service,
+                name: options.name
+            )
+        } catch {
+            if isGranted || kept != password { await takeBack(Secret(kept), at: server) }
+            throw error
+        }
+        try await entry.announce(entered, at: service, isSecret: true)
         await accounts.shutdown()
+    }
+
+    /// Has a server forget an app password; where that fails, the person is told that it is there.
+    private func takeBack(_ password: Secret, at server: WebDAVDiscovery.Server) async {
+        do throws(WebDAVSignInError) {
+            let signed = Self.client(of: server, password, http: http)
+            try await WebDAVDiscovery.removeAppPassword(at: server, http: signed)
+        } catch {
+            Console.error(
+                "\(error.description) Nobody knows it: remove it in the server's settings, under "
+                    + "Security."
+            )
+        }
     }
 
     /// The way to a server for who knows a password there.
