@@ -298,8 +298,11 @@ extension PlaceTransaction {
         for values in all {
             let row = PlaceRow(values)
             let round: Int64 = values["missing_round"]
-            // Zero was in doubt before and is missing again; below zero waits for that listing.
-            guard round < 0 || round > 0 && row.parent.map(doubted.contains) == true else {
+            // Zero was in doubt before and is missing again; below zero waits for that listing. What is
+            // seen elsewhere was moved, whatever its folder lost.
+            guard round < 0 || round > 0 && row.parent.map(doubted.contains) == true,
+                try elsewhere(row) == nil
+            else {
                 missing.append(row)
                 continue
             }

@@ -87,6 +87,23 @@ struct PlaceRuleTests {
         }
     }
 
+    @Test("the only file of a folder is at one place at any time while somebody moves it")
+    func movedAlone() async throws {
+        try await with(RandomPlacesTests.Kind.nextcloud.client) { world in
+            world.client.write("/one/file", "content")
+            world.client.makeFolder("/two")
+            await world.readFeed()
+            let id = try #require(world.paths["/one/file"]?.id)
+            // Whichever of the two folders is listed first.
+            for (old, new) in [("/one/file", "/two/file"), ("/two/file", "/one/file")] {
+                world.client.move(old, to: new)
+                await world.readFeed()
+                #expect(world.paths[old] == nil)
+                #expect(world.paths[new]?.id == id)
+            }
+        }
+    }
+
     @Test("a folder that goes for good does not take with it what the feed has not shown")
     func unseen() async throws {
         try await with(MemoryPlaces(.folderStamps)) { world in
