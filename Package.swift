@@ -215,8 +215,8 @@ let package = Package(
             tests(
                 "OortWebDAVTests",
                 [
-                    "OortWebDAV", "OortModel", "OortSimulators", "OortTransport", "MountTesting",
-                    logging,
+                    "OortWebDAV", "OortPlaces", "OortModel", "OortSimulators", "OortTransport",
+                    "MountTesting", logging,
                 ]
             ),
             tests("OortSimulatorsTests", ["OortSimulators", "OortModel", "OortTransport"]),

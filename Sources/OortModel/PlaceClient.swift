@@ -232,6 +232,11 @@ public struct PlaceTraits: Sendable {
     /// Whether the account may lie on several disks: a folder that cannot go from one to another, or to the
     /// trash, in one step (`.unsupported`) is moved or deleted piece by piece.
     public var mayHaveDisks = false
+    /// Whether `upload` makes sure that the service stored the bytes that were sent.
+    ///
+    /// Without its answer that may not have come about: a file of the upload's size and time is then not
+    /// taken for what was sent.
+    public var provesUploads = false
 
     /// Traits of a service of which listings hold for ten minutes, that lists 4 folders at once, moves
     /// folders and deletes for good.

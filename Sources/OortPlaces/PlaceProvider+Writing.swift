@@ -58,8 +58,12 @@ extension PlaceProvider {
             content: upload.content,
             session: upload.session
         )
-        try await map.write {
-            try PlaceTransaction(database: $0).noteSending(sent, in: parent, name: name)
+        try await map.write { [client] database in
+            let transaction = PlaceTransaction(database: database)
+            try transaction.forgetSending(in: parent, name: name)
+            if !client.traits.provesUploads {
+                try transaction.noteSending(sent, in: parent, name: name)
+            }
         }
         var entry = try await refusable(in: parent) { () async throws(ProviderError) in
             do throws(ProviderError) {

@@ -268,7 +268,6 @@ struct PlaceTransaction {
 
     /// Notes what is about to be sent, so that it is known again where no answer comes.
     func noteSending(_ upload: PlaceUpload, in parent: Int64, name: String) throws {
-        try forgetSending(in: parent, name: name)
         guard let modified = upload.modifiedTime else { return }
         try database.cachedStatement(
             sql: """

@@ -13,7 +13,7 @@ public final class MemoryPlaces: PlaceClient {
         case sftp
         /// Nothing but listings.
         case webDAV
-        /// Stamps that propagate, and ids that stay over moves.
+        /// Stamps that propagate, ids that stay over moves, and uploads that the client proves.
         case nextcloud
         /// Flat keys, in one list of everything.
         case s3
@@ -25,7 +25,7 @@ public final class MemoryPlaces: PlaceClient {
             switch self {
             case .sftp: MemoryPlaces(.folderStamps)
             case .webDAV: MemoryPlaces(.listings)
-            case .nextcloud: MemoryPlaces(.subtreeStamps, hasKeys: true)
+            case .nextcloud: MemoryPlaces(.subtreeStamps, hasKeys: true, provesUploads: true)
             case .s3: MemoryPlaces(.snapshots, movesFolders: false, makesFoldersAbove: true)
             case .disks: MemoryPlaces(.folderStamps, mayHaveDisks: true)
             }
@@ -53,6 +53,8 @@ public final class MemoryPlaces: PlaceClient {
         /// One call in so many fails; half of them after the service did its work.
         var faults = 0
         var isDown = false
+        /// So many uploads are stored with another first byte, and are not answered.
+        var damages = 0
         /// The calls that are held up, and those that wait.
         var heldUp: Set<String> = []
         var waiting: [CheckedContinuation<Void, Never>] = []
@@ -72,12 +74,14 @@ public final class MemoryPlaces: PlaceClient {
     ///   - makesFoldersAbove: whether what is put below a folder that is not there makes it.
     ///   - mayHaveDisks: whether folders are moved within their folder only, and deleted when nothing lies
     ///     in them.
+    ///   - provesUploads: whether what was uploaded is looked at before the answer.
     public init(
         _ scan: PlaceTraits.Scan,
         hasKeys: Bool = false,
         movesFolders: Bool = true,
         makesFoldersAbove: Bool = false,
-        mayHaveDisks: Bool = false
+        mayHaveDisks: Bool = false,
+        provesUploads: Bool = false
     ) {
         self.hasKeys = hasKeys
         self.makesFoldersAbove = makesFoldersAbove
@@ -101,6 +105,7 @@ public final class MemoryPlaces: PlaceClient {
             movesFolders: movesFolders
         )
         traits.mayHaveDisks = mayHaveDisks
+        traits.provesUploads = provesUploads
         self.traits = traits
     }
 
@@ -116,6 +121,9 @@ public final class MemoryPlaces: PlaceClient {
 
     /// Has every folder empty from now on, as a server whose disk is not there.
     public func setDown(_ isDown: Bool) { state.withLock { $0.isDown = isDown } }
+
+    /// Has the next uploads stored with other bytes of the same size, and the answers lost.
+    public func damageUploads(_ count: Int) { state.withLock { $0.damages = count } }
 
     /// Has calls of a name wait, with all that they were given, before the service hears of them.
     public func holdUp(_ call: String) { state.withLock { _ = $0.heldUp.insert(call) } }
@@ -441,8 +449,13 @@ public final class MemoryPlaces: PlaceClient {
                     throw ProviderError(.preconditionFailed, detail: "another revision is current")
                 }
             }
-            set(place, to: bytes, in: &state)
+            let isDamaged = state.damages > 0 && !bytes.isEmpty
+            set(place, to: isDamaged ? [~bytes[0]] + bytes.dropFirst() : bytes, in: &state)
             if let time = upload.modifiedTime { state.nodes[place]?.modified = time }
+            if isDamaged {
+                state.damages -= 1
+                throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "not proven")
+            }
             guard let node = state.nodes[place] else { throw Self.missing(upload.path) }
             return entry(place, node)
         }

@@ -77,13 +77,15 @@ public struct WebDAVClient: PlaceClient {
         let pollSeconds = isCloud ? min(max(abilities.cloud?.pollSeconds ?? 30, 30), 600) : 60
         provider.pollInterval = .seconds(pollSeconds)
         provider.maximumWritesInFlight = isCloud ? 3 : 2
-        return PlaceTraits(
+        var traits = PlaceTraits(
             provider: provider,
             scan: isCloud ? .subtreeStamps : .listings,
             listingFreshness: isCloud ? .seconds(3600) : .seconds(600),
             listingsInFlight: isCloud ? 6 : 4,
             deletesToTrash: isCloud
         )
+        traits.provesUploads = dialect == .nextcloud
+        return traits
     }
 
     // MARK: What a Nextcloud has

@@ -111,6 +111,62 @@ struct PlacesEngineTests {
         await world.end()
     }
 
+    @Test(
+        "other bytes than were sent are not ours where the client did not come to prove the upload",
+        arguments: [false, true],
+        [false, true]
+    )
+    func damagedAndUnproven(isReplacement: Bool, dies: Bool) async throws {
+        let client = MemoryPlaces.Kind.nextcloud.client
+        let path = NSTemporaryDirectory() + "oort-places-\(UUID().uuidString).sqlite"
+        var map = try PlaceMap(path: path)
+        defer {
+            map.close()
+            for ending in ["", "-wal", "-shm"] {
+                try? FileManager.default.removeItem(atPath: path + ending)
+            }
+        }
+        func provider() -> PlaceProvider {
+            PlaceProvider(
+                client: client,
+                map: map,
+                logger: Logger(label: "places") { _ in SwiftLogNoOpLogHandler() }
+            )
+        }
+        var settings = SyncSettings()
+        settings.settle = .milliseconds(10)
+        let world = try World(provider: provider(), settings: settings)
+        world.start()
+        if isReplacement { try world.write("a", "before") }
+        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+        client.forgetCalls()
+        client.damageUploads(1)
+        try world.write("a", "what is sent")
+        if dies {
+            while client.calls["upload"] == nil { await Task.yield() }
+            await world.stop()
+            map.close()
+            map = try PlaceMap(path: path)
+            await world.restart(with: provider())
+        }
+        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+        // The damaged file is as another person's: both are there, and nothing goes out for ever.
+        #expect(client.contents.values.count { $0 == "what is sent" } == 1)
+        #expect(client.contents.count == 2)
+        #expect(try await world.tree() == Self.tree(client))
+        let uploads = client.calls["upload"]
+        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+        #expect(client.calls["upload"] == uploads)
+        await world.end()
+    }
+
+    /// What is at the service, as `World.tree` names it.
+    private static func tree(_ client: MemoryPlaces) -> [String: String] {
+        Dictionary(
+            uniqueKeysWithValues: client.contents.map { (String($0.key.dropFirst()), $0.value) }
+        )
+    }
+
     /// A program does something, and `wanted` is what there is to be then.
     private static func act(
         _ numbers: inout SeededNumbers,

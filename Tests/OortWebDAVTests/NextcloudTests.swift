@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import OortModel
+import OortPlaces
 import OortSimulators
 import OortTransport
 import OortWebDAV
@@ -541,6 +542,50 @@ struct NextcloudTests {
                 #expect(entry.size == Int64(size))
             }
             #expect(cloud.simulator.counts["GET files"]?.calls == 1)
+        }
+    }
+
+    @Test("what lies where an upload was not proven is known by its bytes only")
+    func unproven() async throws {
+        try await Cloud.with { cloud in
+            let file = NSTemporaryDirectory() + "oort-places-\(UUID().uuidString).sqlite"
+            let map = try PlaceMap(path: file)
+            defer {
+                map.close()
+                for ending in ["", "-wal", "-shm"] {
+                    try? FileManager.default.removeItem(atPath: file + ending)
+                }
+            }
+            let provider = PlaceProvider(
+                client: cloud.client(partSize: 1 << 20),
+                map: map,
+                logger: Logger(label: "places") { _ in SwiftLogNoOpLogHandler() }
+            )
+            let root = ItemReference(id: try await provider.identity().rootID, path: .root)
+            var hasher = provider.makeHasher()
+            hasher.update(Self.large[...])
+            let upload = Upload(
+                target: .create(parent: root, name: "large", reservedID: nil),
+                size: Int64(Self.large.count),
+                hash: hasher.finalize(),
+                modifiedTime: Timestamp(seconds: 1_700_000_000),
+                mimeType: nil,
+                content: BytesSource(Self.large)
+            )
+            cloud.service.habits.damages = 1
+            let fault = Fault.status(423, retryAfterSeconds: nil)
+            cloud.simulator.add(FaultRule(fault, at: "PATCH files"))
+            let kind = await failure {
+                _ = try await provider.upload(upload, observer: SilentUploadObserver())
+            }
+            guard case .outcomeUnknown = kind else {
+                Issue.record("\(String(describing: kind))")
+                return
+            }
+            let found = try #require(try await provider.items(named: "large", in: root).first)
+            #expect(found.size == upload.size)
+            #expect(found.clientModifiedTime == upload.modifiedTime)
+            #expect(found.contentHash == nil)
         }
     }
 
