@@ -95,8 +95,8 @@ public protocol PlaceClient: Sendable {
     /// Something already gone is a success.
     ///
     /// - Throws: `.preconditionFailed` when a file's `revision` is given and another is current;
-    ///   `.unsupported` for a folder that cannot go to the trash: what is known of it is then deleted
-    ///   piece by piece (`traits.mayHaveDisks`).
+    ///   `.unsupported` for a folder where there is no trash: what is known of it is then deleted piece
+    ///   by piece (`traits.mayHaveDisks`); `.noPermission` for what the trash cannot take.
     func delete(
         _ kind: PlaceEntry.Kind,
         at path: RemotePath,
@@ -229,8 +229,8 @@ public struct PlaceTraits: Sendable {
     /// Whether what is deleted can be had back; else a folder is looked through before it goes, so that
     /// nothing goes with it that nobody here has seen.
     public var deletesToTrash: Bool
-    /// Whether the account may lie on several disks: a folder that cannot go from one to another, or to the
-    /// trash, in one step (`.unsupported`) is moved or deleted piece by piece.
+    /// Whether the account may lie on several disks: a folder that cannot go from one to another in one
+    /// step (`.unsupported`) is moved piece by piece, and where there is no trash deleted so.
     public var mayHaveDisks = false
     /// Whether `upload` makes sure that the service stored the bytes that were sent.
     ///

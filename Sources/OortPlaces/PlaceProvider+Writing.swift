@@ -151,10 +151,10 @@ extension PlaceProvider {
                     revision: row.entry.kind == .file ? revision : nil
                 )
             } catch {
+                // Past a trash that cannot take it nothing is deleted.
                 guard error.kind == .unsupported, row.entry.kind == .folder,
-                    client.traits.mayHaveDisks
+                    client.traits.mayHaveDisks, !client.traits.deletesToTrash
                 else { throw error }
-                try await lookThrough(row.id)
                 try await deletePieces(of: row.id, at: path)
             }
         }
@@ -179,7 +179,16 @@ extension PlaceProvider {
             case .folder: try await deletePieces(of: child.id, at: place)
             }
         }
-        try await client.removeEmptyFolder(at: path)
+        do throws(ProviderError) { try await client.removeEmptyFolder(at: path) } catch {
+            guard error.kind == .locked else { throw error }
+            let listing = try await client.listing(of: path)
+            guard listing.entries.isEmpty, listing.unknown.isEmpty else { throw error }
+            // A socket, say: no later try would find it gone.
+            throw ProviderError(
+                .noPermission,
+                detail: "\(path) holds what is not shown: \(error.detail)"
+            )
+        }
     }
 
     public func copy(_ copy: Copy) async throws(ProviderError) -> Item {

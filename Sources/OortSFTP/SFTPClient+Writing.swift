@@ -403,12 +403,12 @@ extension SFTPClient {
         _ target: SFTPPath,
         _ session: SFTPSession
     ) async throws(ProviderError) -> PlaceEntry {
+        if await disk(of: old.parent ?? .root, session)?.isReadOnly == true {
+            throw ProviderError(.noPermission, detail: "\(old): the server's disk is read-only")
+        }
         guard let before = entry(old, found), before.kind == .file else {
             try await refuseDisk(old, session)
             throw ProviderError(.unsupported, detail: "\(new) lies on another disk than \(old)")
-        }
-        if await disk(of: old.parent ?? .root, session)?.isReadOnly == true {
-            throw ProviderError(.noPermission, detail: "\(old): the server's disk is read-only")
         }
         if let link = found.target {
             _ = try await heard(session, new) { () async throws(SFTPError) in
@@ -548,19 +548,25 @@ extension SFTPClient {
             } catch {
                 if error.endsSession { await connection.broke(session) }
                 guard case .status = error.kind else { throw error.provider(path) }
-                // Another disk, or a root where the login may make nothing. A file that is known goes
-                // for good then; a folder may hold what nobody here has seen.
-                if kind == .folder {
-                    try await refuseDisk(path, session)
-                    throw ProviderError(
-                        await areOnTwoDisks(path, .root, session) ? .unsupported : .noPermission,
-                        detail: "\(path) cannot be moved to \(Self.trash): \(error.detail)"
-                    )
+                guard try await find(path, session) != nil else {
+                    return try await checkRoot(session)
                 }
+                if kind == .folder { try await refuseDisk(path, session) }
+                // Another disk, or a root where the login may make nothing. Who deletes it was told
+                // that it can be had back.
+                throw ProviderError(
+                    .noPermission,
+                    detail: "\(path) cannot be moved to \(Self.trash), and is deleted for good "
+                        + "only with trash = false: \(error.detail)"
+                )
             }
         }
-        // What lies on it would go before the server refuses.
-        if kind == .folder { try await refuseDisk(path, session) }
+        if kind == .folder {
+            // What lies on it would go before the server refuses.
+            try await refuseDisk(path, session)
+            // A look at the server would take along what nobody here has seen.
+            throw ProviderError(.unsupported, detail: "\(path) goes piece by piece")
+        }
         do throws(SFTPError) { try await remove(kind, found.path, path, session) } catch {
             if error.endsSession { await connection.broke(session) }
             throw error.provider(path)
@@ -639,6 +645,10 @@ extension SFTPClient {
                     var times = SFTPAttributes()
                     times.times = found.attributes.times
                     try await session.send(.setAttributesOfHandle(to, times)).answer()
+                    // The original of a move is removed next.
+                    if sendsBytes, session.server.takes(.synchronize(to)) {
+                        try await session.send(.synchronize(to)).answer()
+                    }
                     try await session.close(to)
                 }
             } catch {

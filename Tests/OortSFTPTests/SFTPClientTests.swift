@@ -200,7 +200,18 @@ struct SFTPClientTests {
                 atPath: server.root + "/x/link",
                 withDestinationPath: server.folder
             )
-            try await thorough.delete(.folder, at: Self.path("/x"), revision: nil)
+            // The server is not asked to take along what nobody here has seen.
+            let refusal = await kind { () async throws(ProviderError) in
+                try await thorough.delete(.folder, at: Self.path("/x"), revision: nil)
+            }
+            #expect(refusal == .unsupported)
+            #expect(server.names("/x") == ["link", "y"])
+            for path in ["/x/link.rclonelink", "/x/y/z"] {
+                try await thorough.delete(.file, at: Self.path(path), revision: nil)
+            }
+            for path in ["/x/y", "/x"] {
+                try await thorough.removeEmptyFolder(at: Self.path(path))
+            }
             #expect(server.names() == [".oort-trash"])
             #expect(FileManager.default.fileExists(atPath: server.folder + "/host"))
             await thorough.close()

@@ -139,6 +139,23 @@ struct SeveralDisksTests {
         }
     }
 
+    @Test("a folder of a disk that is read-only stays, and nothing is begun at its new place")
+    func readOnlySource() async throws {
+        try await with { server, client, disk in
+            try server.write("/disk/folder/file", "kept")
+            try disk.remount("ro")
+            let kind = await kind { () async throws(ProviderError) in
+                _ = try await client.move(
+                    .folder,
+                    from: Self.path("/disk/folder"),
+                    to: Self.path("/folder")
+                )
+            }
+            #expect(kind == .noPermission)
+            #expect(server.names() == ["disk"])
+        }
+    }
+
     @Test("an upload to a disk that turned read-only says so, and not that it is full")
     func readOnly() async throws {
         try await with { server, client, disk in
@@ -206,9 +223,11 @@ struct SeveralDisksTests {
 
     /// As `with`, by a provider of which the feed was read.
     private func withProvider(
+        keepsTrash: Bool = true,
         _ body: (SSHServer, PlaceProvider, Feed) async throws -> Void
     ) async throws {
-        try await with { server, client, _ in
+        try await with { server, _, _ in
+            let client = server.client(keepsTrash: keepsTrash)
             try server.write("/disk/there/file", "there")
             try server.write("/disk/there/deep/file", "deep")
             try server.write("/here/file", "here")
@@ -223,6 +242,7 @@ struct SeveralDisksTests {
             let feed = Feed(provider)
             try await feed.read()
             try await body(server, provider, feed)
+            await client.close()
         }
     }
 
@@ -243,18 +263,55 @@ struct SeveralDisksTests {
         }
     }
 
-    @Test("a folder on another disk than the trash goes with what is known of it, and no more")
-    func deleted() async throws {
+    @Test("what lies on another disk than the trash is not deleted past it")
+    func keptByTrash() async throws {
         try await withProvider { server, provider, feed in
             let there = Deletion(item: try #require(feed.folders["there"]))
-            try server.write("/disk/there/deep/new", "nobody here has seen it")
-            await #expect(throws: ProviderError.self) { try await provider.delete(there) }
-            #expect(server.bytes("/disk/there/deep/new") != nil)
-            #expect(server.bytes("/disk/there/file") != nil)
-            try FileManager.default.removeItem(atPath: server.root + "/disk/there/deep/new")
+            let refusal = await #expect(throws: ProviderError.self) {
+                try await provider.delete(there)
+            }
+            #expect(refusal?.kind == .noPermission)
+            let client = server.client()
+            let kind = await kind { () async throws(ProviderError) in
+                try await client.delete(.file, at: Self.path("/disk/there/file"), revision: nil)
+            }
+            #expect(kind == .noPermission)
+            await client.close()
+            #expect(server.names("/disk/there") == ["deep", "file"])
+            #expect(server.bytes("/disk/there/deep/file") != nil)
+            #expect(server.names("/.oort-trash").isEmpty)
+        }
+    }
+
+    @Test("a folder with what is not shown is emptied, stays, and is not tried for ever")
+    func keptByPipe() async throws {
+        try await withProvider(keepsTrash: false) { server, provider, feed in
+            let made = unsafe mkfifo(server.root + "/here/deep/pipe", 0o600)
+            try #require(made == 0)
+            let refusal = await #expect(throws: ProviderError.self) {
+                try await provider.delete(Deletion(item: try #require(feed.folders["here"])))
+            }
+            #expect(refusal?.kind == .noPermission)
+            #expect(server.names("/here/deep") == ["pipe"])
+        }
+    }
+
+    @Test(
+        "where nothing is kept a folder goes with what is known of it, and no more",
+        arguments: ["/disk/there", "/here"]
+    )
+    func deleted(place: String) async throws {
+        try await withProvider(keepsTrash: false) { server, provider, feed in
+            let name = try #require(Self.path(place).name)
+            let folder = Deletion(item: try #require(feed.folders[name]))
+            try server.write(place + "/deep/new", "nobody here has seen it")
+            await #expect(throws: ProviderError.self) { try await provider.delete(folder) }
+            #expect(server.bytes(place + "/deep/new") != nil)
+            #expect(server.bytes(place + "/file") != nil)
+            try FileManager.default.removeItem(atPath: server.root + place + "/deep/new")
             try await feed.read()
-            try await provider.delete(there)
-            #expect(server.names("/disk").isEmpty)
+            try await provider.delete(folder)
+            #expect(!FileManager.default.fileExists(atPath: server.root + place))
         }
     }
 
