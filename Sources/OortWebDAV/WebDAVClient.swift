@@ -104,7 +104,14 @@ public struct WebDAVClient: PlaceClient {
     // MARK: Account
 
     public func owner() async throws(ProviderError) -> PlaceOwner {
-        if dialect.isCloud { return try await cloudOwner() }
+        if dialect.isCloud {
+            let owner = try await cloudOwner()
+            // Before anything goes out it is known whether the server's data were restored.
+            if dialect == .nextcloud {
+                _ = try await ownEntry(of: .root, depth: 0, isFolder: true)
+            }
+            return owner
+        }
         _ = try await ownEntry(of: .root, depth: 0, isFolder: true, isSignIn: true)
         return Self.owner(of: address)
     }

@@ -248,6 +248,6 @@ def test_a_restored_backup_takes_nothing_away_before_a_new_sign_in(machine, serv
     sign_in(machine, server, "--name", "nextcloud")
     machine.ready("nextcloud")
     machine.sync()
-    assert not (drive / "since.txt").exists()
-    assert read(drive / "older.txt") == "the older content"
-    assert "/new.txt" in server.tree()
+    eventually(lambda: not (drive / "since.txt").exists(), "what the server lacks is gone")
+    eventually(lambda: read(drive / "older.txt") == "the older content", "what it has is here")
+    eventually(lambda: "/new.txt" in server.tree(), "what was written meanwhile is there")
