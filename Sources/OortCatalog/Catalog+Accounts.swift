@@ -129,9 +129,12 @@ extension Catalog {
     /// Takes an account and all that is known of it out of the catalog; the items' staged contents
     /// are left to the content store.
     ///
-    /// - Parameter most: how much of it only this machine may have, pending or held by rules; nil for
-    ///   whatever it has.
+    /// - Parameters:
+    ///   - id: the account.
+    ///   - most: how much of it only this machine may have, pending or held by rules; nil for whatever
+    ///     it has.
     /// - Returns: whether it was removed; if not, it has more than that, and nothing was changed.
+    /// - Throws: `.noAccount` where the catalog does not have it.
     @discardableResult
     public func removeAccount(
         _ id: AccountID,

@@ -283,7 +283,10 @@ struct TwinFolderTests {
     }
 
     /// By whose folder others were let into.
-    @Test("a folder that others were let into meanwhile stays another one", arguments: [true, false])
+    @Test(
+        "a folder that others were let into meanwhile stays another one",
+        arguments: [true, false]
+    )
     func shared(isMine: Bool) async throws {
         let cloud = Self.cloud()
         let world = try await maker(cloud)
@@ -310,7 +313,9 @@ struct TwinFolderTests {
         await world.end()
     }
 
-    @Test("a folder that comes back since something came into it leaves the programs' one its number")
+    @Test(
+        "a folder that comes back since something came into it leaves the programs' one its number"
+    )
     func comesBack() async throws {
         let cloud = Self.cloud()
         let world = try await maker(cloud)

@@ -286,7 +286,7 @@ struct AccountRemovalRequest: ControlRequest, Hashable {
 
     /// The account's name.
     var name: String
-    /// How many items that its cloud does not have are given up; more of them refuse it. Nil for none.
+    /// How many items that its cloud does not have are given up, where more of them refuse it; nil for none.
     var givenUp: Int?
 }
 

@@ -180,7 +180,8 @@ struct RestingState {
                 advice: "Sign out once more with --discard, or sign in again and let it go out."
             )
         }
-        return unsent > 0 ? Self.unsent(unsent, of: name, isMounted: isMounted) : Self.held(held, of: name)
+        return unsent > 0
+            ? Self.unsent(unsent, of: name, isMounted: isMounted) : Self.held(held, of: name)
     }
 
     /// Why an account is not signed out in which something stays here by rules.

@@ -95,7 +95,9 @@ enum StatusText {
     /// What of an account a sign-out would give up, and how many items that are; nothing when its cloud
     /// has everything.
     static func onlyHere(_ report: StatusReport, of name: String) -> (count: Int, lines: [String]) {
-        guard let account = report.accounts.first(where: { $0.name == name }) else { return (0, []) }
+        guard let account = report.accounts.first(where: { $0.name == name }) else {
+            return (0, [])
+        }
         let count = account.pendingCount + (account.staysHere ?? 0)
         guard count > 0 else { return (0, []) }
         let shown = account.pending.prefix(mostOnlyHere).map { "  " + self.line($0.bare) }
