@@ -1,5 +1,6 @@
 """Servers of a person's own: OpenSSH, ProFTPD, Apache, and rclone's S3."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -34,10 +35,20 @@ def local_tree(folder):
 def shown(server, drive):
     """What the mount shows, without what rclone's store brought back of the sign-in's attempts.
 
-    It writes objects to its disk a little later; one that is deleted just then is there again.
+    It writes objects to its disk a little later; one that is deleted just then is there again, and one
+    that is replaced has the new bytes under the old hash for a moment, which Oort refuses to give.
     """
-    return {path: data for path, data in local_tree(drive).items()
-            if server.kind != "s3" or not path.startswith(".oort-probe-")}
+    if server.kind != "s3":
+        return local_tree(drive)
+
+    def tree():
+        try:
+            return [local_tree(drive)]
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+    (found,) = eventually(tree, "every file has the bytes of its hash")
+    return {path: data for path, data in found.items() if not path.startswith(".oort-probe-")}
 
 
 def make_tree(folder):
