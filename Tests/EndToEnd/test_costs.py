@@ -154,10 +154,10 @@ def test_known_content_is_not_sent_again(desk, cloud, folder):
     os.utime(second, (1_600_000_000, 1_600_000_000))
     assert desk.cost(cloud) == Counter(KNOWN[cloud])
     assert desk.clouds.content(cloud, "/known/second.bin") == local.read_bytes()
-    # What was written here is read here.
+    # What was written here is read here; Box's news of the copy may come by now.
     desk.clouds.forget_calls(cloud)
     assert second.read_bytes() == local.read_bytes()
-    assert desk.clouds.counts(cloud) == {}
+    assert desk.clouds.counts(cloud).keys() <= {"events/get"}
 
 
 def test_a_save_without_a_change_sends_the_time_alone(desk, cloud):
