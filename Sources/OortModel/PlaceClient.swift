@@ -68,6 +68,14 @@ public protocol PlaceClient: Sendable {
     /// - Throws: `.nameTaken`, `.parentNotFound`.
     func createFolder(at path: RemotePath) async throws(ProviderError) -> PlaceEntry
 
+    /// Creates the folder that another one is carried into, for those who may enter that one.
+    ///
+    /// - Throws: `.nameTaken`, `.parentNotFound`.
+    func createFolder(
+        at path: RemotePath,
+        like old: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry
+
     /// Sends content to a place, where nobody ever sees a part of it.
     ///
     /// The answer's size is `upload.size`, and its hash, where it has one, `upload.hash`.
@@ -156,6 +164,13 @@ extension PlaceClient {
 
     public func quota() async throws(ProviderError) -> Quota {
         throw ProviderError(.unsupported, detail: "the service does not say how much room there is")
+    }
+
+    public func createFolder(
+        at path: RemotePath,
+        like old: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        try await createFolder(at: path)
     }
 
     public func signOut() async throws(ProviderError) {

@@ -197,7 +197,7 @@ struct PlaceMoves: Sendable {
             }
         }
         if !isBegun {
-            _ = try await client.createFolder(at: new)
+            _ = try await client.createFolder(at: new, like: old)
             try await map.write { try PlaceTransaction(database: $0).noteBegun(row.id) }
         }
         do throws(ProviderError) {
@@ -234,7 +234,9 @@ struct PlaceMoves: Sendable {
                 switch entry.kind {
                 case .file: try await carryFile(from: from, to: to)
                 case .folder:
-                    do throws(ProviderError) { _ = try await client.createFolder(at: to) } catch {
+                    do throws(ProviderError) {
+                        _ = try await client.createFolder(at: to, like: from)
+                    } catch {
                         guard error.kind == .nameTaken else { throw error }
                     }
                     try await carryContents(from: from, to: to)

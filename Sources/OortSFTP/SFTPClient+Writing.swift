@@ -5,10 +5,27 @@ import SwiftSFTP
 
 extension SFTPClient {
     public func createFolder(at path: RemotePath) async throws(ProviderError) -> PlaceEntry {
+        try await createFolder(at: path, SFTPAttributes())
+    }
+
+    public func createFolder(
+        at path: RemotePath,
+        like old: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        let session = try await connection.session()
+        var attributes = SFTPAttributes()
+        attributes.mode = try await find(old, session)?.attributes.mode.map { $0 & 0o777 }
+        return try await createFolder(at: path, attributes)
+    }
+
+    private func createFolder(
+        at path: RemotePath,
+        _ attributes: SFTPAttributes
+    ) async throws(ProviderError) -> PlaceEntry {
         let own = try await self.path(path)
         let session = try await connection.session()
         do throws(SFTPError) {
-            let made = session.send(.makeFolder(own, SFTPAttributes()))
+            let made = session.send(.makeFolder(own, attributes))
             let looked = session.send(.attributesOfLink(own))
             try await made.answer()
             let attributes = try await looked.fileAttributes()
@@ -628,7 +645,8 @@ extension SFTPClient {
             defer { _ = session.send(.close(from)) }
             let to: SFTPHandle
             var attributes = SFTPAttributes()
-            attributes.mode = found.attributes.mode.map { $0 & 0o7777 }
+            // Not the bits by which a program would run as this login.
+            attributes.mode = found.attributes.mode.map { $0 & 0o777 }
             do throws(SFTPError) {
                 let flags: SFTPRequest.OpenFlags = [.write, .create, .exclusive]
                 to = try await session.open(temporary.path, flags, attributes)

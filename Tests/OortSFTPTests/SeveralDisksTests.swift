@@ -253,10 +253,23 @@ struct SeveralDisksTests {
                 try #require(feed.folders["here"]), try #require(feed.folders["disk"])
             )
             let root = try #require(feed.folders["root"])
+            let modes = [0o700, 0o750]
+            for (path, mode) in zip(["/here", "/here/deep"], modes) {
+                try FileManager.default.setAttributes(
+                    [.posixPermissions: mode],
+                    ofItemAtPath: server.root + path
+                )
+            }
             let moved = try await provider.move(
                 Move(item: here, oldParent: root, parent: disk, name: "new", modifiedTime: nil)
             )
             #expect(moved.id == here.id)
+            for (path, mode) in zip(["/disk/new", "/disk/new/deep"], modes) {
+                let attributes = try FileManager.default.attributesOfItem(
+                    atPath: server.root + path
+                )
+                #expect(attributes[.posixPermissions] as? Int == mode)
+            }
             #expect(server.bytes("/disk/new/file") == Array("here".utf8))
             #expect(server.bytes("/disk/new/deep/file") == Array("deep".utf8))
             #expect(server.names() == ["disk"])
