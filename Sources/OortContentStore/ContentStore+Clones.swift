@@ -38,29 +38,36 @@ extension ContentStore {
         return thawed
     }
 
+    /// What the room for a clone is before it is tried: `makeRoom(forCloneOf:since:)` judges by it.
+    public func roomForClone(of frozen: StagedContent) -> RoomForClone {
+        RoomForClone(given: room.given, isThere: room.hasRoom(for: bytes(ofCloneOf: frozen)))
+    }
+
     /// Waits until a clone that found no room is worth another try, or is not needed any longer, since
     /// nobody holds its original still.
     ///
     /// - Parameters:
     ///   - frozen: the content that was to be copied.
-    ///   - given: what `givenBytes` was before: a copy takes long, and what was given back since makes
-    ///     another worth trying.
-    /// - Throws: as `makeRoom(for:)`; `.noSpace`, too, where there is room, and the disk refuses for
-    ///   another cause (a user's quota).
+    ///   - before: the room before the try: a copy takes long, and what was given back or came free
+    ///     since makes another worth trying.
+    /// - Throws: as `makeRoom(for:)`; `.noSpace`, too, where there was room all the while, and the disk
+    ///   refuses for another cause (a user's quota).
     public func makeRoom(
         forCloneOf frozen: StagedContent,
-        since given: Int64
+        since before: RoomForClone
     ) async throws(ContentError) {
-        // What the service has taken is not copied.
-        let bytes = frozen.state.withLock { $0.cached == nil ? $0.own.byteCount : 0 }
-        guard room.given != given || !room.hasRoom(for: bytes) else { throw .noSpace }
+        let now = roomForClone(of: frozen)
+        guard !before.isThere || !now.isThere || now.given != before.given else { throw .noSpace }
+        let bytes = bytes(ofCloneOf: frozen)
         try await makeRoom(for: bytes) {
             bytes > 0 && frozen.state.withLock { $0.isWritable || $0.cached != nil }
         }
     }
 
-    /// Counts the bytes of room that were given back so far.
-    public var givenBytes: Int64 { room.given }
+    /// Bytes that a clone takes: what the service has taken is not copied.
+    private func bytes(ofCloneOf frozen: StagedContent) -> Int64 {
+        frozen.state.withLock { $0.cached == nil ? $0.own.byteCount : 0 }
+    }
 
     /// Has a content that its file has left belong to nobody, where the catalog has forgotten the file:
     /// what is written to it is for those who have it open.
@@ -133,6 +140,14 @@ extension ContentStore {
         thawed.isGiven = true
         return made
     }
+}
+
+/// The room for a clone at one moment.
+public struct RoomForClone: Sendable {
+    /// Counts the bytes that were given back so far.
+    let given: Int64
+    /// Whether the disk had room for the clone.
+    let isThere: Bool
 }
 
 /// A copy of a staged content that nobody writes to any more, for its file to be given.

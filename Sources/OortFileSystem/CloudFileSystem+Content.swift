@@ -394,11 +394,11 @@ extension CloudFileSystem {
                     throw FileSystemError(error)
                 }
             case .frozen:
-                let given = store.givenBytes
+                let room = store.roomForClone(of: staged)
                 do throws(FileSystemError) { try await thaw(staged, for: open) } catch {
                     guard error == .noSpace else { throw error }
                     do throws(ContentError) {
-                        try await store.makeRoom(forCloneOf: staged, since: given)
+                        try await store.makeRoom(forCloneOf: staged, since: room)
                     } catch { throw FileSystemError(error) }
                 }
             }

@@ -126,6 +126,32 @@ extension OperationTests {
         for handle in [f.handle, g.handle] { system.release(handle) }
     }
 
+    @Test("a clone that finds no room on a disk that has some again by then is made all the same")
+    func cloneWithRoomAfterAll() async throws {
+        let free = Atomic<Int64>(1000)
+        var storing = ContentStoreSettings()
+        storing.reserve = 1
+        storing.freeBytes = { _ in free.load(ordering: .acquiring) }
+        let fixture = try FileSystemFixture(storing: storing)
+        let (system, store, root) = (fixture.system, fixture.store, fixture.account.root)
+        let (entry, f) = try await system.make("f", in: root)
+        _ = try await system.put(f.handle, [UInt8](repeating: 7, count: 400), at: 0)
+        try await system.flush(f.handle).value()
+        let staged = try #require(try fixture.catalog.node(entry.attributes.inode).staged)
+        let frozen = try await store.freeze(staged)
+        free.store(300, ordering: .releasing)
+        store.beforeClone.withLock {
+            $0 = { () async throws(ContentError) in
+                // Another program removes something right after the disk refused.
+                if free.exchange(1000, ordering: .acquiringAndReleasing) < 400 { throw .noSpace }
+            }
+        }
+        #expect(try await system.put(f.handle, [9], at: 0) == 1)
+        store.release(frozen)
+        #expect(try await system.bytes(f.handle, 0, 2) == [9, 7])
+        system.release(f.handle)
+    }
+
     @Test(
         "who writes to a file that is held still, and finds no room for a clone, waits no longer than that"
     )
