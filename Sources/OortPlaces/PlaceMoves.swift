@@ -201,7 +201,16 @@ struct PlaceMoves: Sendable {
             try await map.write { try PlaceTransaction(database: $0).noteBegun(row.id) }
         }
         do throws(ProviderError) {
-            try await carryContents(from: old, to: new)
+            if try await carryContents(from: old, to: new) {
+                // What is not shown cannot be carried: with it the old place keeps the folder.
+                if let parent = row.parent {
+                    try await map.write { try PlaceTransaction(database: $0).makeDue(parent) }
+                }
+                logger.warning(
+                    "a folder was moved, and its old place holds what is not shown, or is kept by the server",
+                    metadata: ["old": "\(old)", "new": "\(new)"]
+                )
+            }
             return try await client.entry(at: new)
         } catch {
             // Some of it is at the new place: only going on ends that.
@@ -213,23 +222,36 @@ struct PlaceMoves: Sendable {
     }
 
     /// Carries what lies in a folder until nothing does, and removes the folder: what somebody puts there
-    /// meanwhile goes along, and what goes nowhere keeps the folder.
+    /// meanwhile goes along.
+    ///
+    /// - Returns: whether the folder is left at its old place, where nothing shows in it but folders that
+    ///   are left: the server keeps it (a socket in it, a temporary file of another client).
     private func carryContents(
         from old: RemotePath,
         to new: RemotePath
-    ) async throws(ProviderError) {
+    ) async throws(ProviderError) -> Bool {
+        var left: Set<ExactText> = []
         for _ in 0..<Self.mostLooks {
-            let listing: PlaceListing
-            do throws(ProviderError) { listing = try await client.listing(of: old) } catch {
-                // Emptied and removed by the try before.
-                guard error.kind == .notFound else { throw error }
-                return
+            guard let entries = try await shown(in: old) else { return false }
+            // A folder that was left is looked at once more where something else is carried.
+            let isCarried = entries.allSatisfy {
+                $0.kind == .folder && left.contains(ExactText($0.name))
             }
-            guard listing.unknown.isEmpty else {
-                throw ProviderError(.locked, detail: "not all of \(old) can be seen")
+            if isCarried {
+                guard entries.isEmpty else { return true }
+                do throws(ProviderError) {
+                    try await client.removeEmptyFolder(at: old)
+                    return false
+                } catch {
+                    guard error.kind == .locked || error.kind == .noPermission else { throw error }
+                    // Something may have come into it since it was listed.
+                    guard let now = try await shown(in: old) else { return false }
+                    if now.isEmpty { return true }
+                    continue
+                }
             }
-            if listing.entries.isEmpty { return try await client.removeEmptyFolder(at: old) }
-            for entry in listing.entries {
+            left = []
+            for entry in entries {
                 let (from, to) = (old.appending(entry.name), new.appending(entry.name))
                 switch entry.kind {
                 case .file: try await carryFile(from: from, to: to)
@@ -239,11 +261,26 @@ struct PlaceMoves: Sendable {
                     } catch {
                         guard error.kind == .nameTaken else { throw error }
                     }
-                    try await carryContents(from: from, to: to)
+                    if try await carryContents(from: from, to: to) {
+                        left.insert(ExactText(entry.name))
+                    }
                 }
             }
         }
         throw ProviderError(.locked, detail: "\(old) is being written while it is moved")
+    }
+
+    /// What a folder shows that is being carried; nil where the try before removed it.
+    private func shown(in folder: RemotePath) async throws(ProviderError) -> [PlaceEntry]? {
+        let listing: PlaceListing
+        do throws(ProviderError) { listing = try await client.listing(of: folder) } catch {
+            guard error.kind == .notFound else { throw error }
+            return nil
+        }
+        guard listing.unknown.isEmpty else {
+            throw ProviderError(.locked, detail: "not all of \(folder) can be seen")
+        }
+        return listing.entries
     }
 
     /// How often a folder is looked at until nothing comes into it any more.

@@ -276,6 +276,42 @@ struct SeveralDisksTests {
         }
     }
 
+    @Test(
+        "a move to another disk ends where the old folder holds what is not shown",
+        arguments: ["pipe", ".oort-a1.part"],
+        ["", "/deep"]
+    )
+    func keptAtOldPlace(name: String, folder: String) async throws {
+        try await withProvider { server, provider, feed in
+            let (here, disk, root) = (
+                try #require(feed.folders["here"]), try #require(feed.folders["disk"]),
+                try #require(feed.folders["root"])
+            )
+            if name == "pipe" {
+                try #require(unsafe mkfifo(server.root + "/here" + folder + "/pipe", 0o600) == 0)
+            } else {
+                try server.write("/here" + folder + "/" + name, "of another client")
+            }
+            let moved = try await provider.move(
+                Move(item: here, oldParent: root, parent: disk, name: "new", modifiedTime: nil)
+            )
+            #expect(moved.id == here.id)
+            #expect(server.bytes("/disk/new/file") == Array("here".utf8))
+            #expect(server.bytes("/disk/new/deep/file") == Array("deep".utf8))
+            // What cannot be carried stays where it is, with the folders above it and nothing else.
+            #expect(server.names("/here") == [folder.isEmpty ? name : "deep"])
+            #expect(server.names("/here" + folder) == [name])
+            // The moved folder can be written, and what is left shows as a folder of its own.
+            let new = ItemReference(id: moved.id, path: .root)
+            _ = try await provider.createFolder(
+                NewFolder(parent: new, name: "more", reservedID: nil)
+            )
+            try await feed.read()
+            #expect(try #require(feed.folders["here"]).id != here.id)
+            #expect(feed.folders["new"]?.id == here.id)
+        }
+    }
+
     @Test("what lies on another disk than the trash is not deleted past it")
     func keptByTrash() async throws {
         try await withProvider { server, provider, feed in
