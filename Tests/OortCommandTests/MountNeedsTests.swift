@@ -37,6 +37,63 @@ struct MountNeedsTests {
         #expect(lack().contains("/none"))
     }
 
+    /// Asks a fusermount3 why a mount failed; the installed one where no script is given.
+    private func refusal(of script: String?, at path: String) throws -> String? {
+        let folder = try TemporaryFolder()
+        var needs = MountRequirements()
+        if let script {
+            let program = folder.path + "/fusermount3"
+            try Data("#!/bin/sh\n\(script)\n".utf8).write(to: URL(filePath: program))
+            unsafe chmod(program, 0o755)
+            needs.helperFolder = folder.path
+        }
+        return needs.refusal(at: path, allowsOtherUsers: false)
+    }
+
+    @Test("a fusermount3 that looks for its socket first says why it does not mount")
+    func newHelper() throws {
+        let folder = try TemporaryFolder()
+        // As that of libfuse 3.15 and newer: the descriptor must be a socket.
+        let check = """
+            [ -S "/proc/self/fd/$_FUSE_COMMFD" ] || {
+                echo "fusermount3: file descriptor $_FUSE_COMMFD cannot take it" >&2
+                exit 1
+            }
+            """
+        let refusing = check + "\necho 'fusermount3: bad mount point /x: not there' >&2; exit 1"
+        #expect(try refusal(of: refusing, at: folder.path) == "bad mount point /x: not there")
+        #expect(try refusal(of: check + "\nexit 0", at: folder.path) == nil)
+    }
+
+    @Test(
+        "what a fusermount3 says of the socket is no reason for a mount that failed",
+        arguments: [
+            "fusermount3: file descriptor 0 is not a socket, can't send fuse fd",
+            "fusermount3: fstat of comm fd 0 failed: Bad file descriptor",
+            "fusermount3: invalid _FUSE_COMMFD: 0",
+            "sending file descriptor: Broken pipe",
+        ]
+    )
+    func wordsOnTheSocket(words: String) throws {
+        let folder = try TemporaryFolder()
+        #expect(try refusal(of: "echo \"\(words)\" >&2; exit 1", at: folder.path) == nil)
+    }
+
+    @Test(
+        "the installed fusermount3 says what is in the way, and what it mounts is taken away",
+        .enabled(if: MountRequirements().helper != nil, "fusermount3 is not installed")
+    )
+    func installedHelper() throws {
+        let folder = try TemporaryFolder()
+        let words = try #require(try refusal(of: nil, at: folder.path + "/none"))
+        #expect(words.contains("No such file or directory"), "\(words)")
+        guard FileManager.default.fileExists(atPath: "/dev/fuse") else { return }
+        let reason = try refusal(of: nil, at: folder.path)
+        let mounts = try String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
+        #expect(!mounts.contains(folder.path), "\(reason ?? "")")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+    }
+
     @Test(
         "a word that is nearly a command's is answered with it",
         arguments: [

@@ -10,6 +10,8 @@ struct MountRequirements {
     var mountTable = "/etc/mtab"
     /// Where programs are looked for.
     var searchPath = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+    /// Where libfuse looks for the program that mounts for users before it searches the path.
+    var helperFolder = "/usr/bin"
     /// Who mounts.
     var user = getuid()
 
@@ -55,8 +57,7 @@ struct MountRequirements {
 
     /// The program that mounts for users; nil when it is not installed.
     var helper: String? {
-        // libfuse looks in /usr/bin first.
-        let folders = ["/usr/bin"] + searchPath.split(separator: ":").map(String.init)
+        let folders = [helperFolder] + searchPath.split(separator: ":").map(String.init)
         return folders.map { $0 + "/fusermount3" }
             .first { FileManager.default.isExecutableFile(atPath: $0) }
     }
@@ -64,21 +65,30 @@ struct MountRequirements {
     /// What fusermount3 says against a mount at `path` that failed: libfuse lets it speak on this
     /// process's standard error only, so it is asked once more.
     ///
-    /// It has nowhere to send the descriptor (`send_fd` in its source), so what it may mount now is
-    /// dead at once, and is taken away.
+    /// It sends the descriptor of what it mounts to a socket (since libfuse 3.15 it looks first whether
+    /// it has one: `main` in util/fusermount.c) that nobody reads: what it may mount now is dead as soon
+    /// as the socket is closed, and is taken away.
     ///
     /// - Returns: its words; nil where it says nothing, or nothing is in its way now.
     func refusal(at path: String, allowsOtherUsers: Bool) -> String? {
         guard let helper else { return nil }
+        // Its standard input, since `Process` hands on no other descriptor. The other end stays open until
+        // it has ended, so that no signal ends it as it writes.
+        var ends: [Int32] = [-1, -1]
+        guard unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else {
+            return nil
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let sockets = ends.map { FileHandle(fileDescriptor: $0, closeOnDealloc: true) }
         let process = Process()
         process.executableURL = URL(filePath: helper)
         let options = "fsname=oort,subtype=oort" + (allowsOtherUsers ? ",allow_other" : "")
         process.arguments = ["-o", options, "--", path]
-        process.environment = ProcessInfo.processInfo.environment.merging(["_FUSE_COMMFD": "-1"]) {
+        process.environment = ProcessInfo.processInfo.environment.merging(["_FUSE_COMMFD": "0"]) {
             $1
         }
         let errors = Pipe()
-        process.standardInput = FileHandle.nullDevice
+        process.standardInput = sockets[0]
         process.standardOutput = FileHandle.nullDevice
         process.standardError = errors
         let words: Data?
@@ -89,16 +99,21 @@ struct MountRequirements {
             return nil
         }
         process.waitUntilExit()
+        for socket in sockets { try? socket.close() }
+        _ = try? MountPoint(standardized: path).detachIfDead()
+        guard process.terminationStatus != 0 else { return nil }
         let said = String(decoding: words ?? Data(), as: UTF8.self)
-        guard !said.isEmpty, !said.contains("sending file descriptor") else {
-            _ = try? MountPoint(standardized: path).detachIfDead()
-            return nil
-        }
-        let lines = said.split(whereSeparator: \.isNewline).map {
-            $0.replacing("fusermount3: ", with: "", maxReplacements: 1)
-        }
+        let lines = said.split(whereSeparator: \.isNewline)
+            .filter { line in !Self.wordsOnTheSocket.contains { line.contains($0) } }
+            .map { $0.replacing("fusermount3: ", with: "", maxReplacements: 1) }
+        guard !lines.isEmpty else { return nil }
         return TerminalText.line(lines.joined(separator: "; "))
     }
+
+    /// What fusermount3 says of the socket that it was given, in libfuse 3.14 to 3.18: nothing of the mount.
+    private static let wordsOnTheSocket = [
+        "sending file descriptor", "comm fd", "is not a socket", "_FUSE_COMMFD",
+    ]
 
     /// Whether users may let other users in.
     var letsUsersShare: Bool { lines.contains("user_allow_other") }
