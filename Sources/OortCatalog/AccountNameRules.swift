@@ -11,6 +11,8 @@ struct AccountNameRules: Hashable, Sendable {
     var allowsSlash: Bool
     /// Which link files show as links.
     var links = LinkPolicy.own
+    /// Whether nothing may be changed at the service: what two machines made is not made one then.
+    var isReadOnly = false
 
     /// For the mount's root: account names.
     static let root = AccountNameRules(

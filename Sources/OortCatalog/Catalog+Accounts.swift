@@ -35,6 +35,13 @@ extension Catalog {
         exports.withLock { $0[account] = preference }
     }
 
+    /// Says whether nothing may be changed at an account's service from now on.
+    public func setReadOnly(_ isReadOnly: Bool, of account: AccountID) {
+        readOnly.withLock { accounts in
+            if isReadOnly { accounts.insert(account) } else { accounts.remove(account) }
+        }
+    }
+
     /// The account of this name, made with its folder under the mount's root when it is new.
     ///
     /// - Parameters:
@@ -280,6 +287,7 @@ extension Catalog {
     func nameRules(of account: AccountID) -> AccountNameRules {
         var found = rules.withLock { $0[account] } ?? .root
         found.links = links.withLock { $0[account] } ?? .own
+        found.isReadOnly = readOnly.withLock { $0.contains(account) }
         return found
     }
 

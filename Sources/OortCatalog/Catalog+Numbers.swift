@@ -218,7 +218,7 @@ struct Numbering {
     /// The folders that this machine made just after another machine's of the same name, which nothing
     /// keeps from becoming that one now; each with the oldest such.
     private func twins(among namesakes: [Namesake]) throws -> [TwinFolders] {
-        guard rules.allowsDuplicates else { return [] }
+        guard rules.allowsDuplicates, !rules.isReadOnly else { return [] }
         let folders = namesakes.filter { one in
             one.node.kind == .folder && one.isAtService && !one.isInMotion && !one.isForeign
                 && one.node.permissions.contains(.write)

@@ -156,38 +156,69 @@ extension Catalog {
         limit: Int = -1,
         _ database: Database
     ) throws -> [Node] {
+        let names = onlyRenamed ? " AND service_name IS NOT NULL" : ""
         var found: [Node] = []
-        let names = onlyRenamed ? "AND service_name IS NOT NULL" : ""
-        found += try database.all(
-            """
-            SELECT \(Node.columns) FROM node WHERE parent = ? \(names)
-                AND remote_id IS NOT NULL AND inode NOT IN (SELECT inode FROM motion)
-                LIMIT ?
-            """,
-            [folder.inode.column, limit],
-            Node.init(columns:)
-        )
-        found += try database.all(
-            """
-            SELECT \(Node.columns) FROM node WHERE inode IN
-                (SELECT inode FROM motion WHERE synced_parent = ? AND remote_state IN (0, 3))
-                LIMIT ?
-            """,
-            [folder.inode.column, limit],
-            Node.init(columns:)
-        )
-        if let id = folder.remoteID {
+        for (index, some) in remoteChildrenRows(of: folder).enumerated() {
             found += try database.all(
                 """
-                SELECT \(Node.columns) FROM node WHERE inode IN
-                    (SELECT inode FROM motion WHERE account = ? AND remote_parent_id = ?
-                        AND remote_state = 1)
-                    LIMIT ?
+                SELECT \(Node.columns) FROM node
+                WHERE \(some.condition)\(index == 0 ? names : "") LIMIT ?
                 """,
-                [folder.account.rawValue, id.rawValue, limit],
+                some.arguments + StatementArguments([limit]),
                 Node.init(columns:)
             )
         }
         return found
+    }
+
+    /// Whether something lies in a folder at the service, as last heard, that this account may not do
+    /// something with.
+    static func hasRemoteChild(
+        of folder: Node,
+        lacking permission: Permissions,
+        _ database: Database
+    ) throws -> Bool {
+        for some in remoteChildrenRows(of: folder) {
+            let isThere = try database.has(
+                "SELECT 1 FROM node WHERE \(some.condition) AND permissions & ? = 0 LIMIT 1",
+                some.arguments + StatementArguments([Int64(permission.rawValue)])
+            )
+            if isThere { return true }
+        }
+        return false
+    }
+
+    /// The rows of what lies in a folder at the service: what is clean, what is in motion and was not told
+    /// anew, what was told to lie there.
+    private static func remoteChildrenRows(
+        of folder: Node
+    ) -> [(condition: String, arguments: StatementArguments)] {
+        var rows: [(condition: String, arguments: StatementArguments)] = [
+            (
+                """
+                parent = ? AND remote_id IS NOT NULL AND inode NOT IN (SELECT inode FROM motion)
+                """,
+                [folder.inode.column]
+            ),
+            (
+                """
+                inode IN (SELECT inode FROM motion WHERE synced_parent = ?
+                    AND remote_state IN (0, 3))
+                """,
+                [folder.inode.column]
+            ),
+        ]
+        if let id = folder.remoteID {
+            rows.append(
+                (
+                    """
+                    inode IN (SELECT inode FROM motion WHERE account = ? AND remote_parent_id = ?
+                        AND remote_state = 1)
+                    """,
+                    [folder.account.rawValue, id.rawValue]
+                )
+            )
+        }
+        return rows
     }
 }

@@ -23,6 +23,7 @@ public final class Catalog: Sendable {
     let rules = Mutex<[AccountID: AccountNameRules]>([:])
     let exports = Mutex<[AccountID: ExportPreference]>([:])
     let links = Mutex<[AccountID: LinkPolicy]>([:])
+    let readOnly = Mutex<Set<AccountID>>([])
     let ignoring = Mutex<[AccountID: IgnoreRules]>([:])
     let leavingOut = Mutex<[AccountID: LeftOutFolders]>([:])
     /// Accounts that are known to be enumerated; numbers of accounts are not used twice.

@@ -32,8 +32,7 @@ struct TwinFolders {
             [folder.account.rawValue, id, id]
         )
         if isComing { return false }
-        return try Catalog.remoteChildren(of: folder, database)
-            .allSatisfy { $0.permissions.contains(.write) }
+        return try !Catalog.hasRemoteChild(of: folder, lacking: .write, database)
     }
 }
 

@@ -174,6 +174,7 @@ public actor SyncEngine {
         uptime = Self.uptime(by: clock)
         self.logger = logger
         planner = Planner(traits: PlannerTraits(provider.traits))
+        catalog.setReadOnly(settings.isReadOnly, of: account)
         (wakeups, waker) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 

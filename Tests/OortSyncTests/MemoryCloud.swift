@@ -374,6 +374,15 @@ final class MemoryCloud: Sendable {
         }
     }
 
+    /// The account may do less with an item from now on.
+    func permit(_ permissions: Permissions, of id: ItemID) {
+        state.withLock { state in
+            guard var entry = state.entries[id] else { return }
+            entry.item.permissions = permissions
+            Self.store(entry, newContent: false, &state)
+        }
+    }
+
     /// Somebody else's file, which is shared with this account.
     func share(_ path: String, _ text: String) {
         put(path, text)

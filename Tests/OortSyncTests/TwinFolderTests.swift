@@ -184,6 +184,31 @@ struct TwinFolderTests {
         try await end([world, visitor], cloud, "away", wanted)
     }
 
+    @Test("a mount that may change nothing shows both, and merges them once it may")
+    func readOnly() async throws {
+        let cloud = Self.cloud()
+        let world = try await maker(cloud)
+        await world.restart(isReadOnly: true)
+        try await until { try await world.tree()["d/other"] != nil }
+        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+        #expect(try await world.tree()["d (2)/one"] == "one")
+        #expect(try await world.tree()["d/sub/one"] == nil)
+        await world.restart(isReadOnly: false)
+        try await end([world], cloud, "read-only")
+    }
+
+    @Test("a folder in which something may not be moved stays another one")
+    func unmovable() async throws {
+        let cloud = Self.cloud()
+        let world = try await maker(cloud)
+        cloud.permit([.read], of: try #require(try world.node("d/one").remoteID))
+        await world.restart()
+        try await until { try await world.tree()["d (2)/one"] != nil }
+        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+        #expect(cloud.folders.count == 4)
+        await world.end()
+    }
+
     @Test("an upload into the folder that goes is waited for")
     func underWay() async throws {
         let cloud = Self.cloud()

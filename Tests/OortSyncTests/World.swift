@@ -106,9 +106,10 @@ final class World {
     }
 
     /// The engine ends, as in an orderly stop; another one begins on the same catalog, with the same
-    /// provider or a new one.
-    func restart(with provider: (any Provider)? = nil) async {
+    /// provider or a new one; `isReadOnly` says whether it may change anything from then on.
+    func restart(with provider: (any Provider)? = nil, isReadOnly: Bool? = nil) async {
         await stop()
+        if let isReadOnly { settings.isReadOnly = isReadOnly }
         if let provider {
             self.provider = provider
             store.setFetcher(
