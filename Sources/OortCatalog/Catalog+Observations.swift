@@ -108,7 +108,7 @@ struct Observer {
                 "SELECT 1 FROM motion WHERE account = ? AND intent IS NOT NULL LIMIT 1",
                 [account.rawValue]
             )
-        if !observations.changes.isEmpty { transaction.effects.heard.insert(account) }
+        if observations.endsEnumeration { noteNews() }
         known = try known(of: observations.changes)
         for change in observations.changes {
             switch change {
@@ -180,12 +180,14 @@ struct Observer {
         if let node = known {
             if node.isAccountRoot { return }
             if (node.kind == .folder) != (item.kind == .folder) {
+                noteNews()
                 guard try takeOutOther(node, for: item) else { return }
                 known = nil
             }
         }
         let parent = try self.parent(of: item)
         guard let known else {
+            noteNews()
             if suspects.contains(item.id) {
                 doubtUnknown(item, in: parentMark(of: item, in: parent))
             } else {
@@ -203,10 +205,14 @@ struct Observer {
         defer { if item.kind == .folder { folders.forget() } }
         let motion = try Catalog.motion(known.inode, database)
         if item.kind == .folder, item.parentID == nil { try doubtMoved(known, item, in: parent) }
-        if suspects.contains(item.id) || motion?.intent != nil {
-            if try !isKnown(item, of: known, motion, parent) { unsure.insert(item.id) }
-            return
+        let mayBeOld = suspects.contains(item.id) || motion?.intent != nil
+        if mayBeOld || !transaction.effects.heard.contains(account),
+            try !isKnown(item, of: known, motion, parent)
+        {
+            noteNews()
+            if mayBeOld { unsure.insert(item.id) }
         }
+        if mayBeOld { return }
         unsure.remove(item.id)
         try displace(for: item, in: parent)
         let isApplied =
@@ -215,6 +221,12 @@ struct Observer {
         if let parent { names.add(known.inode, name: item.fileName, in: parent.inode) }
         if item.kind == .folder { try placeWaiting(for: item) }
     }
+
+    /// What is told is another state than was known: a plan that was made before does not know it.
+    ///
+    /// Each of our own operations is told, too: where nothing is another than its answer said, nothing was
+    /// heard.
+    private mutating func noteNews() { transaction.effects.heard.insert(account) }
 
     /// No folder becomes a file, nor a file a folder: what is reported so has an id that another item
     /// had, which is gone with all below it.
@@ -496,6 +508,7 @@ struct Observer {
         guard let node = try Catalog.node(id.rawValue, in: account, database),
             !node.isAccountRoot
         else { return }
+        noteNews()
         if try suspects.contains(id) || Catalog.motion(node.inode, database)?.intent != nil {
             unsure.insert(id)
             return
@@ -528,6 +541,7 @@ struct Observer {
     }
 
     private mutating func setMayBeGone(_ node: Node, _ id: ItemID) throws {
+        noteNews()
         folders.forget()
         if try suspects.contains(id) || Catalog.motion(node.inode, database)?.intent != nil {
             unsure.insert(id)
@@ -603,6 +617,7 @@ struct Observer {
         for child in try Catalog.remoteChildren(of: node, database) {
             guard let id = child.remoteID, !named.contains(id) else { continue }
             // It may have moved elsewhere: only asking tells.
+            noteNews()
             unsure.insert(id)
         }
         try database.run("UPDATE node SET listed = 1 WHERE inode = ?", [folder.column])
