@@ -2,10 +2,16 @@
 
 import os
 
+import pytest
+
 from machine import alive, eventually
 from session import children
 from test_conflicts import make
+from test_disks import disk
 from test_sign_in import browse
+
+# A fixture, imported to be used here.
+__all__ = ["disk"]
 
 
 def test_a_conflict_is_told_once_and_shown_by_a_click(machine, clouds, session):
@@ -69,6 +75,37 @@ def test_what_is_refused_is_told(machine, clouds, session):
     assert "dropbox is full" in notice and "make room in the cloud" in notice
     session.click(1)
     assert eventually(session.opened, "the folder is shown") == [str(dropbox / "folder")]
+
+
+@pytest.mark.parametrize("disk", ["state"], indirect=True)
+def test_a_full_disk_is_told_once(machine, clouds, session, disk):
+    machine.write_settings('room_patience = "1s"\n' + machine.settings())
+    machine.login("drive")
+    machine.mount()
+    drive = machine.ready("drive")
+    clouds.gates["drive"].shut()
+
+    def fill():
+        with pytest.raises(OSError), open(drive / "huge.bin", "ab", buffering=0) as file:
+            while True:
+                file.write(bytes(1 << 20))
+
+    fill()
+    notice = eventually(session.notices, "that the disk is full is told")[0]
+    assert "Your files cannot be written" in notice and "make room on the disk" in notice
+    session.click(1)
+    assert eventually(session.opened, "the mount is shown") == [str(machine.mount_point)]
+    # While it lasts, and over a restart, it is told no second time; anything else is.
+    machine.unmount()
+    machine.mount()
+    machine.ready("drive")
+    fill()
+    clouds.gates["drive"].open()
+    clouds.control("drive", "POST", "tokens/revoke")
+    notices = eventually(
+        lambda: "drive is signed out" in str(session.notices()) and session.notices(),
+        "something else is told")
+    assert sum("Your files cannot be written" in notice for notice in notices) == 1, notices
 
 
 def test_sleep_waits_for_what_is_on_its_way(machine, clouds, session):
