@@ -11,6 +11,8 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.parse
+import urllib.request
 
 from machine import eventually, held_port
 
@@ -261,6 +263,9 @@ KeepAliveTimeout 60
 
     def write(self, path, text):
         """Somebody else writes a file: on the server's disk, or where that is cached, by rclone."""
+        if self.kind == "seaweedfs":
+            self.ask("PUT", path, text.encode())
+            return
         if self.kind == "s3":
             self._rclone("rcat", path, input=text)
             # rclone's server gives new bytes at once, and the ETag of before until it wrote them to
@@ -272,6 +277,27 @@ KeepAliveTimeout 60
         file.write_text(text)
         if self.kind == "webdav" and os.getuid() == 0:
             shutil.chown(file, "www-data", "www-data")
+
+    def make_bucket(self, keeps_versions=False):
+        """Makes SeaweedFS's bucket."""
+        def made():
+            try:
+                self.ask("PUT")
+                return True
+            except OSError:
+                return False
+        eventually(made, "the store makes a bucket")
+        if keeps_versions:
+            self.ask("PUT", "?versioning=", b"<VersioningConfiguration><Status>Enabled</Status>"
+                     b"</VersioningConfiguration>")
+
+    def ask(self, method, path="", data=None):
+        """Asks SeaweedFS, which needs no key, for something in the bucket, or of it (`?...`)."""
+        separator = "" if path.startswith("?") else "/"
+        address = f"http://127.0.0.1:{self.port}/bucket{separator}{urllib.parse.quote(path, safe='/?=')}"
+        request = urllib.request.Request(address, method=method, data=data)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.read()
 
     def remove(self, path):
         """Somebody else removes a file."""

@@ -161,3 +161,25 @@ def test_without_a_network(machine, weather):
                "the weather is new again")
     (drive / "Berlin").mkdir()
     assert weather.counts()["met-norway"] == 2
+
+
+def test_what_one_does_with_files_is_answered(machine, drive):
+    """Found and kept as any file; all that needs a service with files is refused in a sentence."""
+    (drive / "Valencia").mkdir()
+    now = drive / "Valencia" / "now.txt"
+    assert now.read_text()
+    found = json.loads(machine.oort("search", "now", "--in", drive / "Valencia", "--json"))
+    assert str(now) in [result["path"] for result in found["results"]]
+    machine.oort("pin", drive / "Valencia")
+    machine.oort("unpin", drive / "Valencia")
+    machine.oort("free", drive / "Valencia", status=None)
+    assert now.read_text()
+    for words, arguments in [
+            ("has no links to share", ["share", now]), ("has no links", ["share", "--list", drive]),
+            ("has no links", ["unshare", now]), ("has no trash", ["trash", drive]),
+            ("has no trash", ["restore", drive / "Valencia" / "gone.txt"]),
+            ("keeps no earlier contents", ["versions", now]),
+            ("has no web page", ["open", now, "--print"])]:
+        said = machine.oort(*arguments, status=1)
+        assert f"weather: the weather {words}" in said, said
+    assert machine.oort("conflicts") == "There is no conflict.\n"

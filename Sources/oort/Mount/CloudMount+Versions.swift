@@ -11,8 +11,7 @@ extension CloudMount {
     private static let mostVersions = 2000
 
     func versions(_ request: VersionsRequest) async throws(Failure) -> VersionsReport {
-        let (place, _, reference) = try await file(request.path)
-        let history = try history(of: place)
+        let (place, _, reference, history) = try await file(request.path)
         let found = try await all(history, of: reference, at: place)
         return VersionsReport(
             path: request.path,
@@ -30,16 +29,14 @@ extension CloudMount {
     }
 
     func readVersion(_ request: VersionsRequest) async throws(Failure) -> FetchedVersion {
-        let (place, _, reference) = try await file(request.path)
-        let history = try history(of: place)
+        let (place, _, reference, history) = try await file(request.path)
         let version = try await wanted(request, history, reference, place)
         return try await fetch(version, history, reference, place)
     }
 
     func restoreVersion(_ request: VersionsRequest) async throws(Failure) -> RestoredVersion {
-        let (place, node, reference) = try await file(request.path)
+        let (place, node, reference, history) = try await file(request.path)
         try refuseReadOnly(place.account)
-        let history = try history(of: place)
         try await refusePending(node, place)
         let version = try await wanted(request, history, reference, place)
         guard !version.isCurrent else {
@@ -85,7 +82,7 @@ extension CloudMount {
 
     private func file(
         _ path: String
-    ) async throws(Failure) -> (MountedPath, Node, ItemReference) {
+    ) async throws(Failure) -> (MountedPath, Node, ItemReference, any VersionHistory) {
         let (place, node) = try existing(path)
         guard node.kind == .file || node.kind == .nativeDocument else {
             throw Failure(
@@ -93,11 +90,13 @@ extension CloudMount {
                 advice: "What was deleted from a folder: oort trash \(Shell.quoted(path))"
             )
         }
+        // Nobody is told to send first what cannot be asked for afterwards.
+        let history = try history(of: place)
         let reference = try await reference(to: node, at: place)
         do throws(ProviderError) { try await place.account.engine.checkPerson() } catch {
             throw failure(error, "\(place.account.name) cannot be asked", place.account)
         }
-        return (place, node, reference)
+        return (place, node, reference, history)
     }
 
     private func history(of place: MountedPath) throws(Failure) -> any VersionHistory {

@@ -9,7 +9,9 @@ extension CloudMount {
         let account = place.account
         let title = title(of: account)
         guard let pages = account.engine.webPages else {
-            throw Failure("\(title) has no web pages of files and folders that Oort knows.")
+            throw Failure(
+                "\(account.name): \(title) has no web pages of files and folders that Oort knows."
+            )
         }
         let item = try await pageReference(to: node, at: place)
         let url: String
