@@ -70,19 +70,59 @@ struct CommandLineTests {
     }
 
     @Test(
-        "a list of accounts with a name that is no folder's, or one twice, is refused",
+        "an entry of the list with a name that is no folder's, or one twice, keeps no other back",
         arguments: [[""], ["a/b"], ["../../evil"], [".."], ["a/\u{301}b"], ["a", "a"]]
     )
     func badLists(names: [String]) throws {
         let folder = try TemporaryFolder()
         let folders = try folder.folders()
         try folders.make()
-        let list = names.map { RegisteredAccount(name: $0, service: "drive") }
-        try JSONEncoder().encode(list).write(to: URL(filePath: folders.accountsFile))
-        let failure = #expect(throws: Failure.self) {
-            try AccountRegistry(folders: folders).accounts()
+        let good = RegisteredAccount(name: "good", service: "drive")
+        let all = names.map { RegisteredAccount(name: $0, service: "drive") } + [good]
+        try JSONEncoder().encode(all).write(to: URL(filePath: folders.accountsFile))
+        let list = try AccountRegistry(folders: folders).list()
+        #expect(list.accounts == [good])
+        #expect(list.unusable.count == names.count)
+        #expect(list.unusable.allSatisfy { $0.trouble.contains(folders.accountsFile) })
+    }
+
+    @Test("an entry that cannot be used is named, with its cause, and nothing is written over it")
+    func unusableEntry() throws {
+        let folder = try TemporaryFolder()
+        let folders = try folder.folders()
+        try folders.make()
+        let bad = """
+            [7, {"name": "work", "service": 3, "key": [1.5, null]}, {"service": "box"},
+             {"name": "home", "service": "drive"}]
+            """
+        try Data(bad.utf8).write(to: URL(filePath: folders.accountsFile))
+        let registry = AccountRegistry(folders: folders)
+        let list = try registry.list()
+        #expect(list.accounts.map(\.name) == ["home"])
+        #expect(list.unusable.map(\.name) == [nil, "work", nil])
+        #expect(list.unusable.map(\.title).last == "Entry 3 of the list")
+        #expect(
+            list.unusable.map(\.reason) == [
+                "it is no account", "its \"service\" is no text", "it has no \"name\"",
+            ]
+        )
+        try registry.put(RegisteredAccount(name: "more", service: "box"))
+        try registry.remove(named: "home")
+        try registry.remove(named: "work")
+        #expect(throws: Failure.self) {
+            try registry.put(RegisteredAccount(name: "work", service: "box"))
         }
-        #expect(failure?.message.contains(folders.accountsFile) == true)
+        #expect(throws: Failure.self) { try registry.account(named: "work") }
+        let kept = try JSONSerialization.jsonObject(
+            with: try Data(contentsOf: URL(filePath: folders.accountsFile))
+        )
+        let entries = try #require(kept as? [NSObject])
+        let wanted = """
+            [{"name": "more", "service": "box"}, 7,
+             {"name": "work", "service": 3, "key": [1.5, null]}, {"service": "box"}]
+            """
+        let other = try JSONSerialization.jsonObject(with: Data(wanted.utf8)) as? [NSObject]
+        #expect(entries == other)
     }
 
     @Test("accounts that are added at once all stay on the list")

@@ -17,8 +17,49 @@ struct RegisteredAccount: Codable, Hashable, Sendable {
     var address: String?
 }
 
+/// An entry of the list that cannot be used as it is: it stays where it is, and the others go on.
+struct UnusableAccount: Hashable, Sendable {
+    /// The entry's name, where it has one that a folder can have.
+    var name: String?
+    /// What to call it, for people.
+    var title: String
+    /// What is wrong with it, for people.
+    var reason: String
+    /// The service's name, where the entry has one.
+    var service: String?
+    /// The file that has it.
+    var path: String
+
+    /// What it means, and what to do.
+    var trouble: String {
+        "Its entry in \(path) cannot be used: \(reason). Nothing goes out; what is kept here stays. "
+            + "Correct the entry or take it out, and sign in again if need be."
+    }
+}
+
+extension UnusableAccount {
+    /// Why nothing is done with it.
+    var failure: Failure {
+        Failure(
+            (name == nil ? title : "The account \(title)") + " cannot be used: \(reason).",
+            advice: "Correct its entry in \(path), or take it out and sign in again. What is not "
+                + "uploaded yet is kept."
+        )
+    }
+}
+
 /// The list of accounts, in a file of the state folder; no secrets lie in it.
 struct AccountRegistry: Sendable {
+    /// What the file has.
+    struct List {
+        /// What can be used, by name.
+        var accounts: [RegisteredAccount] = []
+        /// What cannot, in the file's order.
+        var unusable: [UnusableAccount] = []
+        /// The latter as the file has them.
+        fileprivate var kept: [Any] = []
+    }
+
     private let path: String
     /// Held by whoever changes the list.
     private let lock: String
@@ -28,29 +69,77 @@ struct AccountRegistry: Sendable {
         lock = folders.accountsFile + ".lock"
     }
 
-    /// All accounts, by name; none when there is no file yet.
+    /// The accounts that can be used, by name; none when there is no file yet.
     ///
-    /// - Throws: `Failure` when the file is there and cannot be understood.
-    func accounts() throws(Failure) -> [RegisteredAccount] {
-        guard FileManager.default.fileExists(atPath: path) else { return [] }
-        let all: [RegisteredAccount]
+    /// - Throws: `Failure` when the file is there and is no list.
+    func accounts() throws(Failure) -> [RegisteredAccount] { try list().accounts }
+
+    /// The list, with the entries that cannot be used.
+    ///
+    /// - Throws: `Failure` when the file is there and is no list.
+    func list() throws(Failure) -> List {
+        guard FileManager.default.fileExists(atPath: path) else { return List() }
+        let entries: [Any]
         do {
             let data = try Data(contentsOf: URL(filePath: path))
-            all = try JSONDecoder().decode([RegisteredAccount].self, from: data)
-                .sorted { $0.name < $1.name }
-        } catch {
-            throw unreadable(Self.words(error))
-        }
-        // Each is a folder of the mount, and the file may have been edited by hand.
-        for account in all {
-            do throws(Failure) { try AccountName.check(account.name) } catch {
-                throw unreadable(error.message)
+            guard let all = try JSONSerialization.jsonObject(with: data) as? [Any] else {
+                throw unreadable("it is not the list that Oort writes")
+            }
+            entries = all
+        } catch let failure as Failure {
+            throw failure
+        } catch let error as CocoaError where error.code == .propertyListReadCorrupt {
+            throw unreadable("it is not the JSON that Oort writes")
+        } catch { throw unreadable(error.localizedDescription) }
+        var list = List()
+        let names = entries.compactMap { ($0 as? [String: Any])?["name"] as? String }
+        for (place, entry) in entries.enumerated() {
+            let fields = entry as? [String: Any]
+            let name = fields?["name"] as? String
+            do throws(Failure) {
+                let account = try Self.account(entry)
+                // Each is a folder of the mount, and the file may have been edited by hand.
+                try AccountName.check(account.name)
+                guard names.count(where: { $0.isSameText(as: account.name) }) == 1 else {
+                    throw Failure("there are two accounts of this name")
+                }
+                list.accounts.append(account)
+            } catch {
+                let isFolder = name.map { (try? AccountName.check($0)) != nil } ?? false
+                list.unusable.append(
+                    UnusableAccount(
+                        name: isFolder ? name : nil,
+                        title: name.map { "\"\(TerminalText.line($0))\"" }
+                            ?? "Entry \(place + 1) of the list",
+                        reason: error.message,
+                        service: fields?["service"] as? String,
+                        path: path
+                    )
+                )
+                list.kept.append(entry)
             }
         }
-        for (account, next) in zip(all, all.dropFirst()) where account.name == next.name {
-            throw unreadable("there are two accounts \"\(account.name)\".")
+        list.accounts.sort { $0.name < $1.name }
+        return list
+    }
+
+    /// Reads one entry.
+    ///
+    /// - Throws: `Failure` saying what is wrong with it.
+    private static func account(_ entry: Any) throws(Failure) -> RegisteredAccount {
+        guard let fields = entry as? [String: Any] else { throw Failure("it is no account") }
+        do {
+            let data = try JSONSerialization.data(withJSONObject: fields)
+            return try JSONDecoder().decode(RegisteredAccount.self, from: data)
+        } catch DecodingError.keyNotFound(let key, _) {
+            throw Failure("it has no \"\(key.stringValue)\"")
+        } catch DecodingError.valueNotFound(_, let context) {
+            throw Failure("its \"\(context.codingPath.last?.stringValue ?? "")\" is empty")
+        } catch DecodingError.typeMismatch(_, let context) {
+            throw Failure("its \"\(context.codingPath.last?.stringValue ?? "")\" is no text")
+        } catch {
+            throw Failure("it is no account")
         }
-        return all
     }
 
     private func unreadable(_ reason: String) -> Failure {
@@ -65,8 +154,12 @@ struct AccountRegistry: Sendable {
     ///
     /// - Throws: `Failure` naming the accounts that there are.
     func account(named name: String) throws(Failure) -> RegisteredAccount {
-        let all = try accounts()
+        let list = try list()
+        let all = list.accounts
         if let account = all.first(where: { $0.name == name }) { return account }
+        if let entry = list.unusable.first(where: { $0.name == name }) {
+            throw entry.failure
+        }
         let near = NearName.of(name, among: all.map(\.name)).map { "Did you mean \"\($0)\"? " }
         throw Failure(
             "There is no account \"\(name)\".",
@@ -77,20 +170,27 @@ struct AccountRegistry: Sendable {
     }
 
     /// Adds an account, or replaces the one of its name.
+    ///
+    /// - Throws: `Failure`, also where an entry of its name cannot be used: nothing is written over it.
     func put(_ account: RegisteredAccount) throws(Failure) {
-        try change { all in
-            all.removeAll { $0.name == account.name }
-            all.append(account)
+        try change { list throws(Failure) in
+            if let entry = list.unusable.first(where: { $0.name == account.name }) {
+                throw entry.failure
+            }
+            list.accounts.removeAll { $0.name == account.name }
+            list.accounts.append(account)
         }
     }
 
     /// Takes an account off the list.
     func remove(named name: String) throws(Failure) {
-        try change { all in all.removeAll { $0.name == name } }
+        try change { list in list.accounts.removeAll { $0.name == name } }
     }
 
     /// Reads, changes and writes the list while no other process does.
-    private func change(_ body: (inout [RegisteredAccount]) -> Void) throws(Failure) {
+    private func change(
+        _ body: (inout List) throws(Failure) -> Void
+    ) throws(Failure) {
         let descriptor = unsafe open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             throw Failure(
@@ -111,16 +211,20 @@ struct AccountRegistry: Sendable {
             tries += 1
             usleep(20_000)
         }
-        var all = try accounts()
-        body(&all)
-        try write(all)
+        var list = try list()
+        try body(&list)
+        try write(list)
     }
 
-    private func write(_ accounts: [RegisteredAccount]) throws(Failure) {
+    private func write(_ list: List) throws(Failure) {
         do {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-            let data = try encoder.encode(accounts.sorted { $0.name < $1.name })
+            let accounts = list.accounts.sorted { $0.name < $1.name }
+            let encoded = try JSONEncoder().encode(accounts)
+            let entries = try JSONSerialization.jsonObject(with: encoded) as? [Any] ?? []
+            let data = try JSONSerialization.data(
+                withJSONObject: entries + list.kept,
+                options: [.prettyPrinted, .sortedKeys]
+            )
             try data.write(to: URL(filePath: path), options: .atomic)
             unsafe chmod(path, 0o600)
         } catch {
@@ -129,10 +233,6 @@ struct AccountRegistry: Sendable {
                 advice: "Check the free space and the permissions of its folder."
             )
         }
-    }
-
-    private static func words(_ error: any Error) -> String {
-        error is DecodingError ? "it is not the JSON that Oort writes" : error.localizedDescription
     }
 }
 

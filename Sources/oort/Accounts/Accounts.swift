@@ -128,7 +128,8 @@ struct Accounts: Sendable {
     ///
     /// - Throws: `Failure` naming the accounts that there are.
     func account(named name: String, kept: [KeptAccount]) throws(Failure) -> RegisteredAccount {
-        if try !registry.accounts().contains(where: { $0.name == name }),
+        let list = try registry.list()
+        if !(list.accounts.map(\.name) + list.unusable.compactMap(\.name)).contains(name),
             let kept = kept.first(where: { $0.name == name })
         {
             return RegisteredAccount(name: name, service: kept.service, identity: kept.identity)
@@ -199,11 +200,17 @@ struct Accounts: Sendable {
         kept: [KeptAccount]
     ) throws(Failure) -> String {
         let all = try owners(kept, at: service)
-        let free = AccountName.free(for: service.name, among: all.map(\.name))
-        guard let wish else {
-            let old = all.first { $0.service == service.name && $0.identity == identity.id }
-            return old?.name ?? free
+        let unusable = try registry.list().unusable
+        let free = AccountName.free(
+            for: service.name,
+            among: all.map(\.name) + unusable.compactMap(\.name)
+        )
+        let old = all.first { $0.service == service.name && $0.identity == identity.id }?.name
+        // Nothing is written over it.
+        if let name = wish ?? old, let entry = unusable.first(where: { $0.name == name }) {
+            throw entry.failure
         }
+        guard let wish else { return old ?? free }
         let you = identity.email ?? identity.displayName
         let own = all.filter { $0.service == service.name && $0.identity == identity.id }
         // Elsewhere one may want two places of a server; who has two names already keeps them.

@@ -30,6 +30,14 @@ struct KeptAccount: Codable, Hashable, Sendable {
         person = account.email ?? account.displayName
     }
 
+    /// An account of which the list has an entry that cannot be used.
+    init(_ entry: UnusableAccount) {
+        name = entry.name ?? entry.title
+        service = entry.service ?? "unknown service"
+        identity = nil
+        person = nil
+    }
+
     /// Whether a sign-in under this name is certainly not this account's.
     func isAnother(than account: RegisteredAccount) -> Bool {
         service != account.service

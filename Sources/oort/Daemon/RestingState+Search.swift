@@ -18,7 +18,8 @@ extension RestingState {
     ) async throws(Failure) {
         var query = try request.query(in: nil)
         guard FileManager.default.fileExists(atPath: folders.catalogFile) else {
-            let hasAccounts = try !AccountRegistry(folders: folders).accounts().isEmpty
+            let list = try AccountRegistry(folders: folders).list()
+            let hasAccounts = !list.accounts.isEmpty || !list.unusable.isEmpty
             throw Failure(
                 "No mount is running, and nothing is known of any cloud yet.",
                 advice: hasAccounts

@@ -21,24 +21,33 @@ struct RestingState {
                 log: folders.logFile
             )
         }
-        let registered = try AccountRegistry(folders: folders).accounts()
+        let list = try AccountRegistry(folders: folders).list()
+        let registered = list.accounts
         for account in registered {
             report.accounts.append(AccountStatus(KeptAccount(account)))
         }
+        for entry in list.unusable {
+            var status = AccountStatus(KeptAccount(entry))
+            status.trouble = entry.trouble
+            report.accounts.append(status)
+        }
+        report.accounts.sort { $0.name < $1.name }
         guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return report }
         do throws(CatalogError) {
             let catalog = try openCatalog()
             for known in try catalog.accounts() {
                 let kept = KeptAccount(known)
-                let obstacle = kept.obstacle(
-                    onList: registered.first { $0.name == known.name }
-                )
+                let obstacle =
+                    list.unusable.first { $0.name == known.name }?.trouble
+                    ?? kept.obstacle(onList: registered.first { $0.name == known.name })
                 guard let index = report.accounts.firstIndex(where: { $0.name == known.name })
                 else {
                     var status = AccountStatus(kept)
                     try await complete(&status, with: known, of: catalog)
                     // The next mount forgets it.
-                    if known.identity == nil, status.pendingCount == 0 { continue }
+                    if list.unusable.isEmpty, known.identity == nil, status.pendingCount == 0 {
+                        continue
+                    }
                     status.trouble = obstacle
                     report.accounts.append(status)
                     continue

@@ -115,8 +115,10 @@ struct AccountChecks {
         case .none: break
         }
         do throws(Failure) {
-            let registered = try AccountRegistry(folders: patient.folders).accounts()
-            guard !registered.isEmpty else {
+            let list = try AccountRegistry(folders: patient.folders).list()
+            let registered = list.accounts
+            let unusable = list.unusable.map { Finding.trouble("account", $0.failure) }
+            guard !registered.isEmpty || !unusable.isEmpty else {
                 return [.ok("account", "nobody is signed in yet: oort login SERVICE")]
             }
             let store = await patient.folders.tokenStore()
@@ -130,7 +132,7 @@ struct AccountChecks {
                 return all.sorted { $0.0 < $1.0 }.map(\.1)
             }
             await wire.shutdown()
-            return findings
+            return findings + unusable
         } catch {
             return [.trouble("account", error)]
         }

@@ -14,51 +14,64 @@ extension CloudMount {
     /// What the list does not have, or has as somebody else's, is shown as it is kept: its files are
     /// there, and nothing goes out.
     func connectAll() async throws(Failure) {
-        let registered = try AccountRegistry(folders: options.folders).accounts()
-        for account in try storedAccounts() {
-            let entry = registered.first { $0.name == account.name }
+        let list = try AccountRegistry(folders: options.folders).list()
+        let stored = try storedAccounts()
+        for account in stored {
+            let entry = list.accounts.first { $0.name == account.name }
+            let unusable = list.unusable.first { $0.name == account.name }
             let kept = KeptAccount(account)
-            guard let obstacle = kept.obstacle(onList: entry) ?? unknownService(of: kept) else {
-                continue
-            }
+            guard
+                let obstacle = unusable?.trouble ?? kept.obstacle(onList: entry)
+                    ?? unknownService(of: kept)
+            else { continue }
             // A sign-out forgets the account at once; of this one nothing is kept, and nobody's it is.
-            if entry == nil, account.identity == nil, try forget(account, losingAtMost: 0) {
+            if entry == nil, list.unusable.isEmpty, account.identity == nil,
+                try forget(account, losingAtMost: 0)
+            {
                 continue
             }
-            files.setReadOnly(isReadOnly(account.name), account.id)
-            catalog.setLeftOut(options.settings.leftOut[account.name] ?? [], of: account.id)
+            try detach(kept, account.id, because: obstacle)
+        }
+        for entry in list.unusable where !stored.contains(where: { $0.name == entry.name }) {
+            try detach(KeptAccount(entry), nil, because: entry.trouble)
+        }
+        for account in list.accounts where detached.withLock({ $0[account.name] == nil }) {
+            let id = stored.first { $0.name == account.name }?.id
+            if let obstacle = unknownService(of: KeptAccount(account)) {
+                try detach(KeptAccount(account), id, because: obstacle)
+                continue
+            }
+            let link: Link
+            // What is wrong with one account keeps no other from being mounted.
+            do throws(Failure) { link = try self.link(account, stored) } catch {
+                try detach(KeptAccount(account), id, because: error.description)
+                continue
+            }
+            try await connect(account, by: link)
+        }
+    }
+
+    /// Shows an account as it is kept: nothing goes out.
+    private func detach(
+        _ kept: KeptAccount,
+        _ id: AccountID?,
+        because obstacle: String
+    ) throws(Failure) {
+        if let id {
+            files.setReadOnly(isReadOnly(kept.name), id)
+            catalog.setLeftOut(options.settings.leftOut[kept.name] ?? [], of: id)
             do {
-                try catalog.setIgnoreRules(
-                    options.settings.ignoreRules(of: account.name),
-                    of: account.id
-                )
+                try catalog.setIgnoreRules(options.settings.ignoreRules(of: kept.name), of: id)
             } catch {
                 throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
             }
-            logger.warning(
-                "nothing of an account goes out",
-                metadata: ["account": "\(account.name)", "reason": "\(obstacle)"]
-            )
-            detached.withLock {
-                $0[account.name] = DetachedAccount(id: account.id, kept: kept, obstacle: obstacle)
-            }
         }
-        for account in registered where detached.withLock({ $0[account.name] == nil }) {
-            if let obstacle = unknownService(of: KeptAccount(account)) {
-                logger.warning(
-                    "an account is not mounted",
-                    metadata: ["account": "\(account.name)", "reason": "\(obstacle)"]
-                )
-                detached.withLock {
-                    $0[account.name] = DetachedAccount(
-                        id: nil,
-                        kept: KeptAccount(account),
-                        obstacle: obstacle
-                    )
-                }
-                continue
-            }
-            try await connect(account)
+        logger.warning(
+            "nothing of an account goes out",
+            metadata: ["account": "\(kept.name)", "reason": "\(obstacle)"]
+        )
+        detached.withLock {
+            $0[kept.name] = DetachedAccount(id: id, kept: kept, obstacle: obstacle)
         }
     }
 
@@ -96,10 +109,11 @@ extension CloudMount {
         {
             throw Failure("\"\(name)\" is another account's folder.", advice: obstacle)
         }
+        let link = try link(account, try storedAccounts())
         // After a new sign-in the engine begins anew, with the new tokens.
         let old = accounts.withLock { $0.removeValue(forKey: name) }
         await old?.leave()
-        try await connect(account)
+        try await connect(account, by: link)
         accounts.withLock { $0[name] }?.start()
         detached.withLock { $0[name] = nil }
     }
@@ -128,7 +142,19 @@ extension CloudMount {
         }
     }
 
-    private func connect(_ registered: RegisteredAccount) async throws(Failure) {
+    /// How the mount reaches an account's service.
+    private struct Link {
+        let service: CloudService
+        let connection: AccountConnection
+        let provider: any Provider
+        let logger: Logger
+    }
+
+    /// The way to an account's service; nothing is asked of it yet.
+    private func link(
+        _ registered: RegisteredAccount,
+        _ stored: [Account]
+    ) throws(Failure) -> Link {
         guard let service = Services.named(registered.service) else {
             throw Failure(
                 "The account \"\(registered.name)\" is of the service \"\(registered.service)\", "
@@ -139,11 +165,9 @@ extension CloudMount {
         }
         var logger = logger
         logger[metadataKey: "account"] = "\(registered.name)"
-        let known = try storedAccounts().first { $0.name == registered.name }
-        let connection: AccountConnection
-        let provider: any Provider
+        let known = stored.first { $0.name == registered.name }
         do throws(ProviderError) {
-            connection = try AccountConnection(
+            let connection = try AccountConnection(
                 registered,
                 service: service,
                 AccountConnection.Surroundings(
@@ -169,8 +193,13 @@ extension CloudMount {
                     }
                 }
             )
-            provider = try connection.provider(
-                map: options.folders.placesFile(ofAccount: registered.name)
+            return Link(
+                service: service,
+                connection: connection,
+                provider: try connection.provider(
+                    map: options.folders.placesFile(ofAccount: registered.name)
+                ),
+                logger: logger
             )
         } catch {
             throw Failure(
@@ -179,6 +208,11 @@ extension CloudMount {
                     + Shell.quoted(registered.name)
             )
         }
+    }
+
+    private func connect(_ registered: RegisteredAccount, by link: Link) async throws(Failure) {
+        let (service, connection, provider) = (link.service, link.connection, link.provider)
+        let logger = link.logger
         let traits = provider.traits
         let account: Account
         do {
