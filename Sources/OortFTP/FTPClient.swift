@@ -66,6 +66,7 @@ public final class FTPClient: PlaceClient {
             uploadPartMultiple: 1,
             uploadPartSize: 8 << 20
         )
+        provider.tellsHashes = false
         provider.replaceIsAtomic = false
         provider.setsModifiedTime = account.setsTimes
         provider.timeResolution = .seconds

@@ -37,8 +37,10 @@ public struct ProviderTraits: Sendable {
     public var addressing: Addressing
     /// Which names it takes and how it compares them.
     public var names: NameRules
-    /// The hash that it computes of every file; verifies transfers and finds equal content.
+    /// The hash by which it names files' contents; verifies transfers and finds equal content.
     public var hashAlgorithm: HashAlgorithm
+    /// Whether it tells that hash of files at all; else only this machine computes it.
+    public var tellsHashes = true
     /// Bytes that one simple upload may have; above, upload sessions are used.
     public var largestSimpleUpload: Int64
     /// The largest file, in bytes.

@@ -60,6 +60,7 @@ public final class SFTPClient: PlaceClient {
             uploadPartMultiple: 1,
             uploadPartSize: 8 << 20
         )
+        provider.tellsHashes = false
         provider.replaceIsAtomic = false
         provider.setsModifiedTime = true
         provider.copiesFiles = true

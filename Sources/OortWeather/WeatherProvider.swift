@@ -82,6 +82,7 @@ public final class WeatherProvider: Provider {
             uploadPartMultiple: 1,
             uploadPartSize: 1
         )
+        traits.tellsHashes = false
         traits.makesFoldersItself = true
         traits.fillsFolders = true
         self.traits = traits

@@ -67,6 +67,7 @@ public struct WebDAVClient: PlaceClient {
             uploadPartMultiple: 1,
             uploadPartSize: partSize
         )
+        provider.tellsHashes = isCloud
         provider.replaceIsAtomic = isCloud || abilities.sendsDirectly
         provider.refusesTakenNames = true
         provider.setsModifiedTime = isCloud || abilities.takesTimeLater

@@ -388,3 +388,28 @@ def test_what_is_on_its_way_is_said(account):
     machine.oort("unpin", film)
     machine.oort("free", film)
     assert film.read_bytes() == content
+
+
+def test_what_it_can_do_is_told_without_a_mount_too(account):
+    machine, kind = account.machine, account.kind
+
+    def told():
+        one, = account.json("accounts", "--verbose")
+        assert "problem" not in one
+        return one["abilities"], one.get("used_bytes") is not None
+
+    abilities, has_room = told()
+    assert abilities["makes_links"] == kind.links
+    assert abilities["keeps_deleted"] == kind.trash
+    assert abilities["keeps_versions"] == kind.versions
+    assert ("hash" in abilities) == (kind.name not in ["webdav", "sftp", "ftp"])
+    # Apache, a store and FTP tell of no room.
+    assert has_room == (kind.name not in ["webdav", "ftp", "s3", "s3-with-versions"])
+    machine.unmount()
+    try:
+        assert told() == (abilities, has_room)
+        said = machine.oort("accounts", "--verbose")
+        assert "tells a hash of contents" in said and "room\t" in said
+    finally:
+        machine.mount()
+        machine.ready(kind.service)

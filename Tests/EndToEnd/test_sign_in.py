@@ -13,6 +13,7 @@ import urllib.request
 import pytest
 
 from machine import CLOUDS, OORT, Clouds, Machine, eventually
+from servers import Server
 
 # Opens the address like a browser would, follows the redirect to Oort's port, shows what it says.
 BROWSER = """#!{python}
@@ -497,6 +498,64 @@ def test_an_account_of_an_unknown_service_keeps_no_other_from_being_mounted(mach
     machine.oort("logout", "pcloud")
     assert [account["name"] for account in json.loads(machine.oort("accounts", "--json"))] == [
         "drive"]
+
+
+@pytest.mark.parametrize("is_mounted", [True, False])
+def test_an_entry_that_cannot_be_used_keeps_no_other_from_being_mounted(
+        machine, clouds, folder, is_mounted):
+    """It is named with its cause wherever accounts are shown, and stays as it is."""
+    server = Server("webdav", folder)
+    try:
+        clouds.edit("drive", "write", "/there.txt", text="there")
+        machine.login("drive")
+        machine.login("dropbox")
+        server.login(machine)
+        machine.mount()
+        for name in ("drive", "dropbox", "webdav"):
+            machine.ready(name)
+        # What is only here, of an account that will not be reached.
+        machine.oort("pause")
+        (machine.mount_point / "dropbox" / "unsent.txt").write_text("unsent")
+        machine.unmount()
+        file = machine.state / "accounts.json"
+        entries = {entry["name"]: entry for entry in json.loads(file.read_text())}
+        damaged = [{**entries["dropbox"], "service": 7}, {**entries["webdav"], "address": "{}"},
+                   {"service": "box"}]
+        file.write_text(json.dumps([*damaged, entries["drive"]]))
+        if is_mounted:
+            machine.mount()
+            machine.oort("resume")
+            assert (machine.ready("drive") / "there.txt").read_text() == "there"
+            assert (machine.mount_point / "dropbox" / "unsent.txt").read_text() == "unsent"
+            assert "oort login webdav" in machine.account("webdav")["trouble"]
+        assert 'its "service" is no text' in machine.account("dropbox")["trouble"]
+        assert 'it has no "name"' in machine.account("Entry 3 of the list")["trouble"]
+        said = machine.oort("accounts")
+        assert "drive\tdrive\tAda" in said and str(file) in said, said
+        assert 'its "service" is no text' in said and 'it has no "name"' in said, said
+        shown = {one["name"]: one for one in json.loads(
+            machine.oort("accounts", "--verbose", "--json"))}
+        assert shown["drive"]["abilities"]["hash"] == "MD5" and "problem" not in shown["drive"]
+        assert "sign in again" in shown["webdav"]["problem"] or is_mounted
+        assert 'its "service"' in machine.oort("doctor", status=4)
+        # Nothing is written over it.
+        assert "cannot be used" in machine.oort("logout", "dropbox", status=1)
+        said = machine.oort("login", "dropbox", "--token-file", "-", status=1,
+                            input=json.dumps(clouds.tokens("dropbox")))
+        assert "cannot be used" in said and str(file) in said, said
+        machine.oort("logout", "drive")
+        assert json.loads(file.read_text()) == [damaged[1], damaged[0], damaged[2]]
+        # Corrected, all goes on, and what waited goes out.
+        if is_mounted:
+            machine.unmount()
+        file.write_text(json.dumps(list(entries.values())))
+        machine.mount()
+        machine.oort("resume", status=None)
+        machine.oort("sync", machine.mount_point / "dropbox")
+        assert clouds.content("dropbox", "/unsent.txt") == b"unsent"
+    finally:
+        machine.clean()
+        server.stop()
 
 
 def test_a_command_ends_well_however_busy_the_machine_is(clouds, folder):

@@ -18,6 +18,9 @@ struct AccountAbilities: Codable, Hashable, Sendable {
     var makesLinks: Bool
     /// Whether it tells its news by itself; else it is asked for them now and then.
     var tellsNews: Bool
+    /// The hash that it tells of contents, by which what was sent and read is checked; nil where it tells
+    /// none, or a mount of before does not say.
+    var hash: String?
 }
 
 extension AccountAbilities {
@@ -55,8 +58,19 @@ extension AccountAbilities {
             keepsDeleted: trash != nil,
             keepsVersions: versions != nil,
             makesLinks: links != nil,
-            tellsNews: traits.feed == .longPoll
+            tellsNews: traits.feed == .longPoll,
+            hash: traits.tellsHashes ? Self.word(traits.hashAlgorithm) : nil
         )
+    }
+
+    private static func word(_ algorithm: HashAlgorithm) -> String {
+        switch algorithm {
+        case .dropboxContentHash: "Dropbox's content hash"
+        case .md5: "MD5"
+        case .sha1: "SHA-1"
+        case .sha256: "SHA-256"
+        case .quickXor: "QuickXorHash"
+        }
     }
 
     /// What may cost somebody a save; nil where nothing may.
@@ -78,6 +92,7 @@ extension AccountAbilities {
             (keepsVersions, "gives back earlier versions"),
             (makesLinks, "makes links for others"),
             (tellsNews, "tells of changes by itself"),
+            (hash != nil, "tells a hash of contents" + (hash.map { " (\($0))" } ?? "")),
         ]
         return all.map { "\($0 ? "yes" : "no")\t\($1)" }
     }

@@ -197,12 +197,17 @@ enum StatusText {
 
     private static func shown(_ text: String) -> String { TerminalText.line(text) }
 
+    /// How much room is taken at a service.
+    static func room(used: Int64, total: Int64?) -> String {
+        let room = total.map { " of \(ByteSize(bytes: $0))" } ?? ""
+        return "\(ByteSize(bytes: used))\(room) in use"
+    }
+
     private static func head(_ account: AccountStatus) -> String {
         var parts = [shown(account.service)]
         if let person = account.person { parts.append(shown(person)) }
         if let used = account.usedBytes {
-            let room = account.totalBytes.map { " of \(ByteSize(bytes: $0))" } ?? ""
-            parts.append("\(ByteSize(bytes: used))\(room) in use")
+            parts.append(room(used: used, total: account.totalBytes))
         }
         if account.isReadOnly == true { parts.append("read-only") }
         if let count = account.knownItems { parts.append("\(number(Int(count))) items so far") }
