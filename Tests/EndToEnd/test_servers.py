@@ -283,10 +283,23 @@ def test_signing_in_at_ftp(machine, folder):
         assert "cannot begin there" in said
         said = machine.oort("login", "ftp", "ada:secret@127.0.0.1", status=1)
         assert "a password is no part of it" in said
+        # The account begins where one wants.
+        (server.files / "part" / "ü").mkdir(parents=True)
+        (server.files / "part" / "ü" / "there").write_text("there")
+        said = machine.oort("login", "ftp", host, "--root", "part/ü", "--name", "part",
+                            "--password-file", "-", input="secret\n")
+        assert "part/ü" in said, said
+        said = machine.oort("login", "ftp", host, "--root", "none", "--password-file", "-",
+                            input="secret\n", status=1)
+        assert "cannot begin there" in said
         server.login(machine, "files")
         assert "files\tftp\tada@127.0.0.1" in machine.oort("accounts")
         machine.mount()
         drive = machine.ready("files")
+        assert os.listdir(machine.ready("part")) == ["there"]
+        (machine.mount_point / "part" / "mine").write_text("mine")
+        machine.sync(machine.mount_point / "part")
+        assert (server.files / "part" / "ü" / "mine").read_text() == "mine"
         (drive / "note").write_text("note")
         (drive / "note").unlink()
         (drive / "kept").write_text("kept")

@@ -30,6 +30,14 @@ struct LoginFTPCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "The folder where the account begins; without a slash in front, from where you log in.",
+            valueName: "folder"
+        )
+    )
+    var root: String?
+
+    @Option(
+        help: ArgumentHelp(
             "A file with the password and nothing else (- is standard input).",
             valueName: "file"
         ),
@@ -92,6 +100,10 @@ struct LoginFTPCommand: AsyncParsableCommand {
                 )
             }
             address.security = .plain
+        }
+        if let root {
+            let isHome = root.isSameText(as: "~") || root.isSameText(as: "~/") || root.isEmpty
+            address.folder = isHome ? nil : root.dropping(beginning: "~/").map(String.init) ?? root
         }
         if address.user == nil { address.user = NSUserName() }
         return address
