@@ -478,8 +478,13 @@ def test_tokens_lie_in_the_keyring_where_there_is_one(machine, clouds, keyring):
     machine.sync()
     assert clouds.content("dropbox", "/file.txt") == b"signed in"
     assert tokens["access_token"] not in keyring()
+    assert "new tokens go to the Secret Service" in machine.oort("doctor", status=None)
     assert not list((machine.state / "tokens").rglob("*"))
     machine.unmount()
+    # Without the desktop's session, as over ssh.
+    away = {**machine.environment, "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"}
+    said = subprocess.run([OORT, "doctor"], env=away, capture_output=True, text=True).stdout
+    assert '"dropbox" has no tokens' in said and "keyring, which does not answer now" in said, said
     machine.oort("logout", "dropbox")
     assert tokens["refresh_token"] not in keyring()
 

@@ -169,7 +169,17 @@ struct AccountChecks {
             // A server may be reached by a key of the person's own.
             let hasSecret = try await store.credentials(of: account.name) != nil
             guard hasSecret || service.oauth == nil else {
-                return .trouble("account", "\(name) has no tokens in \(store.place)", advice: again)
+                // They may lie where nobody can look now, such as without the desktop's session.
+                let hasKeyring = store.place != patient.folders.tokensFolder
+                return .trouble(
+                    "account",
+                    "\(name) has no tokens in \(store.place)",
+                    advice: hasKeyring
+                        ? again
+                        : "If they lie in a desktop's keyring, which does not answer now: log in to "
+                            + "the desktop and unlock it. Else: "
+                            + "oort login \(account.service) --name \(Shell.quoted(account.name))"
+                )
             }
         } catch {
             return .trouble(
