@@ -34,6 +34,9 @@ public protocol SimulatedService: Sendable {
 
     /// Forgets all open upload sessions, as services do after some days.
     func loseUploadSessions()
+
+    /// Sets the service's own habits; false where it has none such.
+    func set(habits: JSON) -> Bool
 }
 
 extension SimulatedService {
@@ -44,6 +47,8 @@ extension SimulatedService {
     }
 
     public func loseCursors() {}
+
+    public func set(habits: JSON) -> Bool { false }
 }
 
 /// Trouble that each service puts into its own words.

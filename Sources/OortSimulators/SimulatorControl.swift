@@ -22,6 +22,7 @@ import Synchronization
 /// | `POST /_oort/cursors/lose` | the change feed's cursors are no longer known |
 /// | `PUT /_oort/pages` | whether an enumeration's pages are full, for who counts calls: `{"full"}` |
 /// | `POST /_oort/sessions/lose` | open upload sessions are no longer known |
+/// | `PUT /_oort/habits` | habits of the service's own: of an OpenCloud `{"processing", "lag"}` |
 /// | `POST /_oort/backup` | a Nextcloud says that a backup was restored |
 /// | `PUT /_oort/account` | room and conditions: `total_bytes`, `refused_names`, `read_only` (paths), `damaged_contents`, `items_at_once`, `paid_plan`, `client_refusal`; what is left out is as usual |
 /// | `GET /_oort/secrets` | every token, code and secret address that was handed out |
@@ -88,6 +89,10 @@ extension Core {
             }
             service.account.givesFullPages = isFull
         case ("POST", "sessions/lose"): service.loseUploadSessions()
+        case ("PUT", "habits"):
+            guard let json = request.json, service.set(habits: json) else {
+                return .text("no such habits", status: 400)
+            }
         case ("POST", "backup"):
             guard let cloud = service as? NextcloudSimulator else {
                 return .text("no Nextcloud", status: 400)

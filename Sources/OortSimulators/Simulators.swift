@@ -24,6 +24,9 @@ public enum Simulators {
     /// Services that are started only when they are named.
     public static let others: [Maker] = [
         Maker(name: "nextcloud") { $0 ? NextcloudSimulator.sample() : NextcloudSimulator() },
+        Maker(name: "opencloud") {
+            $0 ? InfiniteScaleSimulator.sample() : InfiniteScaleSimulator()
+        },
         Maker(name: "box") { $0 ? BoxSimulator.sample() : BoxSimulator() },
         Maker(name: "weather") { _ in WeatherSimulator() },
     ]

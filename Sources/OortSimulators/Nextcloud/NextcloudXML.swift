@@ -82,16 +82,19 @@ enum NextcloudXML {
     static func response(
         href: String,
         _ values: [String: String],
-        asked: Set<String>
+        asked: Set<String>,
+        status: String = "200 OK",
+        prefixes others: [String: String] = [:]
     ) -> String {
-        func tag(_ name: String) -> String { "\(prefixes[name] ?? "d"):\(name)" }
-        let known = asked.filter { prefixes[$0] != nil }
+        func prefix(_ name: String) -> String? { others[name] ?? prefixes[name] }
+        func tag(_ name: String) -> String { "\(prefix(name) ?? "d"):\(name)" }
+        let known = asked.filter { prefix($0) != nil }
         let found = known.filter { values[$0] != nil }.sorted()
         let missing = known.filter { values[$0] == nil }.sorted()
         var text = "<d:response><d:href>\(escaped(href))</d:href>"
         text += "<d:propstat><d:prop>"
         for name in found { text += "<\(tag(name))>\(values[name] ?? "")</\(tag(name))>" }
-        text += "</d:prop><d:status>HTTP/1.1 200 OK</d:status></d:propstat>"
+        text += "</d:prop><d:status>HTTP/1.1 \(status)</d:status></d:propstat>"
         if !missing.isEmpty {
             text += "<d:propstat><d:prop>"
             for name in missing { text += "<\(tag(name))/>" }
