@@ -216,7 +216,7 @@ let package = Package(
                 "OortWebDAVTests",
                 [
                     "OortWebDAV", "OortPlaces", "OortModel", "OortSimulators", "OortTransport",
-                    "MountTesting", logging,
+                    "OortTesting", "MountTesting", logging,
                 ]
             ),
             tests("OortSimulatorsTests", ["OortSimulators", "OortModel", "OortTransport"]),

@@ -388,6 +388,8 @@ public struct PlaceListing: Sendable {
     /// The folder's stamp at the listing's beginning or before, never later: a change in between shows
     /// as a new stamp the next time.
     public var stamp: FolderStamp?
+    /// Whether the stamp may stay although something below changed: the folder is listed once more, later.
+    public var isYoung = false
     /// Places in the folder of which the service could not say what lies there (a storage that is down):
     /// whatever is known of them stays.
     public var unknown: [String]

@@ -30,7 +30,7 @@ extension PlaceTransaction {
     ) throws -> [Int64] {
         var rows: [ExactText: PlaceRow] = [:]
         for row in try children(of: heard.folder) { rows[ExactText(row.entry.name)] = row }
-        var isDue = false
+        var isDue = heard.listing.isYoung
         var folders: [Int64] = []
         var named: Set<ExactText> = []
         let inMotion = try namesInMotion(in: heard.folder)

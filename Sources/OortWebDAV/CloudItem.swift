@@ -56,7 +56,11 @@ struct CloudItem {
         return name.isEmpty ? nil : name
     }
 
-    var hasPreview: Bool? { response.text(.nextcloud("has-preview")).map { $0 == "true" } }
+    var hasPreview: Bool? {
+        let text =
+            response.text(.nextcloud("has-preview")) ?? response.text(.owncloud("has-preview"))
+        return text.map { $0 == "true" || $0 == "1" }
+    }
 
     var createdTime: Timestamp? {
         guard let seconds = response.text(.nextcloud("creation_time")).flatMap({ Int64($0) }),

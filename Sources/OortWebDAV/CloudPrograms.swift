@@ -17,6 +17,12 @@ struct CloudPrograms: Sendable {
             case otherName = "display-name"
         }
 
+        init(id: String, displayname: String?, email: String?) {
+            self.id = id
+            self.displayname = displayname
+            self.email = email
+        }
+
         init(from decoder: any Decoder) throws {
             let fields = try decoder.container(keyedBy: CodingKeys.self)
             id = try fields.decode(String.self, forKey: .id)
@@ -39,8 +45,13 @@ struct CloudPrograms: Sendable {
             var maxSize: Int64?
             enum CodingKeys: String, CodingKey { case maxSize = "max_size" }
         }
+        struct Tus: Decodable {
+            var maxChunkSize: Int64?
+            enum CodingKeys: String, CodingKey { case maxChunkSize = "max_chunk_size" }
+        }
         struct Files: Decodable {
             var chunks: Chunks?
+            var tus: Tus?
             var names: [String]?
             var baseNames: [String]?
             var characters: [String]?
@@ -49,6 +60,7 @@ struct CloudPrograms: Sendable {
 
             enum CodingKeys: String, CodingKey {
                 case chunks = "chunked_upload"
+                case tus = "tus_support"
                 case names = "forbidden_filenames"
                 case baseNames = "forbidden_filename_basenames"
                 case characters = "forbidden_filename_characters"
@@ -94,7 +106,11 @@ struct CloudPrograms: Sendable {
     }
 
     func person(isSignIn: Bool = false) async throws(ProviderError) -> Person {
-        try await get(Person.self, ["cloud", "user"], isSignIn: isSignIn)
+        if api.dialect == .infinitescale {
+            let person = try await InfiniteScaleSpaces(api: api).person()
+            return Person(id: person.id, displayname: person.displayName, email: person.mail)
+        }
+        return try await get(Person.self, ["cloud", "user"], isSignIn: isSignIn)
     }
 
     func capabilities() async throws(ProviderError) -> CloudCapabilities {
@@ -108,7 +124,8 @@ struct CloudPrograms: Sendable {
         result.pollSeconds = wire.capabilities.core?.pollinterval.map {
             $0 >= 1000 ? $0 / 1000 : $0
         }
-        result.largestPart = files.chunks?.maxSize.flatMap { $0 > 0 ? $0 : nil }
+        let largest = files.chunks?.maxSize ?? files.tus?.maxChunkSize
+        result.largestPart = largest.flatMap { $0 > 0 ? $0 : nil }
         func lower(_ names: [String]?) -> [String] { (names ?? []).map { $0.lowercased() } }
         result.refusedNames = lower(files.names ?? files.blacklist)
         result.refusedBaseNames = lower(files.baseNames)
@@ -159,8 +176,9 @@ extension WebDAVClient {
     static func owner(_ person: CloudPrograms.Person, address: WebDAVAddress) -> PlaceOwner {
         let base = address.origin + "/" + PercentEncoding.path(address.base)
         let folder = address.folder.isEmpty ? "" : "|/" + PercentEncoding.path(address.folder)
+        let space = address.space.map { "|\($0.id)" } ?? ""
         return PlaceOwner(
-            id: "\(base)|\(person.id)\(folder)",
+            id: "\(base)|\(person.id)\(space)\(folder)",
             displayName: person.displayname ?? person.id,
             email: person.email
         )

@@ -15,6 +15,8 @@ public struct WebDAVAddress: Hashable, Sendable, Codable {
     public var user: String?
     /// The server's own key of the person, where it is another than `user`.
     public var userID: String?
+    /// The space in which the files lie, at a server that has such.
+    public var space: WebDAVSpace?
 
     /// An address with all of its parts.
     public init(

@@ -3,7 +3,7 @@ public import OortModel
 public import OortTransport
 import Synchronization
 
-/// One account at a server that speaks WebDAV: a plain one, Nextcloud or ownCloud.
+/// One account at a server that speaks WebDAV: a plain one, Nextcloud, ownCloud or OpenCloud.
 ///
 /// Isolation: a value whose memory is guarded; every operation may run many times at once.
 public struct WebDAVClient: PlaceClient {
@@ -22,7 +22,8 @@ public struct WebDAVClient: PlaceClient {
     ///
     /// `http` adds the proof of the account to authorized requests (`BasicSigner`) and retries what
     /// may be retried by `AnswerRules.webDAV`. `partSize` is of the parts of a large upload to a cloud;
-    /// `secondLook` is how long a refused password rests until it is tried once more.
+    /// `secondLook` is how long a refused password rests until it is tried once more, and `folderYouth` how
+    /// late an Infinite Scale's folders show what changed below.
     public init(
         http: any HTTPClient,
         address: WebDAVAddress,
@@ -30,6 +31,7 @@ public struct WebDAVClient: PlaceClient {
         abilities: WebDAVAbilities,
         partSize: Int64 = Self.partSize,
         secondLook: Duration = .seconds(60),
+        folderYouth: Duration = .seconds(60),
         clock: any Clock<Duration> = ContinuousClock()
     ) {
         api = WebDAVAPI(
@@ -41,7 +43,12 @@ public struct WebDAVClient: PlaceClient {
         self.abilities = abilities
         self.clock = clock
         self.partSize = max(min(partSize, abilities.cloud?.largestPart ?? .max), 1)
-        entries = WebDAVEntries(address: address, dialect: dialect, abilities: abilities)
+        entries = WebDAVEntries(
+            address: address,
+            dialect: dialect,
+            abilities: abilities,
+            folderYouth: folderYouth
+        )
         memory = WebDAVMemory(
             wantsDestinationPath: abilities.wantsDestinationPath,
             fingerprint: abilities.cloud?.fingerprint
@@ -49,8 +56,16 @@ public struct WebDAVClient: PlaceClient {
         traits = Self.traits(dialect, abilities, partSize: self.partSize)
     }
 
-    /// The size of the parts of a large upload to a cloud, and of the largest that goes in one.
+    /// The size of the parts of a large upload to a cloud.
     public static let partSize: Int64 = 10 << 20
+
+    /// The largest content that goes up in one request: at an Infinite Scale several parts, since only what
+    /// is sent whole is guarded to its end.
+    var largestSimpleUpload: Int64 { traits.provider.largestSimpleUpload }
+
+    private static func wholeParts(_ dialect: WebDAVDialect) -> Int64 {
+        dialect == .infinitescale ? 6 : 1
+    }
 
     private static func traits(
         _ dialect: WebDAVDialect,
@@ -62,7 +77,8 @@ public struct WebDAVClient: PlaceClient {
             addressing: .id,
             names: WebDAVNames.rules(dialect, abilities),
             hashAlgorithm: isCloud ? .sha1 : .sha256,
-            largestSimpleUpload: isCloud ? partSize : .max,
+            largestSimpleUpload: isCloud
+                ? partSize.multipliedSaturating(by: wholeParts(dialect)) : .max,
             largestFile: .max,
             uploadPartMultiple: 1,
             uploadPartSize: partSize
@@ -70,7 +86,8 @@ public struct WebDAVClient: PlaceClient {
         provider.tellsHashes = isCloud
         provider.replaceIsAtomic = isCloud || abilities.sendsDirectly
         provider.refusesTakenNames = true
-        provider.setsModifiedTime = isCloud || abilities.takesTimeLater
+        provider.setsModifiedTime =
+            isCloud && dialect != .infinitescale || abilities.takesTimeLater
         provider.timeResolution = .seconds
         provider.copiesFiles = isCloud || abilities.copies
         provider.caseRenameNeedsDetour = !isCloud && abilities.ignoresCase
@@ -89,14 +106,28 @@ public struct WebDAVClient: PlaceClient {
         return traits
     }
 
-    // MARK: What a Nextcloud has
+    // MARK: What a cloud has
 
-    public var trash: (any Trash)? { dialect == .nextcloud ? NextcloudTrash(client: self) : nil }
+    public var trash: (any Trash)? {
+        switch dialect {
+        case .nextcloud: NextcloudTrash(client: self)
+        case .infinitescale: InfiniteScaleTrash(client: self)
+        case .owncloud10, .plain: nil
+        }
+    }
     public var versions: (any VersionHistory)? {
-        dialect == .nextcloud ? NextcloudVersions(client: self) : nil
+        switch dialect {
+        case .nextcloud: NextcloudVersions(client: self)
+        case .infinitescale: InfiniteScaleVersions(client: self)
+        case .owncloud10, .plain: nil
+        }
     }
     public var links: (any LinkSharing)? {
-        dialect == .nextcloud ? NextcloudLinks(client: self) : nil
+        switch dialect {
+        case .nextcloud: NextcloudLinks(client: self)
+        case .infinitescale: InfiniteScaleLinks(client: self)
+        case .owncloud10, .plain: nil
+        }
     }
     public var webPages: (any WebPages)? {
         dialect == .nextcloud ? NextcloudWebPages(client: self) : nil
@@ -155,6 +186,12 @@ public struct WebDAVClient: PlaceClient {
     public func signOut() async throws(ProviderError) {
         guard dialect.isCloud else {
             throw ProviderError(.unsupported, detail: "the server keeps no sign-ins")
+        }
+        guard dialect != .infinitescale else {
+            throw ProviderError(
+                .unsupported,
+                detail: "an app token is taken back on the server's web page"
+            )
         }
         try await removeAppPassword()
     }
@@ -236,6 +273,9 @@ public struct WebDAVClient: PlaceClient {
         let (own, head, _) = try await ownEntry(of: path, depth: 0, isFolder: kind == .folder)
         if own.status == 404 {
             throw ProviderError(.notFound, detail: "the server has nothing there")
+        }
+        if own.refused.values.contains(425) {
+            throw ProviderError(.locked, detail: "the server still looks over what came there")
         }
         guard let entry = entries.entry(own, name: path.name ?? "", head: head) else {
             throw ProviderError(
@@ -322,6 +362,7 @@ public struct WebDAVClient: PlaceClient {
         of folder: RemotePath
     ) -> PlaceListing {
         var listing = PlaceListing(entries: [], stamp: entry.stamp)
+        listing.isYoung = entries.isYoung(entry, head: head)
         // What is in it is for the official programs only, and writing there would damage it.
         if dialect.isCloud, CloudItem(own).isEncrypted { return listing }
         for (name, response) in sorted.children {
@@ -333,6 +374,8 @@ public struct WebDAVClient: PlaceClient {
                 listing.entries.append(child)
             } else {
                 listing.unknown.append(name)
+                // It is there once the server has looked it over.
+                if response.refused.values.contains(425) { listing.isYoung = true }
             }
         }
         return listing

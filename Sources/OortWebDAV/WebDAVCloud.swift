@@ -38,7 +38,7 @@ extension WebDAVClient {
     }
 
     /// The fields by which the server compares what is there, tag in quotes.
-    private func guards(_ before: PlaceUpload.Before) -> [WebDAVAPI.Header] {
+    func guards(_ before: PlaceUpload.Before) -> [WebDAVAPI.Header] {
         switch before {
         case .nothing: [("If-None-Match", "*")]
         case .file(let revision):
@@ -47,7 +47,7 @@ extension WebDAVClient {
     }
 
     /// The content's hash as the server keeps it; only the SHA-1 of this client's own hasher.
-    private func checksum(_ upload: PlaceUpload) -> [WebDAVAPI.Header] {
+    func checksum(_ upload: PlaceUpload) -> [WebDAVAPI.Header] {
         guard upload.hash.algorithm == .sha1 else { return [] }
         return [("OC-Checksum", "SHA1:\(upload.hash.value)")]
     }
@@ -139,7 +139,7 @@ extension WebDAVClient {
         return entry
     }
 
-    private func cloudFailure(
+    func cloudFailure(
         _ error: ProviderError,
         of upload: PlaceUpload
     ) async throws(ProviderError) -> ProviderError {
@@ -430,7 +430,8 @@ extension WebDAVClient {
         let response = try await api.stream(request)
         let type = response.head.header("Content-Type")?.lowercased() ?? ""
         guard response.head.status == 200 else {
-            guard response.head.status >= 500 || response.head.status == 429 else { throw nothing }
+            let maySucceed = [425, 429].contains(response.head.status)
+            guard response.head.status >= 500 || maySucceed else { throw nothing }
             throw ProviderError(
                 .outcomeUnknown(retryAfter: response.head.retryAfter),
                 detail: "a thumbnail was answered with status \(response.head.status)"

@@ -11,4 +11,8 @@ public enum WebDAVDialect: String, Hashable, Sendable, Codable, CaseIterable {
 
     /// Whether the server is of the family that has ids and folder tags.
     var isCloud: Bool { self != .plain }
+
+    /// Whether the server refuses what is stale or taken by the fields of HTTP: in place of these
+    /// Infinite Scale is looked at before an upload that makes a file, a read and a deletion.
+    var heedsConditions: Bool { self == .nextcloud || self == .owncloud10 }
 }

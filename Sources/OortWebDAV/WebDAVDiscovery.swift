@@ -25,6 +25,9 @@ public enum WebDAVDiscovery {
         public var dialect: WebDAVDialect
         /// The product as it calls itself, such as `Nextcloud 34.0.1`; nil of plain servers.
         public var product: String?
+        /// The space that the address names, or a person chose (`WebDAVSpace`): its name, its address or its
+        /// id; nil for the person's own.
+        public var space: String?
     }
 
     /// What a sign-in found, to be kept with the account: all but the password.
@@ -86,13 +89,9 @@ public enum WebDAVDiscovery {
                     "The server at \(pasted.text) is under maintenance. Try again later."
                 )
             }
-            guard found != .infinitescale else {
-                throw WebDAVSignInError(
-                    "The server at \(pasted.text) is an Infinite Scale or OpenCloud, which Oort does "
-                        + "not speak to yet."
-                )
-            }
-            let path = [status.productname, status.versionstring].compactMap(\.self)
+            // What it says of its version elsewhere is a pretence for older programs.
+            let path = [status.productname, status.productversion ?? status.versionstring]
+                .compactMap(\.self)
             return Server(
                 address: WebDAVAddress(
                     origin: origin,
@@ -102,7 +101,8 @@ public enum WebDAVDiscovery {
                     user: pasted.user
                 ),
                 dialect: found,
-                product: path.isEmpty ? nil : String(path.joined(separator: " ").prefix(80))
+                product: path.isEmpty ? nil : String(path.joined(separator: " ").prefix(80)),
+                space: found == .infinitescale ? pasted.space : nil
             )
         }
         return nil
@@ -355,7 +355,13 @@ public enum WebDAVDiscovery {
         )
         let person = try await programs.person(isSignIn: true)
         address.userID = person.id
-        address.files = address.base + ["remote.php", "dav", "files", person.id]
+        if server.dialect == .infinitescale {
+            let space = try await InfiniteScaleSpaces(api: programs.api).space(server.space)
+            address.space = space
+            address.files = address.base + ["dav", "spaces", space.id]
+        } else {
+            address.files = address.base + ["remote.php", "dav", "files", person.id]
+        }
         var abilities = WebDAVAbilities()
         abilities.cloud = try await programs.capabilities()
         let client = WebDAVClient(
@@ -410,6 +416,8 @@ struct PastedAddress {
     var path: [String]
     /// The folder that a browser's or a WebDAV address of a cloud names.
     var folder: [String] = []
+    /// The space that it names, at a server that has such.
+    var space: String?
     var user: String?
     /// Where a cloud's programs may lie, the likeliest first.
     var bases: [[String]] = []
@@ -479,10 +487,19 @@ struct PastedAddress {
     private mutating func findCloud(query: String) {
         let programs: Set<String> = [
             "remote.php", "index.php", "ocs", "status.php", "apps", "login", "s", "f", "settings",
+            "dav", "files", "graph", "account",
         ]
         if let place = path.firstIndex(where: { programs.contains($0) }) {
             let rest = Array(path[place...])
-            if rest.starts(with: ["remote.php", "dav", "files"]) {
+            let dav = rest.first == "remote.php" ? Array(rest.dropFirst()) : rest
+            if dav.starts(with: ["dav", "spaces"]) {
+                space = dav.dropFirst(2).first
+                folder = Array(dav.dropFirst(3))
+            } else if rest.starts(with: ["files", "spaces"]), rest.count >= 4 {
+                // As the web pages have it: by the space's kind and name.
+                space = rest[2...3].joined(separator: "/")
+                folder = Array(rest.dropFirst(4))
+            } else if rest.starts(with: ["remote.php", "dav", "files"]) {
                 folder = Array(rest.dropFirst(4))
             } else if rest.starts(with: ["remote.php", "webdav"]) {
                 folder = Array(rest.dropFirst(2))
@@ -529,6 +546,7 @@ private struct CloudStatus: Decodable {
     var productname: String?
     var version: String?
     var versionstring: String?
+    var productversion: String?
     var maintenance: Bool?
     var extendedSupport: Bool?
 

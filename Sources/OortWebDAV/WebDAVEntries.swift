@@ -7,6 +7,8 @@ struct WebDAVEntries: Sendable {
     let address: WebDAVAddress
     let dialect: WebDAVDialect
     let abilities: WebDAVAbilities
+    /// How long after a change a folder's tag may not show another one.
+    var folderYouth = Duration.zero
 
     /// A folder's answer, sorted: the folder itself, and what lies in it.
     struct Sorted {
@@ -27,6 +29,7 @@ struct WebDAVEntries: Sendable {
             .owncloud("id"), .owncloud("fileid"), .owncloud("permissions"),
             .owncloud("checksums"), .owncloud("owner-display-name"),
         ]
+        if dialect == .infinitescale { names.append(.owncloud("has-preview")) }
         guard dialect == .nextcloud else { return names }
         return names + [
             .nextcloud("mount-type"), .nextcloud("is-mount-root"), .nextcloud("is-federated"),
@@ -104,12 +107,25 @@ struct WebDAVEntries: Sendable {
         return Revision("\(size).\(time?.seconds ?? 0)")
     }
 
+    /// The revision of a file whose tag follows from its time alone: `"TAG" SIZE SHA1`.
+    static func revision(tag: String, size: Int64, hash: ContentHash?) -> Revision {
+        Revision("\"\(tag)\" \(size) \(hash?.value ?? "-")")
+    }
+
     /// The tag of a revision; nil of one that is made of size and time.
     static func tag(of revision: Revision) -> String? {
         guard let inner = revision.rawValue.dropping(beginning: "\""),
-            let tag = inner.dropping(ending: "\"")
+            let (tag, _) = inner.cut(atLast: "\"")
         else { return nil }
         return String(tag)
+    }
+
+    /// The size and the SHA-1 of a revision that has them beside its tag.
+    static func content(of revision: Revision) -> (size: Int64, hash: String?)? {
+        guard let (_, rest) = revision.rawValue.cut(atLast: "\""), rest.begins(with: " "),
+            let (size, hash) = rest.dropFirst().cut(atFirst: " "), let bytes = Int64(size)
+        else { return nil }
+        return (bytes, hash == "-" ? nil : String(hash))
     }
 
     /// The entry that a response describes; nil where the server did not say enough: whatever is
@@ -141,6 +157,9 @@ struct WebDAVEntries: Sendable {
             let now = head.date.map { Timestamp($0) } ?? .now
             entry.isYoung = now.seconds - time.seconds < 2
         }
+        if dialect == .infinitescale, let tag {
+            entry.revision = Self.revision(tag: tag, size: size, hash: CloudItem(response).hash)
+        }
         entry.mimeType = response.text(.dav("getcontenttype"))
         if dialect.isCloud { addCloud(response, to: &entry) } else { addPlain(to: &entry) }
         return entry
@@ -167,14 +186,26 @@ struct WebDAVEntries: Sendable {
 
     private func addCloud(_ response: DAVResponse, to entry: inout PlaceEntry) {
         let item = CloudItem(response)
-        entry.key = item.key
+        // In one space an id is at one place, whoever shares it.
+        entry.key = dialect == .infinitescale ? item.id : item.key
         entry.permissions = item.permissions(entry.kind, dialect: dialect)
-        entry.isOwn = item.isOwn
+        entry.isOwn = item.isOwn && address.space?.isPersonal != false
         entry.owner = item.owner
         entry.isShared = item.isShared
         guard entry.kind == .file else { return }
         entry.hash = dialect == .nextcloud ? nil : item.hash
         entry.createdTime = item.createdTime
-        entry.hasThumbnail = dialect == .nextcloud ? item.hasPreview : nil
+        entry.hasThumbnail = dialect == .owncloud10 ? nil : item.hasPreview
+    }
+
+    /// Whether a folder changed so recently that its tag may hide another change below it.
+    ///
+    /// Infinite Scale tells the folders above of a change later and one by one, and a change that comes to
+    /// a folder after a younger one leaves the folder's tag as it is (reva,
+    /// `pkg/storage/pkg/decomposedfs/tree/propagator`).
+    func isYoung(_ entry: PlaceEntry, head: HTTPResponseHead) -> Bool {
+        guard dialect == .infinitescale, let time = entry.modifiedTime else { return false }
+        let now = head.date.map { Timestamp($0) } ?? .now
+        return now.seconds - time.seconds < folderYouth.components.seconds
     }
 }

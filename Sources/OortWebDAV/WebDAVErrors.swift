@@ -17,7 +17,7 @@ enum WebDAVErrors {
     /// The class and message of a sabre family's error; nil where the body is of somebody else.
     static func sabre(_ body: [UInt8]) -> (exception: String, message: String)? {
         guard body.count <= 1 << 20, let root = try? XMLScanner.document(body),
-            root.name == .dav("error"), let exception = root.child(.sabre("exception"))?.trimmed
+            root.name.local == "error", let exception = root.child(.sabre("exception"))?.trimmed
         else { return nil }
         let last = exception.parts(between: "\\").last.map(String.init) ?? exception
         return (last, root.child(.sabre("message"))?.trimmed ?? "")
@@ -77,6 +77,9 @@ enum WebDAVErrors {
         case 400:
             if exception == "InvalidPath" { return .nameRefused }
             let words = message.lowercased()
+            if words.contains("name validation") || words.contains("naming rules") {
+                return .nameRefused
+            }
             if words.contains("checksum") || words.contains("sum up") { return .contentDamaged }
             return .badRequest
         case 401: return .signedOut

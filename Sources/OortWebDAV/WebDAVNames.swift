@@ -4,7 +4,7 @@ import OortModel
 enum WebDAVNames {
     static func rules(_ dialect: WebDAVDialect, _ abilities: WebDAVAbilities) -> NameRules {
         let comparison: NameRules.Comparison =
-            switch (dialect.isCloud || abilities.composesNames, abilities.ignoresCase) {
+            switch (dialect.heedsConditions || abilities.composesNames, abilities.ignoresCase) {
             case (false, false): .exact
             case (false, true): .caseInsensitive
             case (true, false): .composed
@@ -49,6 +49,7 @@ enum WebDAVNames {
         if isTemporary(name) {
             return .refused(reason: "Oort keeps the name for what is on its way")
         }
+        if dialect == .infinitescale { return infiniteScaleRefusal(of: name) }
         guard dialect.isCloud else {
             if name.utf8.count > 255 { return .tooLong }
             if !abilities.listsDotNames, name.begins(with: ".") {
@@ -60,6 +61,18 @@ enum WebDAVNames {
             return nil
         }
         return cloudRefusal(of: name, abilities.cloud ?? CloudCapabilities())
+    }
+
+    /// The server's own rules where its administrator has none (reva, `config.go` and `validation.go`).
+    private static func infiniteScaleRefusal(of name: String) -> NameRules.Refusal? {
+        if name.utf8.count > 255 { return .tooLong }
+        if name.trimmed.isEmpty {
+            return .refused(reason: "the server takes no name of spaces alone")
+        }
+        if name.unicodeScalars.contains(where: { ["\u{C}", "\r", "\n", "\\"].contains($0) }) {
+            return .refused(reason: "the server takes no backslash or line break in a name")
+        }
+        return nil
     }
 
     /// Whether a server that cuts destinations would take another name for this one.

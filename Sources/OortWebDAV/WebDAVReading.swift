@@ -76,6 +76,10 @@ extension WebDAVClient {
         default: throw try await failure(response, path)
         }
         let total = try Self.total(head, range: range)
+        // A folder is answered with no bytes and no error there.
+        if dialect == .infinitescale, head.header("ETag") == nil, head.header("OC-ETag") == nil {
+            guard try await entry(at: path).kind == .file else { throw Self.notAFile }
+        }
         let skipped = head.status == 206 ? 0 : range.lowerBound
         try await verify(head, path, total: total, revision: revision)
         let end = total.map { min($0, range.upperBound) } ?? range.upperBound
@@ -123,7 +127,10 @@ extension WebDAVClient {
         guard let revision else { return }
         if let pinned = WebDAVEntries.tag(of: revision) {
             if let tag = WebDAVEntries.tag(head.header("OC-ETag") ?? head.header("ETag")) {
-                if tag.isSameText(as: pinned) { return }
+                if tag.isSameText(as: pinned) {
+                    guard Self.isSame(head, total, as: revision) else { throw Self.changed }
+                    return
+                }
                 // Only where both are made alike does another tag mean another content.
                 if dialect.isCloud || abilities.sendsTags { throw Self.changed }
             }
@@ -144,6 +151,18 @@ extension WebDAVClient {
             }
         }
         guard try entry.get().revision == revision else { throw Self.changed }
+    }
+
+    /// Whether an answer's size and checksum are those of a revision that has them beside its tag.
+    private static func isSame(
+        _ head: HTTPResponseHead,
+        _ total: Int64?,
+        as revision: Revision
+    ) -> Bool {
+        guard let (size, hash) = WebDAVEntries.content(of: revision) else { return true }
+        let sent = head.header("OC-Checksum")?.lowercased().dropping(beginning: "sha1:")
+        let isSameHash = hash == nil || sent == nil || sent.map(String.init) == hash
+        return (total == nil || total == size) && isSameHash
     }
 
     private func failure(

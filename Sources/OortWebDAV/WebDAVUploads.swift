@@ -8,6 +8,9 @@ extension WebDAVClient {
         observer: any UploadObserver
     ) async throws(ProviderError) -> PlaceEntry {
         try check(upload.path.name)
+        if dialect == .infinitescale {
+            return try await uploadToInfiniteScale(upload, observer: observer)
+        }
         if dialect.isCloud { return try await uploadToCloud(upload, observer: observer) }
         await removeLeftover()
         return abilities.sendsDirectly
@@ -36,7 +39,10 @@ extension WebDAVClient {
         if dialect.isCloud || abilities.takesTimeWithUpload, let time = upload.modifiedTime,
             Self.isSendable(time)
         {
-            request.headers.append(("X-OC-Mtime", String(time.seconds)))
+            let sent =
+                dialect == .infinitescale
+                ? Self.sentTime(time, of: upload.hash) : String(time.seconds)
+            request.headers.append(("X-OC-Mtime", sent))
         }
         request.body = upload.size == 0 ? .bytes([]) : .content(upload.content, 0..<upload.size)
         request.weight = .bulk
@@ -170,7 +176,7 @@ extension WebDAVClient {
     /// Whether a file is to be replaced at an upload's place.
     ///
     /// - Throws: `.nameTaken`, `.preconditionFailed`, `.notAFile` when it cannot be done at all.
-    private func replaces(_ upload: PlaceUpload) async throws(ProviderError) -> Bool {
+    func replaces(_ upload: PlaceUpload) async throws(ProviderError) -> Bool {
         let current: PlaceEntry
         do throws(ProviderError) {
             current = try await unconfirmedEntry(at: upload.path)

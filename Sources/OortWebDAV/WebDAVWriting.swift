@@ -72,7 +72,7 @@ extension WebDAVClient {
     ) async throws(ProviderError) -> PlaceEntry {
         let entry: PlaceEntry
         do throws(ProviderError) {
-            entry = try await unconfirmedEntry(at: path, kind)
+            entry = try await settledEntry(at: path, kind)
         } catch  where error.kind == .notFound {
             throw ProviderError(
                 .outcomeUnknown(retryAfter: nil),
@@ -88,6 +88,34 @@ extension WebDAVClient {
             )
         }
         return entry
+    }
+
+    /// The entry at a place where content may have come that the server looks over before it hands it on:
+    /// it is waited for, about a minute in all.
+    func settledEntry(
+        at path: RemotePath,
+        _ kind: PlaceEntry.Kind = .file
+    ) async throws(ProviderError) -> PlaceEntry {
+        var patience = 1
+        while true {
+            do throws(ProviderError) {
+                return try await unconfirmedEntry(at: path, kind)
+            } catch  where error.kind == .locked && patience <= 32 {
+                try await pause(.seconds(patience))
+                patience *= 2
+            }
+        }
+    }
+
+    /// - Throws: `.nameRefused` for a place to which nothing can be moved or copied: an Infinite Scale looks
+    ///   for its own program in the destination, and wants to find it once (reva, `net.go`).
+    func checkDestination(_ path: RemotePath) throws(ProviderError) {
+        let text = "/" + (address.folder + path.parts).joined(separator: "/")
+        guard dialect == .infinitescale, text.firstRange(of: "/dav/spaces") != nil else { return }
+        throw ProviderError(
+            .nameRefused,
+            detail: "the server moves nothing to a path with /dav/spaces in it"
+        )
     }
 
     // MARK: Moves
@@ -145,6 +173,10 @@ extension WebDAVClient {
             return try await afterwards(new, kind)
         case .notFound, .parentNotFound, .noPermission, .badRequest:
             if try await isGone(old, kind) { throw error.asKind(.notFound) }
+            // What came to the name in the same moment is a conflict (409) to an Infinite Scale.
+            if dialect == .infinitescale, error.kind == .badRequest, try await !isGone(new, kind) {
+                throw error.asKind(.nameTaken)
+            }
             throw try await explained(error, writingTo: new)
         default: throw error
         }
@@ -174,6 +206,7 @@ extension WebDAVClient {
         headers: [WebDAVAPI.Header] = []
     ) async throws(ProviderError) {
         let isFolder = kind == .folder
+        try checkDestination(new)
         // The folders above may have such names from before.
         if abilities.cutsDestinations, new.parts.contains(where: WebDAVNames.isCutInDestinations) {
             throw ProviderError(
@@ -227,7 +260,7 @@ extension WebDAVClient {
         }
         let guarded = kind == .file ? revision : nil
         var tag = guarded.flatMap { WebDAVEntries.tag(of: $0) }
-        if !dialect.isCloud, !abilities.guardsDeletion { tag = nil }
+        if !dialect.heedsConditions, !abilities.guardsDeletion { tag = nil }
         if let guarded, tag == nil {
             do throws(ProviderError) {
                 guard try await entry(at: path).revision == guarded else { throw Self.stale }

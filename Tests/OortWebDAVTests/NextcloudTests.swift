@@ -693,7 +693,7 @@ struct NextcloudTests {
 }
 
 /// Keeps the last session.
-private final class Remembering: UploadObserver {
+final class Remembering: UploadObserver {
     private let last = Mutex<UploadSession?>(nil)
 
     var session: UploadSession? { last.withLock { $0 } }

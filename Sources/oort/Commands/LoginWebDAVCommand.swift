@@ -9,14 +9,15 @@ import OortWebDAV
 struct LoginNextcloudCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "nextcloud",
-        abstract: "A Nextcloud or ownCloud, in your browser or with an app password.",
+        abstract: "A Nextcloud, ownCloud or OpenCloud, in your browser or with an app password.",
         discussion: """
             Opens the server's page in your browser, where you log in and grant access; Oort never \
             sees your password. Without a browser on this machine, open the address that is shown \
             on any other.
 
             With --user and --password-file no browser is needed: make an app password in the \
-            server's settings, under Security.
+            server's settings, under Security. An OpenCloud or ownCloud Infinite Scale always wants an \
+            app token: you are asked for it.
             """
     )
 
@@ -38,7 +39,8 @@ struct LoginNextcloudCommand: AsyncParsableCommand {
             )
         }
         let password: String
-        let isGranted = account.user == nil && account.passwordFile == nil
+        let isGranted =
+            server.dialect != .infinitescale && account.user == nil && account.passwordFile == nil
         if isGranted {
             let granted = try await grant(at: server, signIn)
             server.address.user = granted.user
@@ -87,7 +89,9 @@ struct LoginWebDAVCommand: AsyncParsableCommand {
         abstract: "A server that speaks WebDAV.",
         discussion: """
             What the server can do is tried once, with a few small files in a folder of its own that \
-            goes again. The password comes from --password-file, or is asked for here.
+            goes again. The password comes from --password-file, or is asked for here. At an OpenCloud or \
+            ownCloud Infinite Scale it is an app token, which you make on the server's page; --space \
+            names another space than your own.
             """
     )
 
@@ -127,6 +131,14 @@ struct DAVOptions: ParsableArguments {
 
     @Option(help: ArgumentHelp("The folder where the account begins.", valueName: "folder"))
     var root: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The space that is the account, at an OpenCloud or Infinite Scale (default: your own).",
+            valueName: "name"
+        )
+    )
+    var space: String?
 
     @Option(help: "The name with which you log in.")
     var user: String?
@@ -174,16 +186,42 @@ struct DAVSignIn {
     /// Puts the user into the address, and returns the password.
     func choose(_ server: inout WebDAVDiscovery.Server) throws(Failure) -> String {
         if let user = options.user { server.address.user = user }
+        if let space = options.space {
+            guard server.dialect == .infinitescale else {
+                throw Failure(
+                    "Only an OpenCloud or ownCloud Infinite Scale has spaces.",
+                    advice: "For a folder of the account: --root FOLDER"
+                )
+            }
+            server.space = space
+        }
+        if server.dialect == .infinitescale { askForToken(of: &server) }
         guard let user = server.address.user, !user.isEmpty, !user.contains(":") else {
             throw Failure(
                 "Who logs in is not known.",
                 advice: "Name the user, without a colon: --user NAME"
             )
         }
+        let what = server.dialect == .infinitescale ? "App token" : "Password"
         return try SecretInput.read(
             options.passwordFile,
-            prompt: "Password of \(TerminalText.line(user)): "
+            prompt: "\(what) of \(TerminalText.line(user)): "
         )
+    }
+
+    /// Says where an app token is made, and asks for the name that goes with it, where somebody is at the
+    /// terminal.
+    private func askForToken(of server: inout WebDAVDiscovery.Server) {
+        guard options.passwordFile == nil, isatty(STDIN_FILENO) == 1 else { return }
+        let address = server.address
+        let page = (address.base + ["account"]).joined(separator: "/")
+        Console.write(
+            "The server wants an app token, which you make on its page, under App Tokens:\n\n"
+                + "  \(TerminalText.line("\(address.origin)/\(page)"))\n"
+        )
+        guard address.user == nil else { return }
+        Console.write("The name with which you log in there:")
+        server.address.user = readLine()?.trimmingCharacters(in: .whitespaces)
     }
 
     /// Signs in, finds out what the server can do, and adds the account.

@@ -1,0 +1,312 @@
+import Foundation
+import OortModel
+import OortTransport
+
+/// What the state of an upload by TUS holds between two runs of the program.
+private struct TUSSession: Codable {
+    /// Where the bytes go: who knows it may send, so it is a secret.
+    var location: String
+    var size: Int64
+
+    var stored: String {
+        (try? JSONEncoder().encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+}
+
+/// Uploads to Infinite Scale and OpenCloud (github.com/opencloud-eu/reva, `put.go` and `tus.go` in
+/// `internal/http/services/owncloud/ocdav`).
+///
+/// A `PUT` is guarded by `If-Match` to its end, and refuses a file that came while it was under way; but one
+/// that is to make a file writes over what was there when it began. So that is looked at before and
+/// seen after.
+extension WebDAVClient {
+    func uploadToInfiniteScale(
+        _ upload: PlaceUpload,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> PlaceEntry {
+        if upload.size > largestSimpleUpload {
+            return try await uploadByTUS(upload, observer: observer)
+        }
+        _ = try await replaces(upload)
+        var request = put(upload, at: upload.path, observer: observer)
+        request.headers += guards(upload.before) + checksum(upload)
+        let head: HTTPResponseHead
+        do throws(ProviderError) {
+            head = try await api.send(request, about: .parent).head
+        } catch {
+            throw try await cloudFailure(error, of: upload)
+        }
+        if upload.before == .nothing, head.status == 204 { throw try await givenBack(upload) }
+        return try await landing(upload)
+    }
+
+    /// The time as it is sent: the server makes a file's tag of its id and this time alone, so two contents
+    /// of one second get nanoseconds of their own.
+    static func sentTime(_ time: Timestamp, of hash: ContentHash) -> String {
+        let digits = String((UInt32(hash.value.prefix(8), radix: 16) ?? 0) % 1_000_000_000)
+        return "\(time.seconds)." + String(repeating: "0", count: 9 - digits.utf8.count) + digits
+    }
+
+    /// The entry of what was just uploaded, once the server has looked it over.
+    private func landing(_ upload: PlaceUpload) async throws(ProviderError) -> PlaceEntry {
+        var entry = try await afterwards(upload.path)
+        guard entry.size == upload.size, entry.hash == nil || entry.hash == upload.hash else {
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: nil),
+                detail: "the file has another content than was sent"
+            )
+        }
+        entry.hash = upload.hash
+        return entry
+    }
+
+    /// Gives a place back to the file over which an upload was written that was to make one: somebody else
+    /// made it in the moment after it was looked for.
+    ///
+    /// - Returns: `.nameTaken`, the truth again.
+    /// - Throws: `.outcomeUnknown` where that could not be done; what was there is an earlier version then.
+    private func givenBack(_ upload: PlaceUpload) async throws(ProviderError) -> ProviderError {
+        do throws(ProviderError) {
+            let item = ItemReference(id: ItemID(""), path: upload.path)
+            let written = try await landing(upload)
+            let history = InfiniteScaleVersions(client: self)
+            let older = try await history.versions(of: item, page: nil).versions
+            guard let theirs = older.first(where: { !$0.isCurrent }) else {
+                throw ProviderError(.notFound, detail: "no earlier version is there")
+            }
+            try await history.restore(theirs, of: item, current: written.revision)
+        } catch {
+            throw error.asUnknownOutcome
+        }
+        return ProviderError(
+            .nameTaken,
+            detail: "somebody else made a file of the name just before"
+        )
+    }
+
+    // MARK: In parts
+
+    private func uploadByTUS(
+        _ upload: PlaceUpload,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> PlaceEntry {
+        let session: TUSSession
+        var offset: Int64 = 0
+        if let stored = stored(upload) {
+            session = stored
+            do throws(ProviderError) {
+                offset = try await self.offset(of: session)
+            } catch  where error.kind == .sessionLost {
+                return try await ended(upload, error, observer: observer)
+            }
+        } else {
+            _ = try await replaces(upload)
+            session = try await begin(upload)
+            await observer.sessionChanged(uploadSession(session, 0))
+            do throws(ProviderError) {
+                // What was there when it began would be written over.
+                if upload.before == .nothing { _ = try await replaces(upload) }
+            } catch {
+                await abort(session, observer: observer)
+                throw error
+            }
+        }
+        var failure = ProviderError(.sessionLost, detail: "the server did not keep the upload")
+        while offset < session.size {
+            let end = min(offset + partSize, session.size)
+            do throws(ProviderError) {
+                // The guard was compared when the upload began.
+                if end == session.size, case .file = upload.before {
+                    _ = try await replaces(upload)
+                }
+                offset = try await send(offset..<end, to: session, upload, observer: observer)
+            } catch {
+                switch error.kind {
+                case .sessionLost, .nameTaken, .contentDamaged: failure = error
+                case .preconditionFailed, .notAFile, .quotaExceeded, .tooLarge:
+                    await abort(session, observer: observer)
+                    throw error
+                default: throw error
+                }
+                return try await ended(upload, failure, observer: observer)
+            }
+            await observer.sessionChanged(uploadSession(session, offset))
+        }
+        return try await ended(upload, failure, observer: observer)
+    }
+
+    /// What became of an upload whose session is over: its file is there, or it is told why not.
+    private func ended(
+        _ upload: PlaceUpload,
+        _ failure: ProviderError,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> PlaceEntry {
+        let entry: PlaceEntry?
+        do throws(ProviderError) {
+            entry = try await settledEntry(at: upload.path)
+        } catch  where error.kind == .notFound {
+            entry = nil
+        }
+        await observer.sessionChanged(nil)
+        guard var entry, entry.kind == .file, entry.size == upload.size, entry.hash == upload.hash
+        else { throw failure }
+        entry.hash = upload.hash
+        return entry
+    }
+
+    private func stored(_ upload: PlaceUpload) -> TUSSession? {
+        guard let state = upload.session?.state,
+            let stored = try? JSONDecoder().decode(TUSSession.self, from: Data(state.utf8)),
+            stored.size == upload.size
+        else { return nil }
+        return stored
+    }
+
+    private func uploadSession(_ session: TUSSession, _ confirmed: Int64) -> UploadSession {
+        UploadSession(
+            state: session.stored,
+            confirmedBytes: confirmed,
+            expires: Timestamp(seconds: Timestamp.now.seconds + 86_400)
+        )
+    }
+
+    private func request(
+        _ method: String,
+        _ session: TUSSession,
+        headers: [WebDAVAPI.Header] = []
+    ) -> HTTPRequest {
+        var request = HTTPRequest(
+            method: method,
+            url: session.location,
+            headers: [("Tus-Resumable", "1.0.0")] + headers,
+            repetition: method == "HEAD" ? .harmless : .onlyIfNotDone
+        )
+        // The address is the permission.
+        request.isAuthorized = false
+        return request
+    }
+
+    private func begin(_ upload: PlaceUpload) async throws(ProviderError) -> TUSSession {
+        guard let folder = upload.path.parent, let name = upload.path.name else {
+            throw ProviderError(.badRequest, detail: "the root of an account cannot be changed")
+        }
+        func field(_ name: String, _ value: String) -> String {
+            "\(name) \(Data(value.utf8).base64EncodedString())"
+        }
+        var fields = [field("filename", name)]
+        if let time = upload.modifiedTime, Self.isSendable(time) {
+            fields.append(field("mtime", Self.sentTime(time, of: upload.hash)))
+        }
+        if upload.hash.algorithm == .sha1 {
+            fields.append(field("checksum", "SHA1 \(upload.hash.value)"))
+        }
+        var request = api.request(
+            "POST",
+            folder,
+            isFolder: true,
+            headers: [
+                ("Tus-Resumable", "1.0.0"), ("Upload-Length", String(upload.size)),
+                ("Upload-Metadata", fields.joined(separator: ",")),
+            ],
+            repetition: .harmless
+        )
+        if case .file = upload.before { request.headers += guards(upload.before) }
+        let head: HTTPResponseHead
+        do throws(ProviderError) {
+            head = try await api.send(request, about: .parent).head
+        } catch {
+            throw try await cloudFailure(error, of: upload)
+        }
+        guard let location = head.header("Location"),
+            location.begins(with: "https://") || address.origin.begins(with: "http://")
+        else {
+            throw ProviderError(.malformedAnswer, detail: "an upload without a good address")
+        }
+        return TUSSession(location: location, size: upload.size)
+    }
+
+    /// How much of an upload the server has.
+    ///
+    /// - Throws: `.sessionLost`.
+    private func offset(of session: TUSSession) async throws(ProviderError) -> Int64 {
+        let head = try await tus(request("HEAD", session)).head
+        guard let offset = Self.offset(head, session) else {
+            throw ProviderError(.malformedAnswer, detail: "an upload without an offset")
+        }
+        return offset
+    }
+
+    private static func offset(_ head: HTTPResponseHead, _ session: TUSSession) -> Int64? {
+        head.header("Upload-Offset").flatMap { Int64($0.trimmed) }
+            .flatMap { (0...session.size).contains($0) ? $0 : nil }
+    }
+
+    /// Sends bytes to an upload's address; a refusal there is none of the password.
+    private func tus(_ request: HTTPRequest) async throws(ProviderError) -> HTTPResponse {
+        let response: HTTPResponse
+        do throws(TransportError) {
+            response = try await api.client.send(request)
+        } catch {
+            throw ProviderError(error)
+        }
+        switch response.head.status {
+        case 200..<300: return response
+        // A token that ran out is refused with 403 (`datagateway.go`).
+        case 401, 403, 404, 410:
+            throw ProviderError(
+                .sessionLost,
+                detail: "the upload is over (status \(response.head.status))"
+            )
+        default: throw WebDAVErrors.error(response, about: .session)
+        }
+    }
+
+    /// Sends a part; the offset then, which the server is asked for where its answer is lost, or it was
+    /// at another one.
+    private func send(
+        _ range: Range<Int64>,
+        to session: TUSSession,
+        _ upload: PlaceUpload,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> Int64 {
+        var request = request(
+            "PATCH",
+            session,
+            headers: [
+                ("Upload-Offset", String(range.lowerBound)),
+                ("Content-Type", "application/offset+octet-stream"),
+            ]
+        )
+        request.body = .content(upload.content, range)
+        request.weight = .bulk
+        // With the last part the server computes the sum of all.
+        request.answerTimeout = .seconds(120 + (upload.size >> 24))
+        request.onSent = { observer.sent(range.lowerBound + $0) }
+        let head: HTTPResponseHead
+        do throws(ProviderError) {
+            head = try await tus(request).head
+        } catch {
+            switch error.kind {
+            case .badRequest, .outcomeUnknown, .malformedAnswer:
+                let reached = try await offset(of: session)
+                guard reached != range.lowerBound else { throw error }
+                return reached
+            default: throw error
+            }
+        }
+        guard let reached = Self.offset(head, session) else {
+            return try await offset(of: session)
+        }
+        return reached
+    }
+
+    /// Has the server forget an upload.
+    private func abort(_ session: TUSSession, observer: any UploadObserver) async {
+        await observer.sessionChanged(nil)
+        do throws(ProviderError) {
+            _ = try await tus(request("DELETE", session))
+        } catch {
+            // It ends by itself.
+        }
+    }
+}
