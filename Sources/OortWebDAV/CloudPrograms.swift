@@ -179,7 +179,8 @@ extension WebDAVClient {
         let space = address.space.map { "|\($0.id)" } ?? ""
         return PlaceOwner(
             id: "\(base)|\(person.id)\(space)\(folder)",
-            displayName: person.displayname ?? person.id,
+            displayName: (person.displayname ?? person.id)
+                + (address.space.map { $0.isPersonal ? "" : ", \($0.name)" } ?? ""),
             email: person.email
         )
     }

@@ -31,7 +31,7 @@ public struct WebDAVClient: PlaceClient {
         abilities: WebDAVAbilities,
         partSize: Int64 = Self.partSize,
         secondLook: Duration = .seconds(60),
-        folderYouth: Duration = .seconds(60),
+        folderYouth: Duration = .seconds(300),
         clock: any Clock<Duration> = ContinuousClock()
     ) {
         api = WebDAVAPI(
@@ -130,7 +130,7 @@ public struct WebDAVClient: PlaceClient {
         }
     }
     public var webPages: (any WebPages)? {
-        dialect == .nextcloud ? NextcloudWebPages(client: self) : nil
+        [.nextcloud, .infinitescale].contains(dialect) ? CloudWebPages(client: self) : nil
     }
 
     // MARK: Account

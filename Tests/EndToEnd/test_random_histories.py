@@ -15,8 +15,8 @@ MODES = ["faults", "kills", "cold", "pairs", "machines"]
 
 @pytest.mark.parametrize("service, mode", [
     *((service, mode) for service in CLOUDS for mode in MODES),
-    ("box", "machines"), ("nextcloud", "faults"), ("webdav", "faults"), ("sftp", "kills"),
-    ("ftp", "kills"), ("s3", "cold")])
+    ("box", "machines"), ("nextcloud", "faults"), ("opencloud", "machines"), ("webdav", "faults"),
+    ("sftp", "kills"), ("ftp", "kills"), ("s3", "cold")])
 def test_random_history(folder, service, mode):
     # Each round of `cold` and `pairs` ends with a sync and a remount.
     usual = "40" if mode in ("cold", "pairs") else "100"

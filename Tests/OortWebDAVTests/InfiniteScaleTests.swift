@@ -132,6 +132,7 @@ struct InfiniteScaleTests {
                 let other = try await WebDAVDiscovery.account(at: server, http: cloud.http)
                 #expect(other.address.space?.name == InfiniteScaleSimulator.projectName)
                 #expect(other.ownerID != cloud.account.ownerID)
+                #expect(other.displayName == "Ada Example, The Team")
                 let client = WebDAVClient(
                     http: cloud.http,
                     address: other.address,
@@ -412,10 +413,18 @@ struct InfiniteScaleTests {
         }
     }
 
-    @Test("thumbnails come of pictures only")
-    func thumbnails() async throws {
+    @Test("thumbnails come of pictures only, and each item has a page by its id")
+    func thumbnailsAndPages() async throws {
         try await OpenCloud.with { cloud in
             let client = cloud.client()
+            let folder = try await client.createFolder(at: .init(["folder"]))
+            let key = try #require(folder.key).replacing("$", with: "%24").replacing(
+                "!",
+                with: "%21"
+            )
+            let pages = try #require(client.webPages)
+            let page = try await pages.page(of: reference("folder"), isFolder: true)
+            #expect(page == OpenCloud.url(cloud.simulator) + "/f/\(key)")
             let picture = try await client.put("x", to: "a.png")
             let text = try await client.put("x", to: "a.txt")
             #expect(picture.hasThumbnail == true && text.hasThumbnail == false)

@@ -185,6 +185,32 @@ class Nextcloud(Simulated):
             "expired_token", "tokens_expired", "cursors_lost"})
 
 
+class OpenCloud(Simulated):
+    name = "opencloud"
+    # It takes a file's time with its content only.
+    tells_times = False
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        # What comes is looked over first, and folders tell late of what changed below.
+        self.clouds.control(self.name, "PUT", "habits", {"processing": 1, "lag": 1})
+
+    def settings(self):
+        return ""
+
+    def login(self, machine):
+        token = self.tokens(self.name)["access_token"]
+        gate = self.clouds.gates[self.name]
+        machine.oort("login", "webdav", f"http://127.0.0.1:{gate.port}/opencloud.example.org",
+                     "--user", "ada", "--password-file", "-", "--name", self.name,
+                     input=token + "\n")
+
+    def storms(self, random):
+        # As at Nextcloud.
+        return SimulatedStorms(self.clouds, self.name, random, without={
+            "expired_token", "tokens_expired", "cursors_lost"})
+
+
 class Served(Kind):
     """A server of a person's own, with something rough before it."""
 
@@ -555,6 +581,6 @@ class S3(Served):
 
 
 KINDS = {kind.name: kind for kind in [
-    Dropbox, Drive, OneDrive, Box, Nextcloud, WebDAV, SFTP, FTP, S3]}
+    Dropbox, Drive, OneDrive, Box, Nextcloud, OpenCloud, WebDAV, SFTP, FTP, S3]}
 # Those that came after the three.
 OTHERS = [name for name in KINDS if name not in CLOUDS]
