@@ -24,6 +24,7 @@ public enum Simulators {
     /// Services that are started only when they are named.
     public static let others: [Maker] = [
         Maker(name: "nextcloud") { $0 ? NextcloudSimulator.sample() : NextcloudSimulator() },
+        Maker(name: "owncloud") { _ in NextcloudSimulator(isOwnCloud: true) },
         Maker(name: "opencloud") {
             $0 ? InfiniteScaleSimulator.sample() : InfiniteScaleSimulator()
         },

@@ -2,7 +2,7 @@
 """Drives a simulated service with clients that nobody here wrote.
 
 usage: run.py SERVICE [--simulate PATH] [--only CHECK]      SERVICE: box, dropbox, googledrive,
-                                                              nextcloud, onedrive, opencloud
+                                                              nextcloud, onedrive, opencloud, owncloud
 
 The clients (rclone, the service's official SDK) use the real host names, through a proxy that
 inspects TLS with a CA of its own. Each service has a module NAME_clients.py beside this file with
@@ -192,7 +192,7 @@ def run_checks(module, world, only):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("service", choices=[
-        "box", "dropbox", "googledrive", "nextcloud", "onedrive", "opencloud"])
+        "box", "dropbox", "googledrive", "nextcloud", "onedrive", "opencloud", "owncloud"])
     parser.add_argument(
         "--simulate", default=str(HERE.parent.parent / ".build/debug/oort-simulate"))
     parser.add_argument("--only", help="the one check to run")

@@ -22,9 +22,10 @@ struct Cloud: Sendable {
 
     static func with(
         totalBytes: Int64? = nil,
+        isOwnCloud: Bool = false,
         _ body: (Cloud) async throws -> Void
     ) async throws {
-        let service = NextcloudSimulator(totalBytes: totalBytes)
+        let service = NextcloudSimulator(totalBytes: totalBytes, isOwnCloud: isOwnCloud)
         let simulator = try await Simulator.start(service)
         do {
             let password = service.account.tokens.issue().access

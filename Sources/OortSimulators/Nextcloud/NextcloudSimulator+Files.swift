@@ -102,6 +102,14 @@ extension NextcloudSimulator {
             case (_, true): isDown ? "MG" : "MG" + access
             default: "MGDNV" + access
             }
+        if isOwnCloud {
+            values["permissions"]?.removeAll { $0 == "G" }
+            for name in ["mount-type", "is-mount-root", "is-encrypted"] { values[name] = nil }
+            if let content = item.head?.content {
+                values["checksums"] =
+                    "<oc:checksum>SHA1:\(content.sha1) MD5:\(content.md5)</oc:checksum>"
+            }
+        }
         if item.isFolder {
             let total = tree.descendants(of: item.id).reduce(0) { $0 + $1.size }
             values["size"] = String(total)
@@ -116,6 +124,7 @@ extension NextcloudSimulator {
             values["size"] = String(item.size)
             values["getcontentlength"] = String(item.size)
             values["getcontenttype"] = item.mimeType ?? "application/octet-stream"
+            if isOwnCloud { return values }
             values["creation_time"] = "0"
             values["has-preview"] = NextcloudXML.hasPreview(item) ? "true" : "false"
             if let checksum = item.extra["checksum"]?.text {
@@ -128,6 +137,9 @@ extension NextcloudSimulator {
 
     private func propfind(_ request: SimulatorRequest, _ path: [String]) -> SimulatorAnswer {
         let depth = request.header("Depth") ?? "1"
+        if isOwnCloud, depth == "infinity" {
+            return Self.failure(412, "PreconditionFailed", "Depth infinity not supported")
+        }
         if let (down, isRoot) = down(path) {
             if down == .vanished { return Self.failure(404, "NotFound", "could not be located") }
             if down == .unavailable || !isRoot {
@@ -175,6 +187,7 @@ extension NextcloudSimulator {
         guard let item = account.withTree({ $0.item(at: path) }) else {
             return Self.failure(404, "NotFound", "not found")
         }
+        if isOwnCloud, request.query("preview") == "1" { return picture(of: item) }
         guard let head = item.head else {
             return SimulatorAnswer(
                 status: 200,
@@ -223,11 +236,26 @@ extension NextcloudSimulator {
         if down(path) != nil { return Self.failure(503, "StorageNotAvailable", "not available") }
         let seconds = time.flatMap { Int64($0) }
         // Written all the same, and only then refused.
-        let isBadTime = time != nil && (seconds ?? 0) <= 86400
+        let isBadTime = !isOwnCloud && time != nil && (seconds ?? 0) <= 86400
+        if isOwnCloud, let sum = checksum?.lowercased(), sum.hasPrefix("sha1:"),
+            sum != "sha1:\(content.sha1)"
+        {
+            return Self.failure(
+                400,
+                "BadRequest",
+                "The computed checksum does not match the one received from the client."
+            )
+        }
         let stamp = isBadTime ? nil : seconds.map { Timestamp(seconds: $0) }
         return account.withTree { tree in
             guard let parent = tree.item(at: Array(path.dropLast())), parent.isFolder else {
-                return Self.failure(404, "NotFound", "the folder is not there")
+                return isOwnCloud
+                    ? Self.failure(
+                        409,
+                        "Conflict",
+                        "Files cannot be created in non-existent folders"
+                    )
+                    : Self.failure(404, "NotFound", "the folder is not there")
             }
             let old = tree.items(named: name, in: parent.id).first
             if let old, old.isFolder { return Self.failure(409, "Conflict", "a folder") }
@@ -264,7 +292,9 @@ extension NextcloudSimulator {
             time: request.header("X-OC-MTime"),
             checksum: request.header("OC-Checksum")
         )
-        if answer.status < 300, request.header("X-Hash") == "sha1", !habits.computesNothing {
+        if answer.status < 300, request.header("X-Hash") == "sha1", !habits.computesNothing,
+            !isOwnCloud
+        {
             answer.headers.append(("X-Hash-SHA1", content.sha1))
         }
         return answer
@@ -272,7 +302,8 @@ extension NextcloudSimulator {
 
     /// Computes the checksum of what is stored, and keeps it; the revision stays.
     private func recompute(_ request: SimulatorRequest, _ path: [String]) -> SimulatorAnswer {
-        guard request.header("X-Recalculate-Hash") == "sha1", !habits.computesNothing else {
+        guard request.header("X-Recalculate-Hash") == "sha1", !habits.computesNothing, !isOwnCloud
+        else {
             return SimulatorAnswer(status: 501)
         }
         let checksum = account.withTree { tree -> String? in

@@ -5,7 +5,9 @@ import Synchronization
 /// A Nextcloud of one person: its WebDAV, the OCS calls around it, and Login Flow v2.
 ///
 /// Facts of a running Nextcloud 34: folder tags change with anything below, ids stay over moves,
-/// checksums are kept unseen, old times are an error although the file is written.
+/// checksums are kept unseen, old times are an error although the file is written. As an ownCloud 10 it
+/// goes by that one's source (github.com/owncloud/core): checksums are compared and its own, no letter says
+/// that something can be read, no browser's sign-in, no namespace of Nextcloud's.
 public final class NextcloudSimulator: SimulatedService {
     /// How a storage that is not there shows.
     public enum Down: Sendable, Hashable {
@@ -71,7 +73,9 @@ public final class NextcloudSimulator: SimulatedService {
         var lastShare: Int64 = 0
     }
 
-    public let name = "nextcloud"
+    public let name: String
+    /// Whether it is an ownCloud 10.
+    public let isOwnCloud: Bool
     public let hosts = [host]
     public let account: SimulatedAccount
     let state = Mutex(State())
@@ -86,7 +90,9 @@ public final class NextcloudSimulator: SimulatedService {
     public static let loginName = "ada@example.com"
 
     /// An empty account.
-    public init(totalBytes: Int64? = nil, seed: UInt64 = 1) {
+    public init(totalBytes: Int64? = nil, seed: UInt64 = 1, isOwnCloud: Bool = false) {
+        self.isOwnCloud = isOwnCloud
+        name = isOwnCloud ? "owncloud" : "nextcloud"
         let rules = SimulatedTreeRules(
             comparison: .composed,
             keepsPathLog: false,
@@ -179,8 +185,8 @@ public final class NextcloudSimulator: SimulatedService {
                 )
         }
         switch place.program {
-        case .login: return beginLogin(request)
-        case .poll: return pollLogin(request)
+        case .login where !isOwnCloud: return beginLogin(request)
+        case .poll where !isOwnCloud: return pollLogin(request)
         default: break
         }
         guard state.withLock({ $0.failures <= 10 }) else {
@@ -260,7 +266,15 @@ public final class NextcloudSimulator: SimulatedService {
     // MARK: Beside the files
 
     private func status() -> SimulatorAnswer {
-        .json([
+        if isOwnCloud {
+            return .json([
+                "installed": .bool(true), "maintenance": .bool(habits.isUnderMaintenance),
+                "needsDbUpgrade": .bool(false), "version": .string("10.15.0.3"),
+                "versionstring": .string("10.15.0"), "edition": .string("Community"),
+                "productname": .string("ownCloud"), "product": .string("ownCloud"),
+            ])
+        }
+        return .json([
             "installed": .bool(true), "maintenance": .bool(habits.isUnderMaintenance),
             "needsDbUpgrade": .bool(false), "version": .string("34.0.1.2"),
             "versionstring": .string("34.0.1"), "edition": .string(""),
@@ -280,17 +294,18 @@ public final class NextcloudSimulator: SimulatedService {
         switch (request.method, parts) {
         case ("GET", ["cloud", "user"]):
             return good([
-                "id": .string(Self.userID), "displayname": .string(account.displayName),
+                "id": .string(Self.userID),
+                isOwnCloud ? "display-name" : "displayname": .string(account.displayName),
                 "email": .string(account.email),
             ])
         case ("GET", ["cloud", "capabilities"]): return good(capabilities())
         case (_, let parts)
         where parts.starts(with: ["apps", "files_sharing", "api", "v1", "shares"]):
             return shares(request, Array(parts.dropFirst(5)))
-        case ("GET", ["core", "getapppassword"]):
+        case ("GET", ["core", "getapppassword"]) where !isOwnCloud:
             guard password == Self.ownPassword else { return SimulatorAnswer(status: 403) }
             return good(["apppassword": .string(account.tokens.issue().access)])
-        case ("DELETE", ["core", "apppassword"]):
+        case ("DELETE", ["core", "apppassword"]) where !isOwnCloud:
             _ = account.tokens.revoke(password)
             return good([:])
         default: return SimulatorAnswer(status: 404)
@@ -298,6 +313,25 @@ public final class NextcloudSimulator: SimulatedService {
     }
 
     private func capabilities() -> JSON {
+        if isOwnCloud {
+            return [
+                "version": ["major": .integer(10), "string": .string("10.15.0")],
+                "capabilities": [
+                    // In milliseconds.
+                    "core": ["pollinterval": .integer(30000)],
+                    "dav": ["chunking": .string("1.0")],
+                    "checksums": [
+                        "supportedTypes": .array([.string("SHA1")]),
+                        "preferredUploadType": .string("SHA1"),
+                    ],
+                    "files": [
+                        "bigfilechunking": .bool(true), "undelete": .bool(true),
+                        "versioning": .bool(true),
+                        "blacklisted_files": .array([.string(".htaccess")]),
+                    ],
+                ],
+            ]
+        }
         let isWindows = habits.refusesWindowsNames
         let characters = isWindows ? ["<", ">", ":", "\"", "|", "?", "*", "\\", "/"] : ["\\", "/"]
         return [
@@ -366,7 +400,12 @@ public final class NextcloudSimulator: SimulatedService {
         let item = account.withTree { tree in
             tree.allItems.first { NextcloudXML.number(of: $0.id) == number }
         }
-        guard let item, NextcloudXML.hasPreview(item),
+        guard let item, !isOwnCloud else { return .json(.array([]), status: 404) }
+        return picture(of: item)
+    }
+
+    func picture(of item: SimulatedItem) -> SimulatorAnswer {
+        guard NextcloudXML.hasPreview(item),
             let picture = Data(base64Encoded: Self.pixel)
         else { return .json(.array([]), status: 404) }
         return SimulatorAnswer(
