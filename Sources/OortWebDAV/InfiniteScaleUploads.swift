@@ -24,7 +24,7 @@ extension WebDAVClient {
         _ upload: PlaceUpload,
         observer: any UploadObserver
     ) async throws(ProviderError) -> PlaceEntry {
-        if upload.size > largestSimpleUpload {
+        if upload.size > largestSimpleUpload || stored(upload) != nil {
             return try await uploadByTUS(upload, observer: observer)
         }
         _ = try await replaces(upload)
@@ -33,6 +33,9 @@ extension WebDAVClient {
         let head: HTTPResponseHead
         do throws(ProviderError) {
             head = try await api.send(request, about: .parent).head
+        } catch  where error.kind == .tooLarge && upload.size > partSize {
+            // A proxy before the server lets no such body through; parts are smaller.
+            return try await uploadByTUS(upload, observer: observer)
         } catch {
             throw try await cloudFailure(error, of: upload)
         }

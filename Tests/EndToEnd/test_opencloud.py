@@ -8,7 +8,8 @@ import urllib.request
 
 import pytest
 
-from machine import SIMULATORS, eventually, read
+from machine import OORT, SIMULATORS, eventually, read
+from test_registration import Terminal
 
 
 class OpenCloud:
@@ -179,3 +180,27 @@ def test_a_token_is_told_nowhere(machine, server, drive):
     secrets = json.loads(server.control("GET", "secrets"))
     assert len(secrets) >= 2
     assert not any(secret in machine.log() for secret in secrets)
+
+
+def test_name_and_token_are_asked_for_with_the_page_where_a_token_is_made(machine, server):
+    token = json.loads(server.control("GET", "tokens"))["access_token"]
+    for command in ("webdav", "nextcloud"):
+        login = Terminal(
+            [str(OORT), "login", command, f"{server.base}/opencloud.example.org/files",
+             "--name", command, *(["--space", "The Team"] if command == "webdav" else [])],
+            machine.environment)
+        try:
+            place = login.until(f"{server.base}/opencloud.example.org/account")
+            login.until("The name with which you log in there:", place)
+            login.type("ada")
+            login.until("App token of ada:", place)
+            login.type(token)
+            eventually(lambda: login.process.poll() is not None, "it ended")
+            assert login.process.returncode == 0, login.said
+        finally:
+            login.close()
+    machine.mount()
+    (machine.ready("nextcloud") / "file.txt").write_text("content")
+    machine.sync()
+    assert list(server.tree()) == ["/file.txt"]
+    assert token not in machine.log()

@@ -583,6 +583,19 @@ struct InfiniteScaleTests {
         }
     }
 
+    @Test("what a proxy before the server lets not through whole goes up in parts")
+    func smallBodies() async throws {
+        try await OpenCloud.with { cloud in
+            let client = cloud.client(partSize: 1 << 20)
+            let some = Array(Self.large.prefix(3_000_000))
+            cloud.simulator.add(FaultRule(.status(413, retryAfterSeconds: nil), at: "PUT spaces"))
+            let entry = try await client.put(some, to: RemotePath(["some"]))
+            #expect(entry.size == 3_000_000)
+            #expect(cloud.item("some")?.head?.content.bytes == some)
+            #expect(cloud.simulator.counts["PATCH data"]?.calls == 3)
+        }
+    }
+
     @Test("a save of somebody else while a large one is under way is seen before its end")
     func staleAtTheEnd() async throws {
         try await OpenCloud.with { cloud in
