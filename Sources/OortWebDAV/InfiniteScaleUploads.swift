@@ -149,6 +149,8 @@ extension WebDAVClient {
             entry = try await settledEntry(at: upload.path)
         } catch  where error.kind == .notFound {
             entry = nil
+        } catch {
+            throw error.asUnknownOutcome
         }
         await observer.sessionChanged(nil)
         guard var entry, entry.kind == .file, entry.size == upload.size, entry.hash == upload.hash

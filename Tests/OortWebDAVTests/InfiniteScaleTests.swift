@@ -332,6 +332,36 @@ struct InfiniteScaleTests {
         }
     }
 
+    @Test("what the server looks over for long has an unknown outcome, and is not sent again")
+    func longProcessing() async throws {
+        try await OpenCloud.with { cloud in
+            let client = cloud.client(partSize: 1 << 20)
+            for bytes in [Array("small".utf8), Self.large] {
+                let path = RemotePath(["\(bytes.count)"])
+                let observer = Remembering()
+                cloud.service.habits.processing = 9
+                let kind = await failure {
+                    try await client.put(bytes, to: path, observer: observer)
+                }
+                guard case .outcomeUnknown = kind else {
+                    Issue.record("\(String(describing: kind))")
+                    return
+                }
+                cloud.simulator.clearCalls()
+                cloud.service.habits.processing = 0
+                if let session = observer.session {
+                    let entry = try await client.put(bytes, to: path, session: session)
+                    #expect(entry.size == Int64(bytes.count))
+                    #expect(cloud.simulator.counts["PATCH data"] == nil)
+                } else {
+                    while await failure({ _ = try await client.entry(at: path) }) == .locked {}
+                    #expect(try await client.entry(at: path).size == Int64(bytes.count))
+                }
+                #expect(cloud.item("\(bytes.count)")?.revisions.count == 1)
+            }
+        }
+    }
+
     @Test("what arrives with another sum is refused, and leaves what was there")
     func damage() async throws {
         try await OpenCloud.with { cloud in
