@@ -34,7 +34,6 @@ extension MemoryCloud: Provider {
             )
         }
         let result: Result<ChangePage, ProviderError> = state.withLock { state in
-            let end = Cursor("\(state.cursorEpoch):\(state.log.count)")
             guard let cursor else { return .success(state.page(of: Enumeration(state))) }
             if let enumeration = Enumeration(cursor) {
                 return .success(state.page(of: enumeration))
@@ -43,13 +42,20 @@ extension MemoryCloud: Provider {
             guard parts.count == 2, parts[0] == state.cursorEpoch else {
                 return .failure(ProviderError(.cursorLost, detail: "memory"))
             }
+            let next = parts[1] + min(state.log.count - parts[1], state.changesAtOnce)
+            let end = Cursor("\(state.cursorEpoch):\(next)")
             var seen: Set<ItemID> = []
             var changes: [Change] = []
-            for id in state.log[parts[1]...] where seen.insert(id).inserted {
+            for id in state.log[parts[1]..<next] where seen.insert(id).inserted {
                 changes.append(state.entries[id].map { .changed($0.item) } ?? .removed(id))
             }
             return .success(
-                ChangePage(changes: changes, cursor: end, hasMore: false, isEnumeration: false)
+                ChangePage(
+                    changes: changes,
+                    cursor: end,
+                    hasMore: next < state.log.count,
+                    isEnumeration: false
+                )
             )
         }
         return try result.get()
@@ -163,7 +169,7 @@ extension MemoryCloud: Provider {
     func reserveIDs(_ count: Int) async throws(ProviderError) -> [ItemID] {
         try await pass(.ids)
         return state.withLock { state in
-            (0..<count).map { _ in
+            (0..<min(count, state.idsAtOnce)).map { _ in
                 state.counter += 1
                 return ItemID("reserved\(state.counter)")
             }

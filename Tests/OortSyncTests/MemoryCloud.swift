@@ -43,6 +43,9 @@ final class MemoryCloud: Sendable {
         /// How many more pages of an enumeration are given before the feed is held.
         var pagesBeforeHold: Int?
         var held: Set<Gate> = []
+        /// How many changes a page of the feed names, and how many ids are reserved at once, at most.
+        var changesAtOnce = Int.max
+        var idsAtOnce = Int.max
         /// How many wait at each.
         var waiting: [Gate: Int] = [:]
         var trash: [ItemID: Entry] = [:]
@@ -190,6 +193,12 @@ final class MemoryCloud: Sendable {
 
     /// How many pages of the feed were asked for.
     var pages: Int { state.withLock { $0.pages } }
+
+    /// How many changes a page of the feed names at most from now on.
+    func tell(changesAtOnce count: Int) { state.withLock { $0.changesAtOnce = count } }
+
+    /// How many ids are reserved by one call at most from now on.
+    func reserve(idsAtOnce count: Int) { state.withLock { $0.idsAtOnce = count } }
 
     /// From now on these wait.
     func hold(_ gate: Gate) { state.withLock { _ = $0.held.insert(gate) } }
@@ -362,6 +371,13 @@ final class MemoryCloud: Sendable {
                     &state
                 )
             }
+        }
+    }
+
+    /// Somebody puts a new file into this folder, of however many of its name.
+    func put(_ name: String, _ text: String, in folder: ItemID) {
+        state.withLock { state in
+            _ = Self.make(name, folder, Array(text.utf8), modified: nil, &state)
         }
     }
 

@@ -48,6 +48,35 @@ struct PlanningRaceTests {
         }
     }
 
+    @Test("what was begun is taken back where news come before all of its batch is begun")
+    func newsWithinBatch() async throws {
+        let cloud = MemoryCloud(duplicates: true) {
+            $0.takesClientIDs = true
+            $0.batchSizes.createFolder = 10
+        }
+        cloud.reserve(idsAtOnce: 2)
+        try await World.run(cloud) { world in
+            try world.makeFolder("z")
+            try await world.settle()
+            // The first of the batch has an id, the second one waits for one.
+            cloud.hold(.ids)
+            for name in ["a", "b"] { try world.makeFolder(name) }
+            let engine = world.engine
+            let push = Task { await engine.sync(timeout: .seconds(600)) }
+            try await until { cloud.isWaiting(.ids) }
+            let begun = try await world.catalog.openIntents(of: world.account.id)
+            #expect(begun == [try world.node("a").inode])
+            // Another machine makes the first one, too, which is heard of before either is sent.
+            let known = world.catalog.newsNumber(of: world.account.id)
+            cloud.put("a", nil)
+            try await until { world.catalog.newsNumber(of: world.account.id) != known }
+            cloud.release(.ids)
+            _ = await push.value
+            try await world.settle()
+            #expect(cloud.folders == ["a", "b", "z"])
+        }
+    }
+
     @Test("an item of which the service refuses to tell keeps nothing else from being heard of")
     func refusedLook() async throws {
         let cloud = MemoryCloud()

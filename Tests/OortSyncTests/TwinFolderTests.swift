@@ -209,6 +209,37 @@ struct TwinFolderTests {
         await world.end()
     }
 
+    @Test("news of several pages that come while two are made one are merged, too")
+    func pages() async throws {
+        let cloud = Self.cloud()
+        let world = try await maker(cloud)
+        try world.write("d/late", "late")
+        let mine = try #require(try world.node("d").remoteID)
+        let elder = try #require(cloud.eldest("d"))
+        // As long as something is sent into it, the one that is to go stays.
+        cloud.hold(.uploads)
+        cloud.hold(.feed)
+        await world.restart()
+        let engine = world.engine
+        let push = Task { await engine.sync(timeout: .seconds(600)) }
+        try await until { cloud.isWaiting(.uploads) }
+        cloud.release(.feed)
+        try await until { try world.node("d").remoteID == elder }
+        try await until { cloud.folders == ["d", "d", "d/sub"] }
+        var wanted = Self.merged
+        wanted["d/late"] = "late"
+        cloud.tell(changesAtOnce: 1)
+        for number in 0..<5 {
+            cloud.put("to go \(number)", "more", in: mine)
+            cloud.put("to stay \(number)", "more", in: elder)
+            wanted["d/to go \(number)"] = "more"
+            wanted["d/to stay \(number)"] = "more"
+        }
+        cloud.release(.uploads)
+        _ = await push.value
+        try await end([world], cloud, "several pages", wanted)
+    }
+
     @Test("an upload into the folder that goes is waited for")
     func underWay() async throws {
         let cloud = Self.cloud()
