@@ -393,6 +393,11 @@ public struct PlaceListing: Sendable {
     /// Places in the folder of which the service could not say what lies there (a storage that is down):
     /// whatever is known of them stays.
     public var unknown: [String]
+    /// The disk on which the folder lies, the same text for as long as it is the same disk; nil where the
+    /// service does not say.
+    ///
+    /// What lay on another one before is not believed to be gone with it.
+    public var disk: String?
 
     /// A listing; nothing in it is unknown unless it says so.
     public init(entries: [PlaceEntry], stamp: FolderStamp? = nil, unknown: [String] = []) {

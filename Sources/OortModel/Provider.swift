@@ -17,6 +17,10 @@ public protocol Provider: Sendable {
     /// How much room the account has.
     func quota() async throws(ProviderError) -> Quota
 
+    /// What a person should know of the account now, in words of one line each; asked for often, and
+    /// answered without the service.
+    func remarks() async -> [String]
+
     /// Revokes the token at the service, where the service can; `.unsupported` where it cannot.
     func signOut() async throws(ProviderError)
 
@@ -262,6 +266,8 @@ extension Provider {
     }
 
     public func reserveIDs(_ count: Int) async throws(ProviderError) -> [ItemID] { [] }
+
+    public func remarks() async -> [String] { [] }
 
     public func isOutcome(
         _ item: Item,

@@ -305,6 +305,8 @@ public final class SFTPClient: PlaceClient {
         await purgeTrash()
         let path = try await path(folder)
         let session = try await connection.session()
+        let question = SFTPRequest.fileSystem(path)
+        let asked = session.server.takes(question) ? session.send(question) : nil
         guard let before = try await attributes(of: path, folder, session) else {
             try await checkRoot(session)
             throw ProviderError(.notFound, detail: "\(folder) is not there")
@@ -314,6 +316,14 @@ public final class SFTPClient: PlaceClient {
         }
         let all = try await heard(session, folder) { () async throws(SFTPError) in
             try await session.entries(of: path)
+        }
+        var disk = await Self.disk(asked)
+        if all.isEmpty, let known = disk {
+            // It may have gone or come while the folder was read.
+            disk = await Self.disk(session.send(question))
+            guard disk == known else {
+                throw ProviderError(.locked, detail: "\(folder): its disk changed meanwhile")
+            }
         }
         let links = all.filter { $0.attributes.kind == .link }
             .map { ($0, session.send(.readLink(path.appending($0.name)))) }
@@ -348,7 +358,15 @@ public final class SFTPClient: PlaceClient {
             }
         }
         let stamp = before.times.map { FolderStamp("\($0.modified)") }
-        return PlaceListing(entries: entries, stamp: stamp)
+        var listing = PlaceListing(entries: entries, stamp: stamp)
+        listing.disk = disk
+        return listing
+    }
+
+    /// The number of a disk, as the server answers; nil where it tells none.
+    private static func disk(_ asked: SFTPPendingAnswer?) async -> String? {
+        guard let asked, let id = try? await asked.fileSystem().id, id != 0 else { return nil }
+        return String(id, radix: 16)
     }
 
     public func stamps(of folders: [RemotePath]) async -> [Result<FolderStamp?, ProviderError>] {

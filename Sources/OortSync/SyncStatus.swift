@@ -50,6 +50,8 @@ public struct SyncStatus: Sendable {
     public var conflicts: [Conflict] = []
     /// The account's room as last heard.
     public var quota: Quota?
+    /// What the provider has to say of the account (`Provider.remarks`).
+    public var remarks: [String] = []
 }
 
 /// What waiting for the service brought.

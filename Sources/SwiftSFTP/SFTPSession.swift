@@ -130,7 +130,7 @@ public final class SFTPSession: Sendable {
 
     /// What the file system of a path holds.
     public func fileSystem(of path: SFTPPath) async throws(SFTPError) -> SFTPFileSystem {
-        try SFTPFileSystem(try await send(.fileSystem(path)).answer().extended())
+        try await send(.fileSystem(path)).fileSystem()
     }
 
     // MARK: Several requests
@@ -193,6 +193,15 @@ extension SFTPEntry {
             throw SFTPError(.malformedAnswer, detail: "an entry named “\(name)”")
         }
         return !name.bytes.elementsEqual(".".utf8) && !name.bytes.elementsEqual("..".utf8)
+    }
+}
+
+extension SFTPPendingAnswer {
+    /// Waits for what the file system of a path holds (`SFTPRequest.fileSystem`), once.
+    ///
+    /// - Throws: as `answer`.
+    public func fileSystem() async throws(SFTPError) -> SFTPFileSystem {
+        try SFTPFileSystem(try await answer().extended())
     }
 }
 

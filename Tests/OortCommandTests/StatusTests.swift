@@ -42,6 +42,15 @@ struct StatusTests {
         #expect(String(decoding: kept, as: UTF8.self).contains("\"refuses_stale_saves\":false"))
     }
 
+    @Test("what else is to be known of an account is one line, before what always holds")
+    func remarks() {
+        var account = busy
+        account.remarks = ["disk: is away\nfor now", "another"]
+        let lines = StatusText.lines(of: account)
+        #expect(lines.count { $0.contains("disk: is away") && $0.contains("1 more") } == 1)
+        #expect(lines.count <= 10)
+    }
+
     private func group(
         _ count: Int,
         _ reason: String? = nil,

@@ -198,6 +198,8 @@ struct SeveralDisksTests {
     private final class Feed {
         private let provider: PlaceProvider
         private var cursor: Cursor?
+        /// What was told to be gone.
+        private(set) var gone: Set<ItemID> = []
         /// The folders by their names.
         private(set) var folders = ["root": ItemReference(id: ItemID("root"), path: .root)]
 
@@ -212,6 +214,7 @@ struct SeveralDisksTests {
                     for case .changed(let item) in page.changes where item.kind == .folder {
                         folders[item.fileName] = ItemReference(id: item.id, path: .root)
                     }
+                    for case .removed(let id) in page.changes { gone.insert(id) }
                     (cursor, hasMore) = (page.cursor, page.hasMore)
                 }
                 guard let cursor else { return }
@@ -226,7 +229,16 @@ struct SeveralDisksTests {
         keepsTrash: Bool = true,
         _ body: (SSHServer, PlaceProvider, Feed) async throws -> Void
     ) async throws {
-        try await with { server, _, _ in
+        try await withProviderAndDisk(keepsTrash: keepsTrash) { server, provider, feed, _ in
+            try await body(server, provider, feed)
+        }
+    }
+
+    private func withProviderAndDisk(
+        keepsTrash: Bool = true,
+        _ body: (SSHServer, PlaceProvider, Feed, SecondDisk) async throws -> Void
+    ) async throws {
+        try await with { server, _, disk in
             let client = server.client(keepsTrash: keepsTrash)
             try server.write("/disk/there/file", "there")
             try server.write("/disk/there/deep/file", "deep")
@@ -241,7 +253,7 @@ struct SeveralDisksTests {
             )
             let feed = Feed(provider)
             try await feed.read()
-            try await body(server, provider, feed)
+            try await body(server, provider, feed, disk)
             await client.close()
         }
     }
@@ -309,6 +321,70 @@ struct SeveralDisksTests {
             try await feed.read()
             #expect(try #require(feed.folders["here"]).id != here.id)
             #expect(feed.folders["new"]?.id == here.id)
+        }
+    }
+
+    @Test(
+        "a disk that is away, however long, takes nothing with it, until a person says so",
+        arguments: ["", "/left"],
+        [true, false]
+    )
+    func away(leftBelow: String, placeStays: Bool) async throws {
+        try await withProviderAndDisk { server, provider, feed, disk in
+            let (there, top) = (
+                try #require(feed.folders["there"]), try #require(feed.folders["disk"])
+            )
+            #expect(await provider.remarks().isEmpty)
+            let back = try disk.goAway()
+            if !placeStays { try FileManager.default.removeItem(atPath: server.root + "/disk") }
+            if placeStays, !leftBelow.isEmpty {
+                // What shows at the place meanwhile is not what lay on the disk.
+                try server.write("/disk" + leftBelow, "below the disk")
+            }
+            for _ in 0..<3 {
+                do { _ = try await provider.children(of: top, page: nil) } catch {
+                    #expect(!placeStays, "\(error)")
+                }
+                try await feed.read()
+            }
+            #expect(feed.gone.isEmpty)
+            let words = await provider.remarks()
+            #expect(words.count == 1 && words.first?.contains("/disk") == true, "\(words)")
+            try back()
+            for _ in 0..<2 {
+                _ = try await provider.children(of: top, page: nil)
+                try await feed.read()
+            }
+            #expect(await provider.remarks().isEmpty)
+            #expect(!feed.gone.contains(there.id) && feed.folders["there"]?.id == there.id)
+            #expect(feed.folders["disk"]?.id == top.id)
+            // Deleted by somebody while the disk is there, it is gone.
+            try FileManager.default.removeItem(atPath: server.root + "/disk/there")
+            for _ in 0..<2 {
+                _ = try await provider.children(of: top, page: nil)
+                try await feed.read()
+            }
+            #expect(feed.gone.contains(there.id))
+        }
+    }
+
+    @Test("what lay on a disk that does not come back goes when it is deleted here")
+    func awayForGood() async throws {
+        for keepsTrash in [true, false] {
+            try await withProviderAndDisk(keepsTrash: keepsTrash) { server, provider, feed, disk in
+                let (there, top) = (
+                    try #require(feed.folders["there"]), try #require(feed.folders["disk"])
+                )
+                let back = try disk.goAway()
+                _ = try await provider.children(of: top, page: nil)
+                try await feed.read()
+                #expect(feed.gone.isEmpty)
+                try await provider.delete(Deletion(item: there))
+                try await feed.read()
+                #expect(feed.gone.contains(there.id))
+                #expect(await provider.remarks().isEmpty)
+                try back()
+            }
         }
     }
 
@@ -418,6 +494,21 @@ struct SecondDisk {
 
     func remount(_ options: String) throws {
         try Self.run("/bin/mount", "-o", "remount,\(options)", folder)
+    }
+
+    /// Takes the disk away from its place; the answer brings it back there.
+    func goAway() throws -> () throws -> Void {
+        let aside = NSTemporaryDirectory() + "oort-disk-\(UUID().uuidString)"
+        let files = FileManager.default
+        try files.createDirectory(atPath: aside, withIntermediateDirectories: true)
+        try Self.run("/bin/mount", "--bind", folder, aside)
+        try Self.run("/bin/umount", "-l", folder)
+        return { [folder] in
+            try files.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            try Self.run("/bin/mount", "--bind", aside, folder)
+            try Self.run("/bin/umount", "-l", aside)
+            try files.removeItem(atPath: aside)
+        }
     }
 
     func end() { _ = try? Self.run("/bin/umount", "-l", folder) }

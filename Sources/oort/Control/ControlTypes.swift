@@ -76,6 +76,8 @@ struct AccountStatus: Codable, Hashable, Sendable {
     var state: State
     /// What is wrong and what to do, in words.
     var trouble: String?
+    /// What else a person should know of it now; nil where there is nothing.
+    var remarks: [String]?
     /// The command that signs in again; nil where that is not what it needs.
     var signIn: String?
     /// Whether nothing may be changed in it here; nil when it may.

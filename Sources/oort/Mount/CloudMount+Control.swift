@@ -155,6 +155,7 @@ extension CloudMount {
                 account: account.name,
                 service: account.service
             ) ?? damage,
+            remarks: status.remarks.isEmpty ? nil : status.remarks,
             signIn: status.trouble?.needsPerson == true
                 ? SyncWords.signIn(account: account.name, service: account.service) : nil,
             isReadOnly: account.engine.isReadOnly ? true : nil,

@@ -48,7 +48,10 @@ enum StatusText {
     static func lines(of account: AccountStatus) -> [String] {
         var lines = [head(account)]
         if let trouble = account.trouble { lines.append("  ! \(shown(trouble))") }
-        let caution = account.abilities?.caution
+        let remark = remark(account)
+        if let remark { lines.append(remark) }
+        // What holds always makes room for what is now.
+        let caution = remark == nil ? account.abilities?.caution : nil
         if let caution { lines.append("  \(caution)") }
         if let up = going(account) { lines.append(up) }
         if let down = coming(account) { lines.append(down) }
@@ -58,7 +61,7 @@ enum StatusText {
         let refused = refusedNames(account)
         if let refused { lines.append(refused) }
         let others = [
-            pinned != nil, account.staysHere != nil, refused != nil, caution != nil,
+            pinned != nil, account.staysHere != nil, refused != nil, caution != nil, remark != nil,
         ].count { $0 }
         let mostGroups = mostGroups - others
         let groups = (account.waiting ?? []).filter { !$0.isUnderWay }
@@ -241,6 +244,13 @@ enum StatusText {
         guard !names.isEmpty else { return text }
         let all = max(underWay?.count ?? 0, transfers.count, names.count)
         return "\(text); being sent: \(list(names, of: all))"
+    }
+
+    /// What else a person should know of an account now.
+    private static func remark(_ account: AccountStatus) -> String? {
+        guard let all = account.remarks, let first = all.first else { return nil }
+        let rest = all.count > 1 ? " (\(number(all.count - 1)) more: oort status --json)" : ""
+        return "  ! \(shown(first))\(rest)"
     }
 
     /// What is to be kept here, while some of it is missing.
