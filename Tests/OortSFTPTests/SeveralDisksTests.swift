@@ -388,6 +388,37 @@ struct SeveralDisksTests {
         }
     }
 
+    /// A copy that is not durable would be all that is left of the original.
+    @Test("a file that goes to another disk is on that disk before its original is removed")
+    func durable() async throws {
+        let log = NSTemporaryDirectory() + "oort-sftp-\(UUID().uuidString).log"
+        defer { try? FileManager.default.removeItem(atPath: log) }
+        let subsystem = "/usr/lib/openssh/sftp-server -e -l VERBOSE 2>>\(log)"
+        try await with(subsystem) { server, client, _ in
+            try server.write("/file", "content")
+            _ = try await client.move(
+                .file,
+                from: Self.path("/file"),
+                to: Self.path("/disk/file")
+            )
+            let lines = try String(contentsOfFile: log, encoding: .utf8)
+                .split(whereSeparator: \.isNewline).map(String.init)
+            let written = lines.firstIndex {
+                $0.contains("fsync \"\(server.root)/disk/.oort-") && $0.contains(".part\"")
+            }
+            func renamed(_ old: String, _ new: String) -> Int? {
+                lines.lastIndex {
+                    $0.contains("rename") && $0.contains(old + "\"") && $0.contains(new + "\"")
+                }
+            }
+            let named = renamed(".part", server.root + "/disk/file")
+            let removed = renamed(server.root + "/file", ".part.old")
+            let all = lines.joined(separator: "\n")
+            #expect(try #require(written, "\(all)") < #require(named, "\(all)"))
+            #expect(try #require(named) < #require(removed, "\(all)"))
+        }
+    }
+
     @Test("what lies on another disk than the trash is not deleted past it")
     func keptByTrash() async throws {
         try await withProvider { server, provider, feed in
