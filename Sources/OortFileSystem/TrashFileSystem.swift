@@ -5,14 +5,14 @@ import Synchronization
 
 /// What the trash of the desktop needs of the accounts' services.
 public struct TrashService: Sendable {
-    /// Whether an account's service keeps what is deleted.
-    public var keepsDeleted: @Sendable (AccountID) -> Bool
+    /// Whether an account's service keeps what is deleted; of an item, whether it keeps that, too.
+    public var keepsDeleted: @Sendable (AccountID, ItemID?) -> Bool
     /// Brings something back under a name into a folder of its account, and returns when it is there.
     public var restore: @Sendable (TrashedNode, String, Node) async throws(FileSystemError) -> Void
 
     /// A service with all of its parts.
     public init(
-        keepsDeleted: @escaping @Sendable (AccountID) -> Bool,
+        keepsDeleted: @escaping @Sendable (AccountID, ItemID?) -> Bool,
         restore:
             @escaping @Sendable (TrashedNode, String, Node) async throws(FileSystemError) -> Void
     ) {
@@ -308,7 +308,7 @@ public final class TrashFileSystem: FileSystem {
             }
             let parent = try files.removableFolder(folder)
             // For good, as programs offer then, is what a delete is there.
-            guard service.keepsDeleted(parent.account) else { throw .notInTrash }
+            guard service.keepsDeleted(parent.account, nil) else { throw .notInTrash }
             guard let note = notes.note(named: newName + Self.infoEnding) else { throw .invalid }
             return files.whenKnown([parent]) { () throws(FileSystemError) in
                 guard let node = try self.files.child(name, of: parent) else { throw .notFound }
@@ -317,6 +317,9 @@ public final class TrashFileSystem: FileSystem {
                 }
                 // Nothing is deleted that the person does not see.
                 guard !hasLeftOut else { throw .notPermitted }
+                guard self.service.keepsDeleted(parent.account, node.remoteID) else {
+                    throw .notInTrash
+                }
                 let outcome = try FileSystemError.translating { () throws(CatalogError) in
                     try self.files.catalog.trash(
                         name,

@@ -21,6 +21,10 @@ public protocol Provider: Sendable {
     /// answered without the service.
     func remarks() async -> [String]
 
+    /// Whether the service keeps this item when it is deleted, where it keeps others (`trash`); true where
+    /// that is not known. Answered at once, without the service; may block for a read of the disk.
+    func keepsDeleted(_ id: ItemID) -> Bool
+
     /// Revokes the token at the service, where the service can; `.unsupported` where it cannot.
     func signOut() async throws(ProviderError)
 
@@ -268,6 +272,8 @@ extension Provider {
     public func reserveIDs(_ count: Int) async throws(ProviderError) -> [ItemID] { [] }
 
     public func remarks() async -> [String] { [] }
+
+    public func keepsDeleted(_ id: ItemID) -> Bool { true }
 
     public func isOutcome(
         _ item: Item,

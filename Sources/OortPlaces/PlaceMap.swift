@@ -222,6 +222,18 @@ public final class PlaceMap: Sendable {
         } catch { throw Self.failure(error) }
     }
 
+    /// As the other `read`; blocks the calling thread, and is for one that may be blocked.
+    func readBlocking<Value>(
+        _ body: (Database) throws -> Value
+    ) throws(ProviderError) -> Value {
+        do {
+            return try queue.read { database in
+                try checkOpen()
+                return try body(database)
+            }
+        } catch { throw Self.failure(error) }
+    }
+
     /// Writes in one transaction, which the cancellation of the calling task does not undo: what the
     /// service did is to be known.
     ///

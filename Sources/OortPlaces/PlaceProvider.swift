@@ -80,6 +80,25 @@ public final class PlaceProvider: Provider {
         }
     }
 
+    public func keepsDeleted(_ id: ItemID) -> Bool {
+        guard client.traits.deletesToTrash, client.traits.mayHaveDisks else { return true }
+        do throws(ProviderError) {
+            let number = try map.row(of: id)
+            return try map.readBlocking { database in
+                let transaction = PlaceTransaction(database: database)
+                guard let row = try transaction.row(number), let parent = row.parent,
+                    let root = try transaction.disk(of: PlaceMap.rootRow),
+                    let disk = try transaction.disk(of: parent)
+                else { return true }
+                return try disk.isSameText(as: root) && !transaction.isOfOtherDisk(row, than: root)
+            }
+        } catch {
+            // The service says it when it is asked.
+            logger.warning("a disk could not be read", metadata: ["error": "\(error)"])
+            return true
+        }
+    }
+
     // MARK: Change feed
 
     public func changes(since cursor: Cursor?) async throws(ProviderError) -> ChangePage {

@@ -5,6 +5,9 @@ extension SyncEngine {
     /// The service's trash; nil where it has none that can be listed.
     public nonisolated var trash: (any Trash)? { provider.trash }
 
+    /// Whether the service keeps this item when it is deleted, where it keeps others.
+    public nonisolated func keepsDeleted(_ id: ItemID) -> Bool { provider.keepsDeleted(id) }
+
     /// How deleted items come back without a look at the trash; nil where they do not.
     public nonisolated var undeletion: (any Undeletion)? { provider.undeletion }
 

@@ -388,6 +388,16 @@ struct SeveralDisksTests {
         }
     }
 
+    @Test("what the trash cannot take is known before anything is deleted")
+    func knownBefore() async throws {
+        try await withProvider { server, provider, feed in
+            for (name, isKept) in [("here", true), ("there", false), ("disk", false)] {
+                let folder = try #require(feed.folders[name])
+                #expect(provider.keepsDeleted(folder.id) == isKept, "\(name)")
+            }
+        }
+    }
+
     /// A copy that is not durable would be all that is left of the original.
     @Test("a file that goes to another disk is on that disk before its original is removed")
     func durable() async throws {

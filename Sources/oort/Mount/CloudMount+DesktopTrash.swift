@@ -11,9 +11,10 @@ extension CloudMount {
     /// What the folder of the desktop's trash needs of the accounts.
     var trashService: TrashService {
         TrashService(
-            keepsDeleted: { [weak self] id in
+            keepsDeleted: { [weak self] id, item in
                 guard let engine = self?.mountedAccount(id)?.engine else { return false }
-                return engine.trash != nil || engine.undeletion != nil
+                guard let item else { return engine.trash != nil || engine.undeletion != nil }
+                return engine.keepsDeleted(item)
             },
             restore: { [weak self] item, name, folder throws(FileSystemError) in
                 guard let self else { throw .offline }
