@@ -165,10 +165,8 @@ struct PlaceMoves: Sendable {
             let entry = try await client.entry(at: path)
             return entry.kind == kind ? entry : nil
         } catch {
-            switch error.kind {
-            case .notFound, .parentNotFound, .notAFolder: return nil
-            default: throw error
-            }
+            guard error.saysNothingIsThere else { throw error }
+            return nil
         }
     }
 
@@ -213,6 +211,13 @@ struct PlaceMoves: Sendable {
             }
             return try await client.entry(at: new)
         } catch {
+            if error.saysNothingIsThere, try await find(.folder, at: new) == nil {
+                // There is nothing to go on with; the feed says what is left at the old place.
+                throw ProviderError(
+                    .preconditionFailed,
+                    detail: "somebody removed \(new) while a folder was moved there"
+                )
+            }
             // Some of it is at the new place: only going on ends that.
             throw ProviderError(
                 .outcomeUnknown(retryAfter: error.retryAfter),
@@ -270,11 +275,12 @@ struct PlaceMoves: Sendable {
         throw ProviderError(.locked, detail: "\(old) is being written while it is moved")
     }
 
-    /// What a folder shows that is being carried; nil where the try before removed it.
+    /// What a folder shows that is being carried; nil where the try before removed it, or somebody did,
+    /// who may have put a file in its place.
     private func shown(in folder: RemotePath) async throws(ProviderError) -> [PlaceEntry]? {
         let listing: PlaceListing
         do throws(ProviderError) { listing = try await client.listing(of: folder) } catch {
-            guard error.kind == .notFound else { throw error }
+            guard error.saysNothingIsThere else { throw error }
             return nil
         }
         guard listing.unknown.isEmpty else {
@@ -305,6 +311,16 @@ struct PlaceMoves: Sendable {
             }
         }
         throw ProviderError(.nameTaken, detail: "\(new) and its numbers are taken")
+    }
+}
+
+extension ProviderError {
+    /// Whether nothing of the kind that was asked for lies at a place, or above it.
+    fileprivate var saysNothingIsThere: Bool {
+        switch kind {
+        case .notFound, .parentNotFound, .notAFolder: true
+        default: false
+        }
     }
 }
 

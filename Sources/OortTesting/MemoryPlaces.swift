@@ -48,6 +48,10 @@ public final class MemoryPlaces: PlaceClient {
     struct State {
         var nodes: [Place: Node] = [[]: Node(bytes: nil, modified: .epoch, revision: 0, stamp: 0)]
         var counter = 0
+        /// What each revision holds.
+        var texts: [Revision: String] = [:]
+        /// Hears of each change, in words.
+        var listener: (@Sendable (String) -> Void)?
         var calls: [String: Int] = [:]
         var numbers: SeededNumbers?
         /// One call in so many fails; half of them after the service did its work.
@@ -146,17 +150,30 @@ public final class MemoryPlaces: PlaceClient {
     /// Forgets which calls were made.
     public func forgetCalls() { state.withLock { $0.calls = [:] } }
 
+    /// Has each change of the service's be heard of, in words, in the order in which they are made.
+    public func listen(_ listener: @escaping @Sendable (String) -> Void) {
+        state.withLock { $0.listener = listener }
+    }
+
+    /// What a revision of a file holds; nil where there never was one of that name.
+    public func text(of revision: Revision) -> String? { state.withLock { $0.texts[revision] } }
+
     /// Somebody else writes a file, and makes the folders above it; nothing happens below a file.
-    public func write(_ path: String, _ text: String) {
+    ///
+    /// - Returns: whether it could be, and what the file held before; nil where there was none.
+    @discardableResult
+    public func write(_ path: String, _ text: String) -> (isDone: Bool, before: String?) {
         state.withLock { state in
             let place = Self.place(path)
             let above = (0..<place.count).map { state.nodes[Array(place.prefix($0))] }
-            guard above.allSatisfy({ $0?.isFolder ?? true }) else { return }
+            guard above.allSatisfy({ $0?.isFolder ?? true }) else { return (false, nil) }
             for length in 1..<place.count where state.nodes[Array(place.prefix(length))] == nil {
                 set(Array(place.prefix(length)), to: nil, in: &state)
             }
-            guard state.nodes[place]?.bytes != nil || state.nodes[place] == nil else { return }
+            let before = state.nodes[place]
+            guard before?.bytes != nil || before == nil else { return (false, nil) }
             set(place, to: Array(text.utf8), in: &state)
+            return (true, before?.bytes.map { String(decoding: $0, as: UTF8.self) })
         }
     }
 
@@ -171,8 +188,16 @@ public final class MemoryPlaces: PlaceClient {
     }
 
     /// Somebody else removes what lies at a place.
-    public func remove(_ path: String) {
-        state.withLock { remove(Self.place(path), in: &$0) }
+    ///
+    /// - Returns: what the files held that went.
+    @discardableResult
+    public func remove(_ path: String) -> [String] {
+        state.withLock { state in
+            let before = state.nodes
+            remove(Self.place(path), in: &state)
+            return before.filter { state.nodes[$0.key] == nil }.values.compactMap(\.bytes)
+                .map { String(decoding: $0, as: UTF8.self) }
+        }
     }
 
     /// Somebody else moves what lies at a place; nothing happens where that cannot be.
@@ -206,6 +231,8 @@ public final class MemoryPlaces: PlaceClient {
         path.parts(between: "/").filter { !$0.isEmpty }.map { ExactText(String($0)) }
     }
 
+    private static func path(_ place: Place) -> String { place.map { "/" + $0.text }.joined() }
+
     private static func place(_ path: RemotePath) -> Place { path.parts.map(ExactText.init) }
 
     // MARK: The tree
@@ -220,6 +247,9 @@ public final class MemoryPlaces: PlaceClient {
             key: hasKeys ? old?.key ?? "key\(state.counter)" : nil,
             stamp: state.counter
         )
+        let text = bytes.map { String(decoding: $0, as: UTF8.self) }
+        if let text { state.texts[Revision("\(state.counter)")] = text }
+        state.listener?("\(Self.path(place)) is \(text ?? "a folder")")
         stamp(place, entriesChanged: old == nil, in: &state)
     }
 
@@ -240,6 +270,7 @@ public final class MemoryPlaces: PlaceClient {
         guard state.nodes[place] != nil, !place.isEmpty else { return }
         state.counter += 1
         state.nodes = state.nodes.filter { !$0.key.starts(with: place) }
+        state.listener?("\(Self.path(place)) is gone")
         stamp(place, entriesChanged: true, in: &state)
     }
 
@@ -249,6 +280,7 @@ public final class MemoryPlaces: PlaceClient {
             state.nodes[place] = nil
             state.nodes[new + place.dropFirst(old.count)] = node
         }
+        state.listener?("\(Self.path(old)) is \(Self.path(new)) now")
         stamp(old, entriesChanged: true, in: &state)
         stamp(new, entriesChanged: true, in: &state)
     }
@@ -361,7 +393,7 @@ public final class MemoryPlaces: PlaceClient {
     /// Pages of three, as of the moment when each is asked for.
     public func snapshot(page: PageToken?) async throws(ProviderError) -> SnapshotPage {
         try await call("snapshot") { state in
-            let path = { (place: Place) in place.map { "/" + $0.text }.joined() }
+            let path = Self.path
             let files = state.nodes.filter { $0.value.bytes != nil || !$0.key.isEmpty }
                 .sorted { path($0.key) < path($1.key) }
                 .drop { node in page.map { path(node.key) <= $0.rawValue } ?? false }

@@ -178,6 +178,40 @@ struct PlaceRuleTests {
         }
     }
 
+    @Test(
+        "a move piece by piece ends where somebody puts a file in place of either folder",
+        arguments: ["/old", "/new"],
+        [false, true]
+    )
+    func carriedAway(place: String, isReplaced: Bool) async throws {
+        try await with(RandomPlacesTests.Kind.s3.client) { world in
+            world.client.write("/old/file", "text")
+            for _ in 0..<4 { await world.readFeed() }
+            let folder = try #require(world.paths["/old/"])
+            let move = Move(
+                item: Self.reference(folder),
+                oldParent: Self.root,
+                parent: Self.root,
+                name: "new",
+                modifiedTime: nil
+            )
+            world.client.holdUp("move")
+            let provider = world.provider
+            async let moving = provider.move(move)
+            while world.client.waitingCalls == 0 { await Task.yield() }
+            world.client.remove(place)
+            if isReplaced { world.client.write(place, "somebody's") }
+            world.client.letGo()
+            let moved = try? await moving
+            // A folder is made anew where something is put into it.
+            #expect((moved == nil) == (place == "/new" && isReplaced))
+            // Nothing is under way any more: what the feed tells is what is there.
+            for _ in 0..<8 { await world.readFeed() }
+            #expect(Set(world.paths.keys) == Set(world.client.contents.keys))
+            #expect(world.client.contents[place] == (isReplaced ? "somebody's" : nil))
+        }
+    }
+
     @Test("a folder goes piece by piece, over interruptions, with nothing that nobody saw")
     func deletedByPieces() async throws {
         try await with(RandomPlacesTests.Kind.disks.client) { world in
