@@ -21,6 +21,7 @@ extension MemoryCloud: Provider {
     func changes(since cursor: Cursor?) async throws(ProviderError) -> ChangePage {
         try await pass(.feed)
         if let refusal = state.withLock({ $0.refusals["feed"]?.popLast() }) { throw refusal }
+        if state.withLock({ $0.fault() }) != nil { throw error(.offline) }
         let isStill = state.withLock { state in
             state.pages += 1
             return state.standsStill
@@ -298,7 +299,9 @@ extension MemoryCloud: Provider {
             try free(move.name, in: move.parent.id, but: move.item.id, state)
             entry.item.parentID = move.parent.id
             entry.item.fileName = move.name
-            if state.movesMakeRevisions { entry.item.rev = Revision("r\(state.counter) moved") }
+            if state.movesMakeRevisions, entry.item.kind == .file {
+                entry.item.rev = Revision("r\(state.counter) moved")
+            }
             return Self.store(entry, newContent: false, &state)
         }
     }

@@ -1,5 +1,6 @@
 import Foundation
 import OortModel
+import OortTesting
 import Synchronization
 
 /// A service in memory that can refuse, lose answers and be changed by somebody else; it counts the
@@ -22,6 +23,13 @@ final class MemoryCloud: Sendable {
         var uploading: [Int64] = []
         var cursorEpoch = 0
         var history: [[UInt8]] = []
+        /// What each revision holds.
+        var texts: [Revision: String] = [:]
+        /// One call in so many fails; half of them after the service did its work.
+        var faults = 0
+        var numbers = SeededNumbers(seed: 0)
+        /// Hears of each change, in words.
+        var listener: (@Sendable (String) -> Void)?
         var usedIDs: Set<ItemID> = []
         /// Where each item was made, and as what.
         var origins: [ItemID: Item] = [:]
@@ -128,6 +136,22 @@ final class MemoryCloud: Sendable {
     func loseAnswers(of call: String, count: Int = 1) {
         state.withLock { $0.lostAnswers[call] = count }
     }
+
+    /// One call in `number` fails from now on, in an order that the seed repeats; 0 for none.
+    func fail(oneIn number: Int, seed: UInt64) {
+        state.withLock { state in
+            state.faults = number
+            state.numbers = SeededNumbers(seed: seed)
+        }
+    }
+
+    /// Has each change of the service's be heard of, in words, in the order in which they are made.
+    func listen(_ listener: @escaping @Sendable (String) -> Void) {
+        state.withLock { $0.listener = listener }
+    }
+
+    /// What a revision holds; nil where there never was one of that name.
+    func text(of revision: Revision) -> String? { state.withLock { $0.texts[revision] } }
 
     /// The next call of each of these names creates what is trashed at once, and says so.
     func useUp(_ calls: [String]) { state.withLock { $0.usingUp = Set(calls) } }
@@ -354,15 +378,18 @@ final class MemoryCloud: Sendable {
         id(path).flatMap { id in state.withLock { $0.entries[id]?.item.clientModifiedTime } }
     }
 
-    func put(_ path: String, _ text: String?) {
+    /// Somebody writes a file, or makes a folder.
+    ///
+    /// - Returns: whether it could be, and what the file held before; nil where there was none.
+    @discardableResult
+    func put(_ path: String, _ text: String?) -> (isDone: Bool, before: String?) {
         let parts = path.split(separator: "/").map(String.init)
         guard let name = parts.last, let parent = id(parts.dropLast().joined(separator: "/"))
-        else { return }
-        state.withLock { state in
-            if let text, let id = Self.child(name, parent, state), var entry = state.entries[id] {
-                entry.bytes = Array(text.utf8)
-                Self.store(entry, newContent: true, &state)
-            } else {
+        else { return (false, nil) }
+        return state.withLock { state in
+            guard let text, let id = Self.child(name, parent, state),
+                var entry = state.entries[id]
+            else {
                 _ = Self.make(
                     name,
                     parent,
@@ -370,7 +397,12 @@ final class MemoryCloud: Sendable {
                     modified: nil,
                     &state
                 )
+                return (true, nil)
             }
+            let before = entry.bytes
+            entry.bytes = Array(text.utf8)
+            Self.store(entry, newContent: true, &state)
+            return (true, String(decoding: before, as: UTF8.self))
         }
     }
 
@@ -415,9 +447,18 @@ final class MemoryCloud: Sendable {
         }
     }
 
-    func remove(_ path: String) {
-        guard let id = id(path) else { return }
-        state.withLock { Self.drop(id, &$0) }
+    /// Somebody removes what lies at a path.
+    ///
+    /// - Returns: what the files held that went.
+    @discardableResult
+    func remove(_ path: String) -> [String] {
+        guard let id = id(path) else { return [] }
+        return state.withLock { state in
+            let before = state.entries
+            Self.drop(id, &state)
+            return before.filter { state.entries[$0.key] == nil && $0.value.item.kind == .file }
+                .values.map { String(decoding: $0.bytes, as: UTF8.self) }
+        }
     }
 
     func rename(_ path: String, to name: String) {
@@ -479,8 +520,18 @@ final class MemoryCloud: Sendable {
             entry.item.contentHash = state.tellsNoHashes ? nil : hash(entry.bytes, state)
             state.history.append(entry.bytes)
         }
+        if let revision = entry.item.rev {
+            state.texts[revision] = String(decoding: entry.bytes, as: UTF8.self)
+        }
         state.entries[entry.item.id] = entry
         state.log.append(entry.item.id)
+        if let listener = state.listener {
+            let item = entry.item
+            let text = String(decoding: entry.bytes, as: UTF8.self)
+            listener(
+                "\(item.id.rawValue) is \(item.parentID?.rawValue ?? "")/\(item.fileName) \(text)"
+            )
+        }
         return entry.item
     }
 
@@ -516,6 +567,7 @@ final class MemoryCloud: Sendable {
         }
         state.trash[id] = state.entries[id]
         state.entries[id] = nil
+        state.listener?("\(id.rawValue) is gone")
         state.log.append(id)
     }
 
@@ -546,6 +598,7 @@ final class MemoryCloud: Sendable {
         }
         event?()
         let (refusal, isStalled) = state.withLock { state -> (ProviderError?, Bool) in
+            if state.fault() != nil { return (error(.offline), false) }
             let refusal = state.refusals["look"]?.popLast()
             if refusal != nil { state.calls["look", default: 0] += 1 }
             guard let stall = state.stall, stall.countsLooks else { return (refusal, false) }
@@ -592,10 +645,13 @@ final class MemoryCloud: Sendable {
         let result: Result<T, ProviderError> = state.withLock { state in
             state.calls[name, default: 0] += 1
             if let refusal = state.refusals[name]?.popLast() { return .failure(refusal) }
+            let fault = state.fault()
+            if fault == .before { return .failure(error(.offline)) }
             let result: Result<T, ProviderError>
             do throws(ProviderError) { result = .success(try body(&state)) } catch {
                 return .failure(error)
             }
+            if fault == .after { return .failure(error(.outcomeUnknown(retryAfter: nil))) }
             if let lost = state.lostAnswers[name], lost > 0 {
                 state.lostAnswers[name] = lost - 1
                 return .failure(
@@ -627,6 +683,20 @@ final class MemoryCloud: Sendable {
                 && traits.names.key($0.item.fileName).isSameText(as: key)
         }
         if taken { throw error(.nameTaken) }
+    }
+}
+
+extension MemoryCloud.State {
+    enum Fault { case before, after }
+
+    /// Whether the next call fails, and when: before the service does its work, or after.
+    mutating func fault() -> Fault? {
+        guard faults > 0 else { return nil }
+        switch Int.random(in: 0..<2 * faults, using: &numbers) {
+        case 0: return .before
+        case 1: return .after
+        default: return nil
+        }
     }
 }
 
