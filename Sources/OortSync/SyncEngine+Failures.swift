@@ -17,6 +17,7 @@ extension SyncEngine {
         var isUnknown = error.isOutcomeUnknown
         var looksAt = false
         var isSessionLost = false
+        var isRefused = false
         switch error.kind {
         case .cancelled where Task.isCancelled:
             // The engine ends: the next one asks.
@@ -38,6 +39,7 @@ extension SyncEngine {
             wait = tries > 2 ? wait : .zero
         case .noPermission, .contentBlocked, .limitExceeded, .tooLarge, .unsupported, .badRequest:
             let isCopy = start.original != nil
+            isRefused = true
             wait = isCopy && uncopied.insert(inode).inserted ? .zero : settings.refusalInterval
         case .nameRefused, .nameTooLong, .quotaExceeded: wait = settings.refusalInterval
         case .localContent:
@@ -76,12 +78,42 @@ extension SyncEngine {
             hasOpenIntents = true
             wake(at: now + 1000)
         }
+        if isRefused, start.intent.kind == .delete { await takeBackDeletion(of: inode, error) }
         if looksAt {
             if start.intent.reservedID != nil { await settleReservedID(start.intent, of: inode) }
             await lookAfter(start)
         }
         if wait > .zero { wake(at: now + wait.inMilliseconds) }
     }
+
+    /// What the service will not delete is shown again, with all that was removed with it: it is still
+    /// there, and would be hidden for as long as its deletion waited.
+    private func takeBackDeletion(of inode: Inode, _ error: ProviderError) async {
+        do throws(CatalogError) {
+            guard let names = try await catalog.takeBackDeletion(of: inode) else { return }
+            failures[inode] = nil
+            let path = names.joined(separator: "/")
+            logger.warning(
+                "a deletion was refused, and what was removed is shown again",
+                metadata: ["path": "\(path)", "error": "\(error)"]
+            )
+            refusedDeletions.append((path, error.detail, now))
+            refusedDeletions.removeFirst(max(0, refusedDeletions.count - Self.mostRefusedDeletions))
+        } catch {
+            // It is tried again, and brought back then.
+            logger.error("a refused deletion stays hidden", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// What was not deleted in the last hour, and why, in words; the newest first.
+    var wordsOnRefusedDeletions: [String] {
+        let now = now
+        return refusedDeletions.reversed().filter { now - $0.time < 3_600_000 }.map {
+            "\($0.path) was not deleted and is shown again: \($0.reason)"
+        }
+    }
+
+    private static let mostRefusedDeletions = 20
 
     /// Counts an answer that content arrived damaged; whether that is enough of them for this content.
     ///

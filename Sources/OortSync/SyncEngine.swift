@@ -147,6 +147,8 @@ public actor SyncEngine {
     var roomWatch = RoomWatch()
     /// Items whose rights were too few for something, and folders: news of them may be of more.
     var denials: Set<ItemID> = []
+    /// What the service refused to delete lately, and when, in milliseconds since 1970.
+    var refusedDeletions: [(path: String, reason: String, time: Int64)] = []
     /// How often the service said that a file's content, of this hash, arrived damaged.
     var damages: [Inode: (hash: String?, count: Int)] = [:]
     /// Items that the service does not make by copying, or not today: their bytes are sent.
@@ -232,7 +234,7 @@ public actor SyncEngine {
         var status = SyncStatus()
         status.trouble = trouble
         status.transfers = transfers
-        status.remarks = await provider.remarks()
+        status.remarks = wordsOnRefusedDeletions + (await provider.remarks())
         do throws(CatalogError) {
             status.pending = try await catalog.pending(account, limit: 1000)
             status.pendingCount = status.pending.count

@@ -1,0 +1,95 @@
+import OortCatalog
+import OortModel
+import OortSync
+import OortTesting
+import Testing
+
+@Suite("a deletion that the service refuses", .timeLimit(.minutes(5)))
+struct RefusedDeletionTests {
+    private static let there = [
+        "d/": "", "d/f": "f", "d/sub/": "", "d/sub/g": "g", "other": "other",
+    ]
+
+    private func with(_ body: (World, MemoryCloud) async throws -> Void) async throws {
+        let cloud = MemoryCloud()
+        try await World.run(cloud) { world in
+            for path in Self.there.keys.sorted() where path.hasSuffix("/") {
+                try world.makeFolder(String(path.dropLast()))
+            }
+            for (path, text) in Self.there where !path.hasSuffix("/") {
+                try world.write(path, text)
+            }
+            try await world.settle()
+            try await body(world, cloud)
+        }
+    }
+
+    @Test("brings back all that was removed, and says why", arguments: ["d", "d/sub", "other"])
+    func broughtBack(path: String) async throws {
+        try await with { world, cloud in
+            let folder = try world.node("d").inode
+            cloud.refuse("delete", with: .noPermission)
+            try world.remove(path)
+            let outcome = await world.engine.sync(timeout: .seconds(600))
+            #expect(outcome.isComplete)
+            #expect(try await world.tree() == Self.there)
+            #expect(cloud.tree == Self.there)
+            #expect(try world.node("d").inode == folder)
+            let status = await world.engine.status()
+            #expect(status.pending.isEmpty)
+            #expect(status.remarks == ["\(path) was not deleted and is shown again: scripted"])
+            // Deleted once more, it goes where the service takes it.
+            try world.remove(path)
+            try await world.settle()
+            #expect(cloud.tree[path] == nil && cloud.tree[path + "/"] == nil)
+        }
+    }
+
+    @Test(
+        "brings back what the feed told of once more before, as it was",
+        arguments: ["d", "other"]
+    )
+    func toldAgain(path: String) async throws {
+        try await with { world, cloud in
+            let id = try #require(cloud.id(path))
+            cloud.hold(.feed)
+            cloud.refuse("delete", with: .noPermission)
+            try world.remove(path)
+            let told = try await cloud.item(ItemReference(id: id, path: .root))
+            _ = try await world.catalog.apply(
+                Observations(changes: [.changed(told)]),
+                to: world.account.id
+            )
+            cloud.release(.feed)
+            #expect(await world.engine.sync(timeout: .seconds(120)).isComplete)
+            #expect(try await world.tree() == Self.there)
+        }
+    }
+
+    @Test("leaves what got the name meanwhile, and both are sent and seen")
+    func nameTaken() async throws {
+        try await with { world, cloud in
+            cloud.refuse("delete", with: .noPermission)
+            try world.remove("d")
+            try world.write("d", "another")
+            _ = await world.engine.sync(timeout: .seconds(600))
+            try await world.settle()
+            var contents = Set(try await world.tree().values)
+            #expect(contents == Set(Self.there.values).union(["another"]))
+            contents = Set(cloud.tree.values)
+            #expect(contents == Set(Self.there.values).union(["another"]))
+        }
+    }
+
+    @Test("is shown again by the next engine where this one ended before")
+    func restart() async throws {
+        try await with { world, cloud in
+            cloud.refuse("delete", with: .noPermission, times: 2)
+            try world.remove("d")
+            try await world.die(at: MemoryCloud.Stall(call: 0, isDone: false))
+            await world.restart()
+            #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+            #expect(try await world.tree() == Self.there)
+        }
+    }
+}
