@@ -106,12 +106,18 @@ struct Numbering {
     private func look(at keys: [String], in folder: Inode, _ findings: inout Findings) throws {
         let claims = Set(keys.map { ExactText($0) })
         let removed = try removedHere(from: folder)
+        // What keeps its name keeps it from the items of every other name, too.
         var given: Set<ExactText> = []
+        var groups: [(key: String, namesakes: [Namesake])] = []
         for key in keys {
             let here = try namesakes(of: key, in: folder)
             findings.twins += try twins(among: here)
-            let all = here + (removed[ExactText(key)] ?? [])
-            findings.renamings += try deal(all, key, in: folder, claims: claims, given: &given)
+            for one in here where isFixed(one) { given.insert(nameKey(one.node.name)) }
+            groups.append((key, here + (removed[ExactText(key)] ?? [])))
+        }
+        for (key, namesakes) in groups {
+            findings.renamings +=
+                try deal(namesakes, key, in: folder, claims: claims, given: &given)
         }
     }
 
@@ -278,7 +284,13 @@ struct Numbering {
 
     // MARK: Who gets it
 
-    /// Gives the items of one name their names; `given` are those that the folder's others have got.
+    /// Whether an item is shown here as it is, whatever others are called.
+    private func isFixed(_ one: Namesake) -> Bool {
+        one.isHere && (!one.isAtService || one.node.kind == .file && isOpen(one.node))
+    }
+
+    /// Gives the items of one name their names; `given` are those that the folder's others have got, or
+    /// keep.
     private func deal(
         _ namesakes: [Namesake],
         _ key: String,
@@ -286,11 +298,7 @@ struct Numbering {
         claims: Set<ExactText>,
         given: inout Set<ExactText>
     ) throws -> [Renaming] {
-        func isFixed(_ one: Namesake) -> Bool {
-            one.isHere && (!one.isAtService || one.node.kind == .file && isOpen(one.node))
-        }
         let own = Set(namesakes.lazy.filter(\.isHere).map { nameKey($0.node.name) })
-        for one in namesakes where isFixed(one) { given.insert(nameKey(one.node.name)) }
         func isFree(_ name: String, _ number: Int) throws -> Bool {
             let candidate = nameKey(name)
             if given.contains(candidate) || number > 1 && claims.contains(candidate) {

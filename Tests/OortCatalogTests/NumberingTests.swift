@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import OortModel
 import OortPlanner
@@ -117,10 +118,15 @@ struct NumberingTests {
         #expect(try shown(machine, items) == ["1": "f", "2": "f (2)", "3": "f (3)"])
     }
 
-    @Test("machines that heard of the same items in any order and pages show the same names")
-    func anyOrder() async throws {
-        let seed = UInt64.random(in: 0..<1 << 40)
-        print("numbering: seed \(seed)")
+    /// With one that failed: what kept its name lost it to an item of another name.
+    @Test(
+        "machines that heard of the same items in any order and pages show the same names",
+        arguments: [nil, 685_531_663_548]
+    )
+    func anyOrder(found: UInt64?) async throws {
+        let given = ProcessInfo.processInfo.environment["OORT_SEED"].flatMap { UInt64($0) }
+        let seed = found ?? given ?? .random(in: 0..<1 << 40)
+        print("numbering: OORT_SEED=\(seed)")
         var numbers = Numbers(state: seed)
         for round in 0..<40 {
             let names = [
@@ -173,7 +179,7 @@ struct NumberingTests {
             #expect(seen[0].count == final.count + 2)
             #expect(
                 seen[0] == seen[1] && seen[1] == seen[2],
-                "seed \(seed), round \(round): \(seen)"
+                "OORT_SEED=\(seed), round \(round): \(seen)"
             )
             guard seen[0] == seen[1], seen[1] == seen[2] else { return }
         }
