@@ -20,6 +20,9 @@ enum HistoryServiceKind: String, CaseIterable, Sendable {
     /// Whether a hash of the service's says which of two contents a file has.
     var tellsHashes: Bool { self == .paths || self == .twins }
 
+    /// Whether folders are moved piece by piece.
+    var movesByPieces: Bool { self == .s3 || self == .disks }
+
     var service: any HistoryService {
         switch self {
         case .paths:
