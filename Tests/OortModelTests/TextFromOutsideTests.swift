@@ -66,6 +66,8 @@ struct TextFromOutsideTests {
         "OortS3/S3Signer.swift": "the scope of a signature",
         "OortSimulators/Nextcloud/NextcloudSimulator+Files.swift":
             "a path before it is percent-decoded",
+        "OortSimulators/InfiniteScale/InfiniteScaleSimulator+Files.swift":
+            "a path before it is percent-decoded",
         "OortSimulators/GoogleDrive/GoogleDriveSimulator+Uploads.swift": "a Content-Range",
         "OortSimulators/Box/BoxSimulator+Uploads.swift": "a Content-Range",
         "OortSimulators/OneDrive/OneDriveUploadSessions.swift": "a Content-Range",

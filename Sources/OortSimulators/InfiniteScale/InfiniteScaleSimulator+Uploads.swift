@@ -14,7 +14,8 @@ extension InfiniteScaleSimulator {
             let size = request.header("Upload-Length").flatMap({ Int64($0) })
         else { return SimulatorAnswer(status: 412) }
         let fields = Self.metadata(request.header("Upload-Metadata") ?? "")
-        let path = folder + (fields["filename"] ?? "").split(separator: "/").map(String.init)
+        let names = (fields["filename"] ?? "").parts(between: "/").filter { !$0.isEmpty }
+        let path = folder + names.map(String.init)
         if let refusal = refusal(of: path.last ?? "") { return refusal }
         race(root, path)
         let tree = account.withTree { $0 }
