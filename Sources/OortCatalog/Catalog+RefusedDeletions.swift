@@ -3,17 +3,20 @@ public import OortModel
 import OortPlanner
 
 extension Catalog {
-    /// Brings an item back into view whose deletion the service refuses for good, with all that was removed
+    /// Brings an item back into view whose deletion was tried twice and is refused, with all that was removed
     /// with it: who looks sees what is still there.
     ///
-    /// - Returns: the names from the account's root down to where it is shown again; nil where it is not
-    ///   deleted any more, or its folder is not in view either.
+    /// Some services refuse for a moment with the words of a lasting refusal: what was tried once is tried
+    /// again.
+    /// - Returns: the names from the account's root down to where it is shown again; nil where it was tried
+    ///   once, is not deleted any more, or its folder is not in view either.
     public func takeBackDeletion(of inode: Inode) async throws(CatalogError) -> [String]? {
         try await mutateAsync { transaction in
             let database = transaction.database
             guard let top = try Self.fetch(inode, database), top.parent == nil,
                 let id = top.remoteID, let place = try Self.remotePlace(of: top, database),
-                try Self.fetch(place.parent, database)?.parent != nil
+                try Self.fetch(place.parent, database)?.parent != nil,
+                try Self.motion(inode, database).map({ $0.attempts > 1 }) == true
             else { return nil }
             var steps: [LocalStep] = []
             var queue = [top]

@@ -12,7 +12,9 @@ struct RefusedDeletionTests {
 
     private func with(_ body: (World, MemoryCloud) async throws -> Void) async throws {
         let cloud = MemoryCloud()
-        try await World.run(cloud) { world in
+        var settings = SyncSettings()
+        (settings.settle, settings.refusalInterval) = (.seconds(60), .milliseconds(10))
+        try await World.run(cloud, settings: settings) { world in
             for path in Self.there.keys.sorted() where path.hasSuffix("/") {
                 try world.makeFolder(String(path.dropLast()))
             }
@@ -28,7 +30,7 @@ struct RefusedDeletionTests {
     func broughtBack(path: String) async throws {
         try await with { world, cloud in
             let folder = try world.node("d").inode
-            cloud.refuse("delete", with: .noPermission)
+            cloud.refuse("delete", with: .noPermission, times: 1000)
             try world.remove(path)
             let outcome = await world.engine.sync(timeout: .seconds(600))
             #expect(outcome.isComplete)
@@ -39,9 +41,21 @@ struct RefusedDeletionTests {
             #expect(status.pending.isEmpty)
             #expect(status.remarks == ["\(path) was not deleted and is shown again: scripted"])
             // Deleted once more, it goes where the service takes it.
+            cloud.refuse("delete", with: .noPermission, times: 0)
             try world.remove(path)
             try await world.settle()
             #expect(cloud.tree[path] == nil && cloud.tree[path + "/"] == nil)
+        }
+    }
+
+    @Test("is asked for once more before that: the service may have refused for a moment")
+    func refusedOnce() async throws {
+        try await with { world, cloud in
+            cloud.refuse("delete", with: .noPermission)
+            try world.remove("d")
+            try await world.settle()
+            #expect(cloud.tree == ["other": "other"])
+            #expect(await world.engine.status().remarks.isEmpty)
         }
     }
 
@@ -53,7 +67,7 @@ struct RefusedDeletionTests {
         try await with { world, cloud in
             let id = try #require(cloud.id(path))
             cloud.hold(.feed)
-            cloud.refuse("delete", with: .noPermission)
+            cloud.refuse("delete", with: .noPermission, times: 1000)
             try world.remove(path)
             let told = try await cloud.item(ItemReference(id: id, path: .root))
             _ = try await world.catalog.apply(
@@ -69,7 +83,7 @@ struct RefusedDeletionTests {
     @Test("leaves what got the name meanwhile, and both are sent and seen")
     func nameTaken() async throws {
         try await with { world, cloud in
-            cloud.refuse("delete", with: .noPermission)
+            cloud.refuse("delete", with: .noPermission, times: 1000)
             try world.remove("d")
             try world.write("d", "another")
             _ = await world.engine.sync(timeout: .seconds(600))
@@ -84,7 +98,7 @@ struct RefusedDeletionTests {
     @Test("is shown again by the next engine where this one ended before")
     func restart() async throws {
         try await with { world, cloud in
-            cloud.refuse("delete", with: .noPermission, times: 2)
+            cloud.refuse("delete", with: .noPermission, times: 1000)
             try world.remove("d")
             try await world.die(at: MemoryCloud.Stall(call: 0, isDone: false))
             await world.restart()
