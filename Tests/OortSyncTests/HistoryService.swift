@@ -17,9 +17,6 @@ enum HistoryServiceKind: String, CaseIterable, Sendable {
     case noHashes
     case sftp, webDAV, nextcloud, s3, disks
 
-    /// Whether a hash of the service's says which of two contents a file has.
-    var tellsHashes: Bool { self == .paths || self == .twins }
-
     /// Whether folders are moved piece by piece.
     var movesByPieces: Bool { self == .s3 || self == .disks }
 

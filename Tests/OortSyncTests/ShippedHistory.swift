@@ -237,21 +237,8 @@ final class ShippedHistory {
     private func rewrite(_ item: Machine.Item, at machine: Machine) throws {
         let text = newText()
         say(machine, "write over \(item.path): \(text)")
-        let gone = machine.text(of: item.node)
-        if case .revision(let id, let revision) = item.node.content {
-            // Of what came meanwhile the program knows nothing.
-            let world = machine.world
-            let base = try world.store.open(
-                ContentKey(account: world.account.id, item: id, revision: revision),
-                size: item.node.size,
-                hash: item.node.hash
-            )
-            try machine.write(text, to: item.node, over: base)
-        } else {
-            try machine.write(text, to: item.node)
-        }
+        forget(try machine.rewrite(item.node.inode, text))
         owed.insert(text)
-        forget(gone)
     }
 
     /// Who saw a text has overwritten or removed it.
@@ -365,8 +352,8 @@ final class ShippedHistory {
         let files = tree.filter { !$0.key.hasSuffix("/") }.values
         let lost = owed.subtracting(files).subtracting(service.trashed)
         guard lost.isEmpty else { return "lost: \(lost.sorted()) of \(tree)" }
-        // Where no hash tells, somebody else's work beside a lost answer may leave a file twice.
-        guard !hasOthers || kind.tellsHashes else { return "" }
+        // What one replaced or uploaded while somebody else moved it may be there twice.
+        guard !hasOthers else { return "" }
         var seen: Set<String> = []
         for text in files where !text.isEmpty && !copied.contains(text) {
             guard seen.insert(text).inserted else { return "\(text) is there twice: \(tree)" }
@@ -470,6 +457,29 @@ private final class Machine {
             // Somebody else removed the file since the program looked for it.
             if node == nil { throw CatalogError.notFound }
         }
+    }
+
+    /// A program opens a file that it empties, and writes.
+    ///
+    /// - Returns: what the file held when it was opened, which stays until it is closed.
+    func rewrite(_ inode: Inode, _ text: String) throws -> String? {
+        world.catalog.opened(forWriting: inode)
+        world.store.writers.beganWriting(inode)
+        defer { world.store.writers.closed(inode, hasWritten: true) }
+        let node = try world.catalog.node(inode)
+        // Somebody else removed the file since the program looked for it.
+        guard node.parent != nil else { throw CatalogError.notFound }
+        guard case .revision(let item, let revision) = node.content else {
+            try write(text, to: node)
+            return self.text(of: node)
+        }
+        let base = try world.store.open(
+            ContentKey(account: world.account.id, item: item, revision: revision),
+            size: node.size,
+            hash: node.hash
+        )
+        try write(text, to: node, over: base)
+        return self.text(of: node)
     }
 
     /// What a file's node says that it holds; nil where that is nothing.
