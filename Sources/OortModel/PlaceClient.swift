@@ -395,8 +395,6 @@ public struct PlaceListing: Sendable {
     public var unknown: [String]
     /// The disk on which the folder lies, the same text for as long as it is the same disk; nil where the
     /// service does not say.
-    ///
-    /// What lay on another one before is not believed to be gone with it.
     public var disk: String?
 
     /// A listing; nothing in it is unknown unless it says so.

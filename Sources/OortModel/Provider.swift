@@ -17,10 +17,6 @@ public protocol Provider: Sendable {
     /// How much room the account has.
     func quota() async throws(ProviderError) -> Quota
 
-    /// What a person should know of the account now, in words of one line each; asked for often, and
-    /// answered without the service.
-    func remarks() async -> [String]
-
     /// Whether the service keeps this item when it is deleted, where it keeps others (`trash`); true where
     /// that is not known. Answered at once, without the service; may block for a read of the disk.
     func keepsDeleted(_ id: ItemID) -> Bool
@@ -270,8 +266,6 @@ extension Provider {
     }
 
     public func reserveIDs(_ count: Int) async throws(ProviderError) -> [ItemID] { [] }
-
-    public func remarks() async -> [String] { [] }
 
     public func keepsDeleted(_ id: ItemID) -> Bool { true }
 

@@ -95,10 +95,8 @@ public final class PlaceMap: Sendable {
         migrator.registerMigration("on which disk a folder lies") { database in
             try database.execute(
                 sql: """
-                    -- As its last listing said; of a disk that went away, the one before.
+                    -- As its last listing said.
                     ALTER TABLE folder ADD COLUMN disk TEXT;
-                    -- Whether it is missing since its disk is not there.
-                    ALTER TABLE place ADD COLUMN is_away INTEGER NOT NULL DEFAULT 0;
                     """
             )
         }

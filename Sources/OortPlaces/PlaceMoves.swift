@@ -211,7 +211,10 @@ struct PlaceMoves: Sendable {
             }
             return try await client.entry(at: new)
         } catch {
-            if error.saysNothingIsThere, try await find(.folder, at: new) == nil {
+            // A disk that is away for a while is waited for.
+            if error.saysNothingIsThere, !client.traits.mayHaveDisks,
+                try await find(.folder, at: new) == nil
+            {
                 // There is nothing to go on with; the feed says what is left at the old place.
                 throw ProviderError(
                     .preconditionFailed,

@@ -140,10 +140,6 @@ extension PlaceProvider {
         guard let parent = row.parent else {
             throw ProviderError(.noPermission, detail: "the account's root cannot be deleted")
         }
-        if row.isAway, try await isNotThere(path) {
-            // Somebody says that its disk does not come back.
-            return try await map.write { try PlaceTransaction(database: $0).remove(row.id) }
-        }
         if row.entry.kind == .folder, !client.traits.deletesToTrash {
             try await lookThrough(row.id)
         }
@@ -163,16 +159,6 @@ extension PlaceProvider {
             }
         }
         try await map.write { try PlaceTransaction(database: $0).remove(row.id) }
-    }
-
-    private func isNotThere(_ path: RemotePath) async throws(ProviderError) -> Bool {
-        do throws(ProviderError) {
-            _ = try await client.entry(at: path)
-            return false
-        } catch {
-            guard error.kind == .notFound else { throw error }
-            return true
-        }
     }
 
     /// Deletes a folder with what the map knows of it, and nothing else.

@@ -64,22 +64,6 @@ public final class PlaceProvider: Provider {
 
     public func makeHasher() -> any ContentHasher { client.makeHasher() }
 
-    public func remarks() async -> [String] {
-        do throws(ProviderError) {
-            return try await map.read { try PlaceTransaction(database: $0).away() }.map {
-                place,
-                count in
-                let items = count == 1 ? "1 item" : "\(count) items"
-                return
-                    "\(place): a disk of the server is not there; \(items) of it stay as they were "
-                    + "until it is back. If it is gone for good, delete them here."
-            }
-        } catch {
-            logger.warning("the disks could not be read", metadata: ["error": "\(error)"])
-            return []
-        }
-    }
-
     public func keepsDeleted(_ id: ItemID) -> Bool {
         guard client.traits.deletesToTrash, client.traits.mayHaveDisks else { return true }
         do throws(ProviderError) {

@@ -11,15 +11,12 @@ struct PlaceRow: Sendable {
     var changed: Int64
     /// Whether the last listing did not name it.
     var isMissing: Bool
-    /// Whether that is since its disk is not there: it stays until the disk is back, or a person removes it.
-    var isAway: Bool
 
     init(_ row: Row) {
         id = row["id"]
         parent = row["parent"]
         changed = row["changed"]
         isMissing = row["is_missing"]
-        isAway = isMissing && row["is_away"] as Bool
         let name: String = row["name"]
         let isFolder: Bool = row["is_folder"]
         if isFolder {

@@ -56,19 +56,13 @@ extension PlaceTransaction {
             if entry.kind == .folder, try isNew(row.id) { folders.append(row.id) }
         }
         let unknown = Set(heard.listing.unknown.map(ExactText.init))
-        let away = try self.away(of: rows, named: named, in: heard)
         for (name, row) in rows where !named.contains(name) && !unknown.contains(name) {
             if heard.isUnsettled(row.entry.name) || inMotion.contains(name) {
                 isDue = true
             } else {
-                let isAway = try away.contains(name) || isOfOtherDisk(row, than: heard.listing.disk)
-                // A disk may come back within the second of the folder's stamp.
-                if isAway { isDue = true }
-                try miss(row.id, in: round, isAway: isAway)
+                try miss(row.id, in: round)
             }
         }
-        // The disk that what is away lay on is waited for.
-        let disk = away.isEmpty ? heard.listing.disk : nil
         let stamp = heard.listing.stamp?.rawValue
         if again, let stamp, try !wasListed(heard.folder, with: stamp) { isDue = true }
         try database.cachedStatement(
@@ -77,39 +71,20 @@ extension PlaceTransaction {
                     listed_round = ?2, listed_at = ?3, is_due = ?4, disk = coalesce(?6, disk)
                 WHERE id = ?5
                 """
-        ).execute(arguments: [stamp, round, now, isDue, heard.folder, disk])
+        ).execute(arguments: [stamp, round, now, isDue, heard.folder, heard.listing.disk])
         return folders
     }
 
-    /// What of a folder's rows is not there since the disk is not: the listing is of another disk than the
-    /// one before and names nothing that lay on that.
-    ///
-    /// What came into the folder since the disk went is not of it.
-    private func away(
-        of rows: [ExactText: PlaceRow],
-        named: Set<ExactText>,
-        in heard: HeardListing
-    ) throws -> Set<ExactText> {
-        guard let disk = heard.listing.disk, let known = try self.disk(of: heard.folder),
-            !disk.isSameText(as: known)
-        else { return [] }
-        // Another disk at a place in the folder is not of this one.
-        let own = try rows.filter { try !isOfOtherDisk($0.value, than: known) }
-        let before = own.filter(\.value.isAway)
-        let names = Set((before.isEmpty ? own : before).keys)
-        return names.isDisjoint(with: named) ? names : []
-    }
-
-    private func miss(_ id: Int64, in round: Int64, isAway: Bool = false) throws {
+    private func miss(_ id: Int64, in round: Int64) throws {
         try database.cachedStatement(
             sql: """
-                UPDATE place SET is_missing = 1, is_away = ?3, missing_round = CASE
+                UPDATE place SET is_missing = 1, missing_round = CASE
                     WHEN is_missing = 0 OR missing_round > 0 THEN ?1
                     WHEN -missing_round < ?1 THEN 0
                     ELSE missing_round END
                 WHERE id = ?2
                 """
-        ).execute(arguments: [round, id, isAway])
+        ).execute(arguments: [round, id])
     }
 
     /// A row that its own folder's listing no longer named and whose key an entry elsewhere has.
@@ -313,11 +288,11 @@ extension PlaceTransaction {
     /// it looks like a disk that is not there: then it stays until its folder was listed in a later round
     /// and named it as little.
     ///
-    /// What is missing since its disk is not there stays. Returns whether all of it is done; else another round is to look again.
+    /// Returns whether all of it is done; else another round is to look again.
     func removeMissing() throws -> Bool {
         let all = try Row.fetchAll(
             database,
-            sql: "SELECT * FROM place WHERE is_missing = 1 AND is_away = 0 ORDER BY id"
+            sql: "SELECT * FROM place WHERE is_missing = 1 ORDER BY id"
         )
         let doubted = try doubtful(all.map(PlaceRow.init))
         var missing: [PlaceRow] = []

@@ -48,35 +48,6 @@ struct PlaceTransaction {
         )
     }
 
-    /// What is missing since its disk is not there, by the places where the disks were: how many entries
-    /// are kept there, with all below them.
-    func away() throws -> [(place: RemotePath, count: Int)] {
-        let rows = try Row.fetchAll(
-            database,
-            sql: "SELECT * FROM place WHERE is_missing = 1 AND is_away = 1 ORDER BY id"
-        ).map(PlaceRow.init)
-        var counts: [Int64: Int] = [:]
-        for row in rows {
-            guard let parent = row.parent else { continue }
-            // A disk whose own place is gone, or what lay in a folder where a disk was.
-            let place = try isOfOtherDisk(row, than: disk(of: parent)) ? row.id : parent
-            counts[place, default: 0] +=
-                try Int.fetchOne(
-                    database,
-                    sql: """
-                        WITH RECURSIVE below(id) AS (
-                            SELECT ? UNION SELECT place.id FROM place
-                                JOIN below ON place.parent = below.id
-                        ) SELECT count(*) FROM below
-                        """,
-                    arguments: [row.id]
-                ) ?? 0
-        }
-        return try counts.sorted { $0.key < $1.key }.compactMap { id, count in
-            try path(of: id).map { ($0, count) }
-        }
-    }
-
     /// Whether a folder lies on another disk than this one, as far as both are known.
     func isOfOtherDisk(_ row: PlaceRow, than disk: String?) throws -> Bool {
         guard row.entry.kind == .folder, let disk, let own = try self.disk(of: row.id) else {
@@ -167,7 +138,7 @@ struct PlaceTransaction {
         }
         if old.isMissing {
             try database.execute(
-                sql: "UPDATE place SET is_missing = 0, is_away = 0 WHERE id = ?",
+                sql: "UPDATE place SET is_missing = 0 WHERE id = ?",
                 arguments: [old.id]
             )
         }
@@ -192,8 +163,7 @@ struct PlaceTransaction {
         if let old = try row(named: name, in: parent), old.id != id { try remove(old.id) }
         try database.execute(
             sql: """
-                UPDATE place SET parent = ?, name = ?, changed = ?, is_missing = 0, is_away = 0
-                WHERE id = ?
+                UPDATE place SET parent = ?, name = ?, changed = ?, is_missing = 0 WHERE id = ?
                 """,
             arguments: [parent, name, try nextChange(), id]
         )

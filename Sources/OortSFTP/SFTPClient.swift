@@ -317,14 +317,7 @@ public final class SFTPClient: PlaceClient {
         let all = try await heard(session, folder) { () async throws(SFTPError) in
             try await session.entries(of: path)
         }
-        var disk = await Self.disk(asked)
-        if all.isEmpty, let known = disk {
-            // It may have gone or come while the folder was read.
-            disk = await Self.disk(session.send(question))
-            guard disk == known else {
-                throw ProviderError(.locked, detail: "\(folder): its disk changed meanwhile")
-            }
-        }
+        let disk = await Self.disk(asked)
         let links = all.filter { $0.attributes.kind == .link }
             .map { ($0, session.send(.readLink(path.appending($0.name)))) }
         var entries: [PlaceEntry] = []

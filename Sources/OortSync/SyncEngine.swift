@@ -234,7 +234,7 @@ public actor SyncEngine {
         var status = SyncStatus()
         status.trouble = trouble
         status.transfers = transfers
-        status.remarks = wordsOnRefusedDeletions + (await provider.remarks())
+        status.remarks = wordsOnRefusedDeletions
         do throws(CatalogError) {
             status.pending = try await catalog.pending(account, limit: 1000)
             status.pendingCount = status.pending.count

@@ -50,7 +50,7 @@ public struct SyncStatus: Sendable {
     public var conflicts: [Conflict] = []
     /// The account's room as last heard.
     public var quota: Quota?
-    /// What else a person should know now: what was not deleted, what the provider says (`Provider.remarks`).
+    /// What else a person should know now: what was not deleted, and why.
     public var remarks: [String] = []
 }
 

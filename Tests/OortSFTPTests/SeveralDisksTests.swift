@@ -324,70 +324,6 @@ struct SeveralDisksTests {
         }
     }
 
-    @Test(
-        "a disk that is away, however long, takes nothing with it, until a person says so",
-        arguments: ["", "/left"],
-        [true, false]
-    )
-    func away(leftBelow: String, placeStays: Bool) async throws {
-        try await withProviderAndDisk { server, provider, feed, disk in
-            let (there, top) = (
-                try #require(feed.folders["there"]), try #require(feed.folders["disk"])
-            )
-            #expect(await provider.remarks().isEmpty)
-            let back = try disk.goAway()
-            if !placeStays { try FileManager.default.removeItem(atPath: server.root + "/disk") }
-            if placeStays, !leftBelow.isEmpty {
-                // What shows at the place meanwhile is not what lay on the disk.
-                try server.write("/disk" + leftBelow, "below the disk")
-            }
-            for _ in 0..<3 {
-                do { _ = try await provider.children(of: top, page: nil) } catch {
-                    #expect(!placeStays, "\(error)")
-                }
-                try await feed.read()
-            }
-            #expect(feed.gone.isEmpty)
-            let words = await provider.remarks()
-            #expect(words.count == 1 && words.first?.contains("/disk") == true, "\(words)")
-            try back()
-            for _ in 0..<2 {
-                _ = try await provider.children(of: top, page: nil)
-                try await feed.read()
-            }
-            #expect(await provider.remarks().isEmpty)
-            #expect(!feed.gone.contains(there.id) && feed.folders["there"]?.id == there.id)
-            #expect(feed.folders["disk"]?.id == top.id)
-            // Deleted by somebody while the disk is there, it is gone.
-            try FileManager.default.removeItem(atPath: server.root + "/disk/there")
-            for _ in 0..<2 {
-                _ = try await provider.children(of: top, page: nil)
-                try await feed.read()
-            }
-            #expect(feed.gone.contains(there.id))
-        }
-    }
-
-    @Test("what lay on a disk that does not come back goes when it is deleted here")
-    func awayForGood() async throws {
-        for keepsTrash in [true, false] {
-            try await withProviderAndDisk(keepsTrash: keepsTrash) { server, provider, feed, disk in
-                let (there, top) = (
-                    try #require(feed.folders["there"]), try #require(feed.folders["disk"])
-                )
-                let back = try disk.goAway()
-                _ = try await provider.children(of: top, page: nil)
-                try await feed.read()
-                #expect(feed.gone.isEmpty)
-                try await provider.delete(Deletion(item: there))
-                try await feed.read()
-                #expect(feed.gone.contains(there.id))
-                #expect(await provider.remarks().isEmpty)
-                try back()
-            }
-        }
-    }
-
     @Test("what the trash cannot take is known before anything is deleted")
     func knownBefore() async throws {
         try await withProvider { server, provider, feed in
@@ -535,21 +471,6 @@ struct SecondDisk {
 
     func remount(_ options: String) throws {
         try Self.run("/bin/mount", "-o", "remount,\(options)", folder)
-    }
-
-    /// Takes the disk away from its place; the answer brings it back there.
-    func goAway() throws -> () throws -> Void {
-        let aside = NSTemporaryDirectory() + "oort-disk-\(UUID().uuidString)"
-        let files = FileManager.default
-        try files.createDirectory(atPath: aside, withIntermediateDirectories: true)
-        try Self.run("/bin/mount", "--bind", folder, aside)
-        try Self.run("/bin/umount", "-l", folder)
-        return { [folder] in
-            try files.createDirectory(atPath: folder, withIntermediateDirectories: true)
-            try Self.run("/bin/mount", "--bind", aside, folder)
-            try Self.run("/bin/umount", "-l", aside)
-            try files.removeItem(atPath: aside)
-        }
     }
 
     func end() { _ = try? Self.run("/bin/umount", "-l", folder) }
