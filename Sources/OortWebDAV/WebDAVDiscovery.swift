@@ -240,7 +240,8 @@ public enum WebDAVDiscovery {
             return (before, pathOnly(location))
         }
         let after = origin(of: location)
-        let isSameHost = PastedAddress.host(of: after) == PastedAddress.host(of: before)
+        let host = PastedAddress.host(of: after)
+        let isSameHost = host != nil && host == PastedAddress.host(of: before)
         let staysSafe = after.begins(with: "https://") || before.begins(with: "http://")
         guard isSameHost, staysSafe else {
             throw WebDAVSignInError(
@@ -459,7 +460,7 @@ struct PastedAddress {
         guard !host.isEmpty, host.utf8.allSatisfy({ $0 > 32 && $0 != UInt8(ascii: "\\") }) else {
             throw WebDAVSignInError("\(pasted.trimmed) names no server.")
         }
-        let isLocal = Self.isLoopback(Self.host(of: "x://" + host))
+        let isLocal = Self.host(of: "x://" + host).map(Self.isLoopback) == true
         let chosen = scheme ?? (isLocal ? "http" : "https")
         guard chosen == "https" || isLocal else {
             throw WebDAVSignInError(
@@ -525,10 +526,12 @@ struct PastedAddress {
         return []
     }
 
-    /// The host of an origin, without its port.
-    static func host(of origin: String) -> String {
+    /// The host of an origin, without its port; nil where a name or a password stands before it, which may
+    /// look like a host and a port.
+    static func host(of origin: String) -> String? {
         guard let scheme = origin.firstRange(of: "://") else { return origin }
         let authority = origin[scheme.upperBound...]
+        guard !authority.has("@") else { return nil }
         if authority.first == "[" {
             return String(authority.prefix { $0 != "]" }) + "]"
         }

@@ -1,4 +1,7 @@
+import Foundation
 import OortModel
+import OortTransport
+import Synchronization
 import Testing
 
 @testable import OortWebDAV
@@ -42,6 +45,34 @@ struct AddressTests {
         }
     }
 
+    @Test(
+        "a redirect to another host is refused, however its address is written",
+        arguments: [
+            "https://evil.example/status.php", "https://cloud.example.org.evil.example/status.php",
+            "https://cloud.example.org:x@evil.example/status.php",
+            "https://cloud.example.org@evil.example/status.php",
+            "http://cloud.example.org/status.php",
+        ]
+    )
+    func redirects(_ location: String) async {
+        let asked = Asked()
+        let redirect = Redirect(location: location, asked: asked)
+        await #expect(throws: WebDAVSignInError.self) {
+            try await WebDAVDiscovery.server(at: "https://cloud.example.org", http: redirect)
+        }
+        #expect(asked.hosts.withLock { $0 } == ["cloud.example.org"])
+    }
+
+    @Test("a redirect to another port of the host is followed")
+    func otherPort() async throws {
+        let redirect = Redirect(
+            location: "https://cloud.example.org:8443/status.php",
+            asked: Asked()
+        )
+        let server = try await WebDAVDiscovery.server(at: "cloud.example.org", http: redirect)
+        #expect(server.address.origin == "https://cloud.example.org:8443")
+    }
+
     @Test("a cloud's programs are looked for from the pasted place up")
     func bases() throws {
         let pasted = try PastedAddress("https://host/sub/cloud/index.php/apps/files?dir=%2FA%20b")
@@ -76,5 +107,39 @@ struct AddressTests {
         for name in ["oort-upload-", ".oort-upload-x", "oort-upload-" + unique + "x", "a"] {
             #expect(!WebDAVNames.isTemporary(name))
         }
+    }
+}
+
+/// The hosts that were asked, each once.
+private final class Asked: Sendable {
+    let hosts = Mutex<Set<String>>([])
+}
+
+/// A server that sends on from its usual port, and is a Nextcloud wherever else it is asked.
+private struct Redirect: HTTPClient {
+    let location: String
+    let asked: Asked
+
+    func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPStreamedResponse {
+        let url = URL(string: request.url)
+        let host = url?.host() ?? request.url
+        _ = asked.hosts.withLock { $0.insert(host) }
+        guard url?.scheme == "https", host == "cloud.example.org", url?.port == nil else {
+            return answer(200, [], #"{"version":"34.0.1.2","productname":"Nextcloud"}"#)
+        }
+        return answer(302, [("Location", location)], "")
+    }
+
+    private func answer(
+        _ status: Int,
+        _ headers: [(name: String, value: String)],
+        _ body: String
+    ) -> HTTPStreamedResponse {
+        HTTPStreamedResponse(
+            HTTPResponse(
+                head: HTTPResponseHead(status: status, headers: headers, httpVersion: "1.1"),
+                body: Array(body.utf8)
+            )
+        )
     }
 }
