@@ -266,8 +266,8 @@ extension WebDAVClient {
         }
     }
 
-    /// Sends a part; the offset then, which the server is asked for where its answer is lost, or it was
-    /// at another one.
+    /// Sends a part; the offset then, beyond the part's beginning, which the server is asked for where its
+    /// answer is lost, or it was at another one.
     private func send(
         _ range: Range<Int64>,
         to session: TUSSession,
@@ -287,20 +287,21 @@ extension WebDAVClient {
         // With the last part the server computes the sum of all.
         request.answerTimeout = .seconds(120 + (upload.size >> 24))
         request.onSent = { observer.sent(range.lowerBound + $0) }
-        let head: HTTPResponseHead
+        var said: Int64?
+        var failure = ProviderError(.malformedAnswer, detail: "the server has no more than before")
         do throws(ProviderError) {
-            head = try await tus(request).head
+            said = Self.offset(try await tus(request).head, session)
         } catch {
             switch error.kind {
-            case .badRequest, .outcomeUnknown, .malformedAnswer:
-                let reached = try await offset(of: session)
-                guard reached != range.lowerBound else { throw error }
-                return reached
+            case .badRequest, .outcomeUnknown, .malformedAnswer: failure = error
             default: throw error
             }
         }
-        guard let reached = Self.offset(head, session) else {
-            return try await offset(of: session)
+        let reached = if let said { said } else { try await offset(of: session) }
+        guard reached > range.lowerBound else {
+            throw reached == range.lowerBound
+                ? failure
+                : ProviderError(.malformedAnswer, detail: "the server has less than before")
         }
         return reached
     }

@@ -613,6 +613,25 @@ struct InfiniteScaleTests {
         }
     }
 
+    @Test("a part that the server does not keep is an error, and is not sent for ever")
+    func noProgress() async throws {
+        try await OpenCloud.with { cloud in
+            let client = cloud.client(partSize: 1 << 20)
+            let observer = Remembering()
+            cloud.service.habits.forgottenParts = 20
+            #expect(
+                await failure {
+                    try await client.put(Self.large, to: .init(["large"]), observer: observer)
+                } == .malformedAnswer
+            )
+            #expect(cloud.simulator.counts["PATCH data"]?.calls == 1)
+            cloud.service.habits.forgottenParts = 0
+            let session = try #require(observer.session)
+            try await client.put(Self.large, to: .init(["large"]), session: session)
+            #expect(cloud.item("large")?.head?.content.bytes == Self.large)
+        }
+    }
+
     @Test("what a proxy before the server lets not through whole goes up in parts")
     func smallBodies() async throws {
         try await OpenCloud.with { cloud in

@@ -95,6 +95,10 @@ extension InfiniteScaleSimulator {
             guard var session = state.sessions[token], session.offset == offset,
                 offset + Int64(bytes.count) <= session.size, !session.isOver
             else { return nil }
+            guard state.habits.forgottenParts == 0 else {
+                state.habits.forgottenParts -= 1
+                return session
+            }
             session.parts.append(SimulatedContent(bytes))
             session.isOver = session.offset == session.size
             state.sessions[token] = session

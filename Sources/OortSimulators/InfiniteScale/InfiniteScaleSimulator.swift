@@ -19,6 +19,8 @@ public final class InfiniteScaleSimulator: SimulatedService {
         public var locks = 0
         /// Before so many uploads that are to make a file somebody else has made one of the name.
         public var races = 0
+        /// So many parts of uploads are answered as taken, and are not.
+        public var forgottenParts = 0
 
         /// A server on a good day.
         public init() {}
