@@ -114,24 +114,25 @@ extension WebDAVClient {
                 throw error
             }
         }
-        var failure = ProviderError(.sessionLost, detail: "the server did not keep the upload")
+        let failure = ProviderError(.sessionLost, detail: "the server did not keep the upload")
         while offset < session.size {
             let end = min(offset + partSize, session.size)
             do throws(ProviderError) {
-                // The guard was compared when the upload began.
-                if end == session.size, case .file = upload.before {
-                    _ = try await replaces(upload)
-                }
+                // What was there was compared when the upload began.
+                if end == session.size { _ = try await replaces(upload) }
                 offset = try await send(offset..<end, to: session, upload, observer: observer)
             } catch {
                 switch error.kind {
-                case .sessionLost, .nameTaken, .contentDamaged: failure = error
+                case .sessionLost, .contentDamaged:
+                    return try await ended(upload, error, observer: observer)
+                case .nameTaken:
+                    await abort(session, observer: observer)
+                    return try await ended(upload, error, observer: observer)
                 case .preconditionFailed, .notAFile, .quotaExceeded, .tooLarge:
                     await abort(session, observer: observer)
                     throw error
                 default: throw error
                 }
-                return try await ended(upload, failure, observer: observer)
             }
             await observer.sessionChanged(uploadSession(session, offset))
         }

@@ -613,6 +613,37 @@ struct InfiniteScaleTests {
         }
     }
 
+    @Test("what somebody made while an upload of the name had broken off is seen before its end")
+    func madeMeanwhile() async throws {
+        try await OpenCloud.with { cloud in
+            let client = cloud.client(partSize: 1 << 20)
+            let path = RemotePath(["large"])
+            let observer = Remembering()
+            _ = await failure {
+                try await client.put(
+                    Self.large,
+                    to: path,
+                    content: BrokenContent(size: Int64(Self.large.count), good: Self.large),
+                    observer: observer
+                )
+            }
+            let session = try #require(observer.session)
+            cloud.write("theirs", to: ["large"])
+            #expect(
+                await failure {
+                    try await client.put(
+                        Self.large,
+                        to: path,
+                        session: session,
+                        observer: observer
+                    )
+                } == .nameTaken
+            )
+            #expect(cloud.text("large") == "theirs" && observer.session == nil)
+            #expect(cloud.simulator.counts["DELETE data"]?.calls == 1)
+        }
+    }
+
     @Test("a part that the server does not keep is an error, and is not sent for ever")
     func noProgress() async throws {
         try await OpenCloud.with { cloud in
