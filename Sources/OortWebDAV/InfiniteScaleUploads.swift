@@ -7,6 +7,8 @@ private struct TUSSession: Codable {
     /// Where the bytes go: who knows it may send, so it is a secret.
     var location: String
     var size: Int64
+    /// The names of its place, which the server keeps from the beginning.
+    var path: [String]
 
     var stored: String {
         (try? JSONEncoder().encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? ""
@@ -95,8 +97,14 @@ extension WebDAVClient {
     ) async throws(ProviderError) -> PlaceEntry {
         let session: TUSSession
         var offset: Int64 = 0
-        if let stored = stored(upload) {
-            session = stored
+        var earlier = stored(upload)
+        if let begun = earlier, begun.path != upload.path.parts {
+            // Its end would be a file at the old place.
+            await abort(begun, observer: observer)
+            earlier = nil
+        }
+        if let earlier {
+            session = earlier
             do throws(ProviderError) {
                 offset = try await self.offset(of: session)
             } catch  where error.kind == .sessionLost {
@@ -228,7 +236,7 @@ extension WebDAVClient {
         else {
             throw ProviderError(.malformedAnswer, detail: "an upload without a good address")
         }
-        return TUSSession(location: location, size: upload.size)
+        return TUSSession(location: location, size: upload.size, path: upload.path.parts)
     }
 
     /// How much of an upload the server has.

@@ -613,6 +613,32 @@ struct InfiniteScaleTests {
         }
     }
 
+    @Test("an upload that broke off before its file was renamed is begun anew at the new place")
+    func renamedMeanwhile() async throws {
+        try await OpenCloud.with { cloud in
+            let client = cloud.client(partSize: 1 << 20)
+            let observer = Remembering()
+            _ = await failure {
+                try await client.put(
+                    Self.large,
+                    to: .init(["big.iso"]),
+                    content: BrokenContent(size: Int64(Self.large.count), good: Self.large),
+                    observer: observer
+                )
+            }
+            let session = try #require(observer.session)
+            try await client.put(
+                Self.large,
+                to: .init(["film.iso"]),
+                session: session,
+                observer: observer
+            )
+            #expect(try await client.names() == ["film.iso"] && observer.session == nil)
+            #expect(cloud.item("film.iso")?.head?.content.bytes == Self.large)
+            #expect(cloud.simulator.counts["DELETE data"]?.calls == 1)
+        }
+    }
+
     @Test("what somebody made while an upload of the name had broken off is seen before its end")
     func madeMeanwhile() async throws {
         try await OpenCloud.with { cloud in
