@@ -107,6 +107,8 @@ extension WebDAVClient {
             session = earlier
             do throws(ProviderError) {
                 offset = try await self.offset(of: session)
+            } catch  where upload.session?.confirmedBytes == session.size {
+                return try await finished(upload, session, observer: observer)
             } catch  where error.kind == .sessionLost {
                 return try await ended(upload, error, observer: observer)
             }
@@ -122,7 +124,7 @@ extension WebDAVClient {
                 throw error
             }
         }
-        let failure = ProviderError(.sessionLost, detail: "the server did not keep the upload")
+        let limit = offset == session.size ? upload.session?.expires : nil
         while offset < session.size {
             let end = min(offset + partSize, session.size)
             do throws(ProviderError) {
@@ -144,7 +146,7 @@ extension WebDAVClient {
             }
             await observer.sessionChanged(uploadSession(session, offset))
         }
-        return try await ended(upload, failure, observer: observer)
+        return try await finished(upload, session, until: limit, observer: observer)
     }
 
     /// What became of an upload whose session is over: its file is there, or it is told why not.
@@ -153,17 +155,63 @@ extension WebDAVClient {
         _ failure: ProviderError,
         observer: any UploadObserver
     ) async throws(ProviderError) -> PlaceEntry {
-        let entry: PlaceEntry?
+        let entry = try await arrived(upload)
+        await observer.sessionChanged(nil)
+        guard let entry else { throw failure }
+        return entry
+    }
+
+    /// What became of an upload of which the server has all bytes.
+    ///
+    /// The server reads all of them once more before the file is there (reva, `FinishUploadDecomposed`), and
+    /// its answer may be lost meanwhile; where it failed then, it keeps the session. So nothing
+    /// is sent again while the session is there, up to the limit.
+    ///
+    /// - Throws: `.outcomeUnknown` while the file is not there; `.sessionLost` after the limit.
+    private func finished(
+        _ upload: PlaceUpload,
+        _ session: TUSSession,
+        until limit: Timestamp? = nil,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> PlaceEntry {
+        if let entry = try await arrived(upload) {
+            await observer.sessionChanged(nil)
+            return entry
+        }
         do throws(ProviderError) {
-            entry = try await settledEntry(at: upload.path)
-        } catch  where error.kind == .notFound {
-            entry = nil
+            _ = try await offset(of: session)
+        } catch  where error.kind == .sessionLost {
+            await observer.sessionChanged(nil)
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: nil),
+                detail: "all was sent, and the file is not there"
+            )
         } catch {
             throw error.asUnknownOutcome
         }
-        await observer.sessionChanged(nil)
-        guard var entry, entry.kind == .file, entry.size == upload.size, entry.hash == upload.hash
-        else { throw failure }
+        if let limit, limit < .now {
+            await abort(session, observer: observer)
+            throw ProviderError(.sessionLost, detail: "the server never made a file of the upload")
+        }
+        throw ProviderError(
+            .outcomeUnknown(retryAfter: nil),
+            detail: "all was sent, and the server has not made a file of it yet"
+        )
+    }
+
+    /// The entry of an upload's file; nil where there is none, or another one.
+    private func arrived(_ upload: PlaceUpload) async throws(ProviderError) -> PlaceEntry? {
+        var entry: PlaceEntry
+        do throws(ProviderError) {
+            entry = try await settledEntry(at: upload.path)
+        } catch  where error.kind == .notFound {
+            return nil
+        } catch {
+            throw error.asUnknownOutcome
+        }
+        guard entry.kind == .file, entry.size == upload.size, entry.hash == upload.hash else {
+            return nil
+        }
         entry.hash = upload.hash
         return entry
     }
@@ -277,6 +325,8 @@ extension WebDAVClient {
 
     /// Sends a part; the offset then, beyond the part's beginning, which the server is asked for where its
     /// answer is lost, or it was at another one.
+    ///
+    /// Where it knows nothing of the upload after the last part, that was the end of it.
     private func send(
         _ range: Range<Int64>,
         to session: TUSSession,
@@ -306,7 +356,13 @@ extension WebDAVClient {
             default: throw error
             }
         }
-        let reached = if let said { said } else { try await offset(of: session) }
+        let reached: Int64
+        do throws(ProviderError) {
+            reached = if let said { said } else { try await offset(of: session) }
+        } catch  where range.upperBound == session.size {
+            guard error.kind == .sessionLost else { throw error.asUnknownOutcome }
+            return session.size
+        }
         guard reached > range.lowerBound else {
             throw reached == range.lowerBound
                 ? failure

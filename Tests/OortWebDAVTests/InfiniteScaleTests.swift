@@ -613,6 +613,101 @@ struct InfiniteScaleTests {
         }
     }
 
+    @Test("an upload whose bytes all came is not sent again while the server makes a file of it")
+    func finishing() async throws {
+        try await OpenCloud.with { cloud in
+            let client = cloud.client(partSize: 1 << 20)
+            let path = RemotePath(["large"])
+            let observer = Remembering()
+            cloud.service.habits.finishing = 4
+            // The answer of the last part is lost, and its file is not there at first.
+            let lost = await failure {
+                try await client.put(Self.large, to: path, observer: observer)
+            }
+            #expect(lost == .outcomeUnknown(retryAfter: nil))
+            #expect(cloud.item("large") == nil)
+            cloud.simulator.clearCalls()
+            let again = await failure {
+                try await client.put(
+                    Self.large,
+                    to: path,
+                    session: observer.session,
+                    observer: observer
+                )
+            }
+            #expect(again == .outcomeUnknown(retryAfter: nil))
+            let session = try #require(observer.session)
+            try await client.put(Self.large, to: path, session: session, observer: observer)
+            #expect(cloud.simulator.counts["PATCH data"] == nil)
+            #expect(cloud.simulator.counts["POST spaces"] == nil)
+            #expect(cloud.item("large")?.revisions.count == 1 && observer.session == nil)
+        }
+    }
+
+    @Test("an upload that the server makes no file of rests until its session's end")
+    func neverFinished() async throws {
+        try await OpenCloud.with { cloud in
+            let client = cloud.client(partSize: 1 << 20)
+            let path = RemotePath(["large"])
+            let observer = Remembering()
+            cloud.service.habits.failsToFinish = true
+            for _ in 0..<3 {
+                let kind = await failure {
+                    try await client.put(
+                        Self.large,
+                        to: path,
+                        session: observer.session,
+                        observer: observer
+                    )
+                }
+                #expect(kind == .outcomeUnknown(retryAfter: nil))
+            }
+            #expect(cloud.simulator.counts["PATCH data"]?.calls == 8)
+            cloud.service.habits.failsToFinish = false
+            var session = try #require(observer.session)
+            #expect(session.confirmedBytes == Int64(Self.large.count))
+            session.expires = Timestamp(seconds: Timestamp.now.seconds - 1)
+            #expect(
+                await failure {
+                    try await client.put(
+                        Self.large,
+                        to: path,
+                        session: session,
+                        observer: observer
+                    )
+                } == .sessionLost
+            )
+            #expect(observer.session == nil)
+            try await client.put(Self.large, to: path, observer: observer)
+            #expect(cloud.item("large")?.head?.content.bytes == Self.large)
+        }
+    }
+
+    @Test("an upload that is over without a file has an unknown outcome, and its session ends")
+    func thrownAway() async throws {
+        try await OpenCloud.with { cloud in
+            let client = cloud.client(partSize: 1 << 20)
+            let observer = Remembering()
+            cloud.service.habits.failsToFinish = true
+            _ = await failure {
+                try await client.put(Self.large, to: .init(["large"]), observer: observer)
+            }
+            let session = try #require(observer.session)
+            cloud.service.loseUploadSessions()
+            #expect(
+                await failure {
+                    try await client.put(
+                        Self.large,
+                        to: .init(["large"]),
+                        session: session,
+                        observer: observer
+                    )
+                } == .outcomeUnknown(retryAfter: nil)
+            )
+            #expect(observer.session == nil)
+        }
+    }
+
     @Test("an upload that broke off before its file was renamed is begun anew at the new place")
     func renamedMeanwhile() async throws {
         try await OpenCloud.with { cloud in

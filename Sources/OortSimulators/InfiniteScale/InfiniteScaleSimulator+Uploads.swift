@@ -63,6 +63,7 @@ extension InfiniteScaleSimulator {
         }
         switch request.method {
         case "HEAD":
+            if session.isOver { finishNearer(token) }
             return SimulatorAnswer(
                 status: 200,
                 headers: [
@@ -99,6 +100,7 @@ extension InfiniteScaleSimulator {
                 state.habits.forgottenParts -= 1
                 return session
             }
+            session.finishing = state.habits.finishing
             session.parts.append(SimulatedContent(bytes))
             session.isOver = session.offset == session.size
             state.sessions[token] = session
@@ -109,9 +111,29 @@ extension InfiniteScaleSimulator {
             ("Tus-Resumable", "1.0.0"), ("Upload-Offset", String(session.offset)),
         ]
         guard session.isOver else { return SimulatorAnswer(status: 204, headers: reached) }
+        guard session.finishing == 0 else { return SimulatorAnswer(status: 504) }
+        let stored = finish(session, token)
+        guard stored.status < 300 else { return stored }
+        return SimulatorAnswer(status: 204, headers: reached + stored.headers)
+    }
+
+    /// Makes the file of an upload that was read for long enough.
+    private func finishNearer(_ token: String) {
+        let ready = state.withLock { state -> Session? in
+            guard let session = state.sessions[token], session.finishing > 0 else { return nil }
+            state.sessions[token]?.finishing -= 1
+            return session.finishing == 1 ? session : nil
+        }
+        if let ready { _ = finish(ready, token) }
+    }
+
+    /// Makes the file of an upload of which all is here.
+    private func finish(_ session: Session, _ token: String) -> SimulatorAnswer {
+        guard !habits.failsToFinish else { return SimulatorAnswer(status: 500) }
         let content = SimulatedContent(joining: session.parts)
         // The upload is over then, and nothing was written.
         if let sum = session.checksum, sum.hasPrefix("sha1 "), sum != "sha1 \(content.sha1)" {
+            state.withLock { $0.sessions[token] = nil }
             return SimulatorAnswer(status: 500)
         }
         // What was there is compared at the beginning only.
@@ -122,8 +144,7 @@ extension InfiniteScaleSimulator {
             time: session.time,
             begunOver: .some(session.replaced)
         )
-        guard stored.status < 300 else { return stored }
-        state.withLock { $0.sessions[token] = nil }
-        return SimulatorAnswer(status: 204, headers: reached + stored.headers)
+        if stored.status < 300 { state.withLock { $0.sessions[token] = nil } }
+        return stored
     }
 }

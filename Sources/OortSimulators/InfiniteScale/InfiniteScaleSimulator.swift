@@ -19,6 +19,11 @@ public final class InfiniteScaleSimulator: SimulatedService {
         public var locks = 0
         /// Before so many uploads that are to make a file somebody else has made one of the name.
         public var races = 0
+        /// So often is the address of an upload in parts asked after its last bytes, which are answered with
+        /// 504, before the file is there: the server reads all of it first.
+        public var finishing = 0
+        /// Whether the server fails to make files of uploads in parts, and keeps these.
+        public var failsToFinish = false
         /// So many parts of uploads are answered as taken, and are not.
         public var forgottenParts = 0
 
@@ -43,6 +48,8 @@ public final class InfiniteScaleSimulator: SimulatedService {
         var replaced: String?
         var parts: [SimulatedContent] = []
         var isOver = false
+        /// How often the server is asked before it has read what it got.
+        var finishing = 0
 
         var offset: Int64 { parts.reduce(0) { $0 + $1.size } }
     }
