@@ -53,7 +53,7 @@ struct InfiniteScaleTrash: Trash {
 
     func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError) {
         let wished = place.folder.path.appending(place.name)
-        try client.check(place.name)
+        try client.check(wished)
         try client.checkDestination(wished)
         let isFolder = entry.kind == .folder
         var request = HTTPRequest(

@@ -15,7 +15,7 @@ extension NextcloudTrash {
 
     func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError) {
         let wished = place.folder.path.appending(place.name)
-        try client.check(place.name)
+        try client.check(wished)
         try await wantRoom(at: wished)
         guard let id = try await id(of: entry) else {
             throw ProviderError(.notFound, detail: "it is in the trash no more")

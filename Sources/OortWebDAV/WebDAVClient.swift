@@ -53,7 +53,12 @@ public struct WebDAVClient: PlaceClient {
             wantsDestinationPath: abilities.wantsDestinationPath,
             fingerprint: abilities.cloud?.fingerprint
         )
-        traits = Self.traits(dialect, abilities, partSize: self.partSize)
+        traits = Self.traits(
+            dialect,
+            abilities,
+            partSize: self.partSize,
+            hasTop: address.folder.isEmpty
+        )
     }
 
     /// The size of the parts of a large upload to a cloud.
@@ -70,12 +75,13 @@ public struct WebDAVClient: PlaceClient {
     private static func traits(
         _ dialect: WebDAVDialect,
         _ abilities: WebDAVAbilities,
-        partSize: Int64
+        partSize: Int64,
+        hasTop: Bool
     ) -> PlaceTraits {
         let isCloud = dialect.isCloud
         var provider = ProviderTraits(
             addressing: .id,
-            names: WebDAVNames.rules(dialect, abilities),
+            names: WebDAVNames.rules(dialect, abilities, hasTop: hasTop),
             hashAlgorithm: isCloud ? .sha1 : .sha256,
             largestSimpleUpload: isCloud
                 ? partSize.multipliedSaturating(by: wholeParts(dialect)) : .max,

@@ -2,7 +2,12 @@ import OortModel
 
 /// Which names a server takes.
 enum WebDAVNames {
-    static func rules(_ dialect: WebDAVDialect, _ abilities: WebDAVAbilities) -> NameRules {
+    /// The rules of an account; `hasTop` says that it begins where the server's own files of it do.
+    static func rules(
+        _ dialect: WebDAVDialect,
+        _ abilities: WebDAVAbilities,
+        hasTop: Bool
+    ) -> NameRules {
         let comparison: NameRules.Comparison =
             switch (dialect.heedsConditions || abilities.composesNames, abilities.ignoresCase) {
             case (false, false): .exact
@@ -10,8 +15,8 @@ enum WebDAVNames {
             case (true, false): .composed
             case (true, true): .composedCaseInsensitive
             }
-        return NameRules(comparison: comparison, allowsDuplicates: false) { name, _, _ in
-            refusal(of: name, dialect, abilities)
+        return NameRules(comparison: comparison, allowsDuplicates: false) { name, _, depth in
+            refusal(of: name, dialect, abilities, isAtTop: hasTop && depth == 0)
         }
     }
 
@@ -41,7 +46,8 @@ enum WebDAVNames {
     static func refusal(
         of name: String,
         _ dialect: WebDAVDialect,
-        _ abilities: WebDAVAbilities
+        _ abilities: WebDAVAbilities,
+        isAtTop: Bool = false
     ) -> NameRules.Refusal? {
         if name.isEmpty || name == "." || name == ".." || name.has("/") || name.has("\u{0}") {
             return .refused(reason: "no server takes such a name")
@@ -49,7 +55,7 @@ enum WebDAVNames {
         if isTemporary(name) {
             return .refused(reason: "Oort keeps the name for what is on its way")
         }
-        if dialect == .infinitescale { return infiniteScaleRefusal(of: name) }
+        if dialect == .infinitescale { return infiniteScaleRefusal(of: name, isAtTop: isAtTop) }
         guard dialect.isCloud else {
             if name.utf8.count > 255 { return .tooLong }
             if !abilities.listsDotNames, name.begins(with: ".") {
@@ -63,8 +69,12 @@ enum WebDAVNames {
         return cloudRefusal(of: name, abilities.cloud ?? CloudCapabilities())
     }
 
-    /// The server's own rules where its administrator has none (reva, `config.go` and `validation.go`).
-    private static func infiniteScaleRefusal(of name: String) -> NameRules.Refusal? {
+    /// The server's own rules where its administrator has none (reva, `config.go` and `validation.go`), and
+    /// names that it takes and hides (`ignore.go`) or takes for another one.
+    private static func infiniteScaleRefusal(
+        of name: String,
+        isAtTop: Bool
+    ) -> NameRules.Refusal? {
         if name.utf8.count > 255 { return .tooLong }
         if name.trimmed.isEmpty {
             return .refused(reason: "the server takes no name of spaces alone")
@@ -72,7 +82,37 @@ enum WebDAVNames {
         if name.unicodeScalars.contains(where: { ["\u{C}", "\r", "\n", "\\"].contains($0) }) {
             return .refused(reason: "the server takes no backslash or line break in a name")
         }
+        if isChunk(name) {
+            return .refused(reason: "the server takes such a name for a part of another file")
+        }
+        if name.ends(with: ".flock") || name.ends(with: ".mlock") {
+            return .refused(reason: "the server hides names that end in .flock or .mlock")
+        }
+        if isAtTop, [".Trash", ".oc-nodes", ".oc-tmp"].contains(where: { name.isSameText(as: $0) })
+        {
+            return .refused(reason: "the server hides the name at the top of a space")
+        }
         return nil
+    }
+
+    /// Whether a name is one of the first protocol for uploads in parts, `NAME-chunking-ID-COUNT-INDEX`: what
+    /// is written to it lands in the file NAME (reva, `chunking.go`).
+    private static func isChunk(_ name: String) -> Bool {
+        let parts = name.parts(between: "-").suffix(5).map { Array($0.utf8) }
+        func isNumber(_ part: [UInt8]) -> Bool {
+            !part.isEmpty
+                && part.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        }
+        func isWord(_ byte: UInt8) -> Bool {
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "_"):
+                true
+            default: false
+            }
+        }
+        return parts.count == 5 && parts[1] == Array("chunking".utf8) && !parts[2].isEmpty
+            && parts[2].allSatisfy(isWord) && isNumber(parts[3]) && isNumber(parts[4])
     }
 
     /// Whether a server that cuts destinations would take another name for this one.

@@ -7,7 +7,7 @@ extension WebDAVClient {
         _ upload: PlaceUpload,
         observer: any UploadObserver
     ) async throws(ProviderError) -> PlaceEntry {
-        try check(upload.path.name)
+        try check(upload.path)
         if dialect == .infinitescale {
             return try await uploadToInfiniteScale(upload, observer: observer)
         }

@@ -3,11 +3,12 @@ import OortTransport
 
 extension WebDAVClient {
     /// - Throws: `.nameRefused`, `.nameTooLong` for a name that the server would refuse, or hide.
-    func check(_ name: String?) throws(ProviderError) {
-        guard let name else {
+    func check(_ path: RemotePath) throws(ProviderError) {
+        guard let name = path.name else {
             throw ProviderError(.badRequest, detail: "the root of an account cannot be changed")
         }
-        switch WebDAVNames.refusal(of: name, dialect, abilities) {
+        let isAtTop = address.folder.isEmpty && path.parts.count == 1
+        switch WebDAVNames.refusal(of: name, dialect, abilities, isAtTop: isAtTop) {
         case .refused(let reason): throw ProviderError(.nameRefused, detail: reason)
         case .tooLong: throw ProviderError(.nameTooLong, detail: "the name is too long")
         case nil: return
@@ -35,7 +36,7 @@ extension WebDAVClient {
     // MARK: Folders
 
     public func createFolder(at path: RemotePath) async throws(ProviderError) -> PlaceEntry {
-        try check(path.name)
+        try check(path)
         if !dialect.isCloud {
             // Not every server says that there is something already.
             try await wantNothing(at: path)
@@ -125,7 +126,7 @@ extension WebDAVClient {
         from old: RemotePath,
         to new: RemotePath
     ) async throws(ProviderError) -> PlaceEntry {
-        try check(new.name)
+        try check(new)
         guard let name = old.name else {
             throw ProviderError(.badRequest, detail: "the root of an account cannot be moved")
         }
@@ -313,7 +314,7 @@ extension WebDAVClient {
         from path: RemotePath,
         to new: RemotePath
     ) async throws(ProviderError) -> PlaceEntry {
-        try check(new.name)
+        try check(new)
         guard dialect.isCloud || abilities.copies else {
             throw ProviderError(.unsupported, detail: "the server copies nothing by itself")
         }

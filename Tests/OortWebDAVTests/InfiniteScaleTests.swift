@@ -443,6 +443,53 @@ struct InfiniteScaleTests {
         }
     }
 
+    @Test("a name that the server hides, or takes for a part of another file, is refused")
+    func hiddenNames() async throws {
+        try await OpenCloud.with { cloud in
+            let client = cloud.client()
+            try await client.put("good", to: "film")
+            _ = try await client.createFolder(at: .init(["folder"]))
+            cloud.simulator.clearCalls()
+            for name in [
+                "film-chunking-7-2-1", "film-chunking-a_Z9-10-0", "a.flock", ".mlock", ".Trash",
+                ".oc-nodes", ".oc-tmp", "folder/film-chunking-7-2-1", "folder/b.mlock",
+            ] {
+                let path = RemotePath(text: name)
+                #expect(await failure { try await client.put("x", to: name) } == .nameRefused)
+                #expect(
+                    await failure { _ = try await client.createFolder(at: path) } == .nameRefused
+                )
+                let refusal = client.traits.provider.names.refusal(
+                    path.name ?? "",
+                    .file,
+                    path.parts.count - 1
+                )
+                #expect(refusal != nil, "\(name)")
+            }
+            #expect(cloud.simulator.calls.isEmpty)
+            for name in [
+                "film-chunking-7-2", "film-chunking-ü-2-1", "film-chunking-7-2-1x", "flock",
+                "a.flock.txt", ".trash", "chunking-7-2-1", "folder/.Trash", "folder/.oc-nodes",
+                "folder/.oc-tmp",
+            ] {
+                try await client.put("x", to: name)
+                let path = RemotePath(text: name)
+                #expect(
+                    client.traits.provider.names.refusal(
+                        path.name ?? "",
+                        .file,
+                        path.parts.count - 1
+                    ) == nil
+                )
+                #expect(try await client.text(name) == "x")
+            }
+            let top: Set = ["a.flock.txt", "film", ".trash", "flock", "folder"]
+            #expect(try await client.names().isSuperset(of: top))
+            #expect(try await client.names(.init(["folder"])).contains(".Trash"))
+            #expect(cloud.text("film") == "good")
+        }
+    }
+
     @Test("thumbnails come of pictures only, and each item has a page by its id")
     func thumbnailsAndPages() async throws {
         try await OpenCloud.with { cloud in

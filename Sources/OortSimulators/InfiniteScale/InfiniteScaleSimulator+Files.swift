@@ -175,7 +175,9 @@ extension InfiniteScaleSimulator {
         }
         var responses = [response(item, path)]
         if depth == "1", item.isFolder {
-            responses += tree.children(of: item.id).map { response($0, path + [$0.name]) }
+            responses += tree.children(of: item.id)
+                .filter { !Self.isHidden($0.name, atTop: path.isEmpty) }
+                .map { response($0, path + [$0.name]) }
         }
         return NextcloudXML.multistatus(responses)
     }
@@ -230,6 +232,24 @@ extension InfiniteScaleSimulator {
             ? Self.failure(400, "BadRequest", "name validation failed: must not contain it") : nil
     }
 
+    /// Whether listings lack a name, which the server takes (reva, `ignore.go`).
+    private static func isHidden(_ name: String, atTop: Bool) -> Bool {
+        name.hasSuffix(".flock") || name.hasSuffix(".mlock")
+            || atTop && [".Trash", ".oc-nodes", ".oc-tmp"].contains(name)
+    }
+
+    private static let chunkMark = "-chunking-[A-Za-z0-9_]+-[0-9]+-[0-9]+$"
+
+    /// The place where an upload lands: a name may be that of a part of another file (reva,
+    /// `chunking.go`).
+    static func landing(_ path: [String]) -> [String] {
+        guard let name = path.last,
+            name.range(of: chunkMark, options: .regularExpression) != nil,
+            let whole = name.components(separatedBy: "-chunking-").first
+        else { return path }
+        return path.dropLast() + [whole]
+    }
+
     /// The time in seconds and nanoseconds, `SECONDS.NANOSECONDS`.
     static func time(_ text: String?) -> Timestamp? {
         guard let text else { return nil }
@@ -261,6 +281,7 @@ extension InfiniteScaleSimulator {
         guard let name = path.last else { return SimulatorAnswer(status: 409) }
         if let refusal = refusal(of: name) { return refusal }
         guard request.header("Content-Range") == nil else { return SimulatorAnswer(status: 501) }
+        let path = Self.landing(path)
         race(root, path)
         let content = SimulatedContent(request.bytes)
         let tag = request.header("If-Match")

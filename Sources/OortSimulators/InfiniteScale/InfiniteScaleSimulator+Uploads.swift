@@ -15,7 +15,7 @@ extension InfiniteScaleSimulator {
         else { return SimulatorAnswer(status: 412) }
         let fields = Self.metadata(request.header("Upload-Metadata") ?? "")
         let names = (fields["filename"] ?? "").parts(between: "/").filter { !$0.isEmpty }
-        let path = folder + names.map(String.init)
+        let path = Self.landing(folder + names.map(String.init))
         if let refusal = refusal(of: path.last ?? "") { return refusal }
         race(root, path)
         let tree = account.withTree { $0 }
