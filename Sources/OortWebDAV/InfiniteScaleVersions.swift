@@ -48,7 +48,7 @@ struct InfiniteScaleVersions: VersionHistory {
                 )
             )
         }
-        older.sort { ($0.modifiedTime?.seconds ?? 0) > ($1.modifiedTime?.seconds ?? 0) }
+        older.sort { Self.order($0) > Self.order($1) }
         let current = ItemVersion(
             id: Self.current,
             size: entry.size,
@@ -56,6 +56,17 @@ struct InfiniteScaleVersions: VersionHistory {
             isCurrent: true
         )
         return VersionPage(versions: [current] + older, next: nil)
+    }
+
+    /// Where a version stands among a file's.
+    ///
+    /// The server tells whole seconds, and the rest is in the key, `NODE.REV.2026-11-24T08:30:00.25Z`; of
+    /// several of one moment the last has no number behind it (reva, `CreateRevision`).
+    private static func order(_ version: ItemVersion) -> (Int64, String, Int) {
+        let key = version.id.firstRange(of: ".REV.").map { version.id[$0.upperBound...] } ?? ""
+        let (moment, rest) = String(key).cut(atFirst: "Z") ?? (key, "")
+        let number = rest.isEmpty ? Int.max : Int(rest.dropFirst()) ?? 0
+        return (version.modifiedTime?.seconds ?? 0, String(moment), number)
     }
 
     func read(

@@ -956,6 +956,29 @@ struct InfiniteScaleTests {
         }
     }
 
+    @Test("versions of one second are listed by the rest of their times, the newest first")
+    func versionsOfOneSecond() async throws {
+        try await OpenCloud.with { cloud in
+            let client = cloud.client()
+            // The server leaves out zeros at the end, and numbers what has one time.
+            let parts: [Int32] = [
+                0, 250_000_000, 250_000_000, 250_000_000, 255_000_000, 300_000_000,
+            ]
+            for (number, nanoseconds) in parts.enumerated() {
+                cloud.write(
+                    String(repeating: "x", count: number + 1),
+                    to: ["file"],
+                    time: Timestamp(seconds: 1_700_000_000, nanoseconds: nanoseconds)
+                )
+            }
+            let history = try #require(client.versions)
+            let all = try await history.versions(of: reference("file"), page: nil).versions
+            #expect(all.map(\.size) == [6, 5, 4, 3, 2, 1])
+            let bytes = try await history.read(all[2], of: reference("file"))
+            #expect(try await bytes.collect(atMost: 100).count == 4)
+        }
+    }
+
     @Test("links are made, listed and taken back")
     func links() async throws {
         try await OpenCloud.with { cloud in

@@ -80,7 +80,7 @@ extension InfiniteScaleSimulator {
         guard let item = tree.item(Self.node(id)), !tree.isTrashed(item.id) else {
             return Self.failure(404, "NotFound", "Resource not found")
         }
-        func name(_ revision: SimulatedRevision) -> String { "\(item.id).REV.\(revision.id)" }
+        let earlier = Self.versions(of: item)
         let base = ["dav", "meta", id, "v"]
         switch (request.method, key.count) {
         case ("PROPFIND", 0):
@@ -90,10 +90,10 @@ extension InfiniteScaleSimulator {
                 ["resourcetype": "<d:collection/>"]
             )
             // What the file has now is not among them.
-            let all = item.revisions.dropLast().map { revision in
+            let all = earlier.map { name, revision in
                 response(
                     request,
-                    href: href(request, base + [name(revision)]),
+                    href: href(request, base + [name]),
                     [
                         "resourcetype": "", "getcontentlength": String(revision.content.size),
                         "getlastmodified": NextcloudXML.httpDate(revision.modifiedTime),
@@ -102,12 +102,14 @@ extension InfiniteScaleSimulator {
             }
             return NextcloudXML.multistatus([own] + all)
         case ("GET", 1):
-            guard let revision = item.revisions.dropLast().first(where: { name($0) == key[0] })
-            else { return SimulatorAnswer(status: 404) }
+            guard let revision = earlier.first(where: { $0.name == key[0] })?.revision else {
+                return SimulatorAnswer(status: 404)
+            }
             return .content(revision.content, for: request)
         case ("COPY", 1):
-            guard let revision = item.revisions.dropLast().first(where: { name($0) == key[0] })
-            else { return SimulatorAnswer(status: 404) }
+            guard let revision = earlier.first(where: { $0.name == key[0] })?.revision else {
+                return SimulatorAnswer(status: 404)
+            }
             account.withTree { tree in
                 _ = tree.write(
                     revision.content,
@@ -118,6 +120,30 @@ extension InfiniteScaleSimulator {
             return SimulatorAnswer(status: 204)
         default: return SimulatorAnswer(status: 501)
         }
+    }
+
+    /// The earlier contents of a file, in the order of their names: these have the modified time to the
+    /// nanosecond, and a number where another content of the same time came after (reva,
+    /// `CreateRevision`).
+    private static func versions(
+        of item: SimulatedItem
+    ) -> [(name: String, revision: SimulatedRevision)] {
+        let format = Date.ISO8601FormatStyle()
+        var numbers: [String: Int] = [:]
+        var found: [(name: String, revision: SimulatedRevision)] = []
+        for revision in item.revisions.dropLast() {
+            let time = revision.modifiedTime
+            let whole = Date(timeIntervalSince1970: Double(time.seconds)).formatted(format)
+            var part = "." + String(1_000_000_000 + Int(time.nanoseconds)).dropFirst()
+            while part.hasSuffix("0") { part.removeLast() }
+            let name = "\(item.id).REV.\(whole.dropLast())\(part == "." ? "" : part)Z"
+            if let last = found.firstIndex(where: { $0.name == name }) {
+                numbers[name, default: 0] += 1
+                found[last].name += ".\(numbers[name, default: 0])"
+            }
+            found.append((name, revision))
+        }
+        return found.sorted { $0.name < $1.name }
     }
 
     /// Where an item lies in its space.
