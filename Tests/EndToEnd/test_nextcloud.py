@@ -188,6 +188,13 @@ def test_what_others_share_names_them(machine, server, drive):
         machine.ready("nextcloud")
 
 
+def test_a_space_is_refused_before_a_browser_opens_where_the_server_has_none(machine, server):
+    said = machine.oort("login", "nextcloud", f"{server.base}/cloud.example.org", "--no-browser",
+                        "--space", "The Team", status=1)
+    assert "Only an OpenCloud or ownCloud Infinite Scale has spaces" in said
+    assert "In a browser" not in said
+
+
 def test_a_password_that_is_typed_is_kept_nowhere(machine, server):
     machine.oort("login", "nextcloud", f"{server.base}/cloud.example.org", "--user",
                  "ada@example.com", "--password-file", "-", input="correct horse\n")

@@ -173,28 +173,29 @@ struct DAVSignIn {
     /// The way to the server, without a password.
     var http: any HTTPClient { accounts.http }
 
-    /// What the address leads to.
+    /// What the address leads to, and the space that is wished for there.
     func server(
         at url: String,
         dialect: WebDAVDialect?
     ) async throws(Failure) -> WebDAVDiscovery.Server {
+        var server: WebDAVDiscovery.Server
         do throws(WebDAVSignInError) {
-            return try await WebDAVDiscovery.server(at: url, dialect: dialect, http: http)
+            server = try await WebDAVDiscovery.server(at: url, dialect: dialect, http: http)
         } catch { throw Failure(error.description) }
+        guard let space = options.space else { return server }
+        guard server.dialect == .infinitescale else {
+            throw Failure(
+                "Only an OpenCloud or ownCloud Infinite Scale has spaces.",
+                advice: "For a folder of the account: --root FOLDER"
+            )
+        }
+        server.space = space
+        return server
     }
 
     /// Puts the user into the address, and returns the password.
     func choose(_ server: inout WebDAVDiscovery.Server) throws(Failure) -> String {
         if let user = options.user { server.address.user = user }
-        if let space = options.space {
-            guard server.dialect == .infinitescale else {
-                throw Failure(
-                    "Only an OpenCloud or ownCloud Infinite Scale has spaces.",
-                    advice: "For a folder of the account: --root FOLDER"
-                )
-            }
-            server.space = space
-        }
         if server.dialect == .infinitescale { askForToken(of: &server) }
         guard let user = server.address.user, !user.isEmpty, !user.contains(":") else {
             throw Failure(
