@@ -31,7 +31,7 @@ public struct WebDAVClient: PlaceClient {
         abilities: WebDAVAbilities,
         partSize: Int64 = Self.partSize,
         secondLook: Duration = .seconds(60),
-        folderYouth: Duration = .seconds(300),
+        folderYouth: Duration = .seconds(600),
         clock: any Clock<Duration> = ContinuousClock()
     ) {
         api = WebDAVAPI(

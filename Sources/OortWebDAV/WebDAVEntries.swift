@@ -201,8 +201,9 @@ struct WebDAVEntries: Sendable {
     /// Whether a folder changed so recently that its tag may hide another change below it.
     ///
     /// Infinite Scale tells the folders above of a change later and one by one, and a change that comes to
-    /// a folder after a younger one leaves the folder's tag as it is (reva,
-    /// `pkg/storage/pkg/decomposedfs/tree/propagator`).
+    /// a folder after a younger one leaves the folder's tag as it is. What got stuck on its way it looks
+    /// for each five minutes, and goes on with where it is three minutes old: eight minutes late, at the
+    /// change's own time (reva, `pkg/storage/pkg/decomposedfs/tree/propagator/async.go`).
     func isYoung(_ entry: PlaceEntry, head: HTTPResponseHead) -> Bool {
         guard dialect == .infinitescale, let time = entry.modifiedTime else { return false }
         let now = head.date.map { Timestamp($0) } ?? .now

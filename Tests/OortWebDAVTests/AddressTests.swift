@@ -94,6 +94,28 @@ struct AddressTests {
         #expect(WebDAVAddress(origin: "https://host", files: []).text == "https://host/")
     }
 
+    @Test("a folder of an OpenCloud is young for as long as its tag may hide what is below")
+    func youth() throws {
+        let client = WebDAVClient(
+            http: Redirect(location: "", asked: Asked()),
+            address: WebDAVAddress(origin: "https://host", files: []),
+            dialect: .infinitescale,
+            abilities: WebDAVAbilities()
+        )
+        var folder = PlaceEntry.folder("folder")
+        let head = HTTPResponseHead(
+            status: 207,
+            headers: [("Date", "Tue, 24 Nov 2026 08:30:00 GMT")],
+            httpVersion: "1.1"
+        )
+        let answered = try #require(head.date)
+        // What got stuck is told after eight minutes, and takes a while at each folder.
+        for (seconds, isYoung) in [(0, true), (8 * 60 + 30, true), (11 * 60, false)] {
+            folder.modifiedTime = Timestamp(seconds: Timestamp(answered).seconds - Int64(seconds))
+            #expect(client.entries.isYoung(folder, head: head) == isYoung)
+        }
+    }
+
     @Test("names of uploads on their way are nobody else's")
     func temporaryNames() {
         var abilities = WebDAVAbilities()
