@@ -94,6 +94,24 @@ def test_a_day_at_an_opencloud(machine, server, drive):
     assert machine.status_code() == 0
 
 
+def test_a_large_file_goes_up_once_though_the_server_is_slow_to_make_it(machine, server, drive):
+    # The last part is answered by a proxy in the server's place, which reads all of it meanwhile.
+    server.control("PUT", "habits", {"finishing": 6})
+    first, second = (random.Random(seed).randbytes(65 << 20) for seed in (3, 4))
+    (drive / "large.bin").write_bytes(first)
+    machine.sync()
+    assert json.loads(server.control("GET", "counts"))["PATCH data"]["calls"] == 7
+    # Saved anew while nobody knows what became of the one before, it is no conflict.
+    server.control("PUT", "habits", {"finishing": 3})
+    (drive / "large.bin").write_bytes(second)
+    eventually(lambda: json.loads(server.control("GET", "counts"))["PATCH data"]["calls"] == 14,
+               "all of the second content is sent")
+    (drive / "large.bin").write_bytes(first)
+    machine.sync()
+    assert set(server.tree()) == {"/large.bin"}
+    assert (drive / "large.bin").read_bytes() == first
+
+
 def test_two_saves_of_one_file_are_both_kept(machine, server, drive):
     (drive / "report.txt").write_text("first")
     machine.sync()

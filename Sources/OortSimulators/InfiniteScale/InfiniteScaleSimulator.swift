@@ -134,11 +134,12 @@ public final class InfiniteScaleSimulator: SimulatedService {
 
     public func loseUploadSessions() { state.withLock { $0.sessions = [:] } }
 
-    /// `{"processing", "lag"}`.
+    /// `{"processing", "lag", "finishing"}`.
     public func set(habits json: JSON) -> Bool {
         state.withLock { state in
             state.habits.processing = json["processing"]?.integer.map { Int($0) } ?? 0
             state.habits.lag = json["lag"]?.integer.map { Int($0) } ?? 0
+            state.habits.finishing = json["finishing"]?.integer.map { Int($0) } ?? 0
         }
         return true
     }
