@@ -204,7 +204,8 @@ public final class ContentStore: Sendable {
 
     /// The content of a revision, to be read; `close` lets it go.
     ///
-    /// While somebody uses it, it is not evicted.
+    /// While somebody uses it, it is not evicted. Where a revision is a size and a second, two contents may
+    /// have had the same one: what is here under another hash is not it, once nobody has that open.
     public func open(
         _ key: ContentKey,
         size: Int64,
@@ -213,7 +214,9 @@ public final class ContentStore: Sendable {
         if let content = use(key) { return content }
         let row = try cachedRow(of: key)
         // A row of another size was made from a wrong idea of the revision: begin anew.
-        let known = row.flatMap { $0.size == size ? $0 : nil }
+        let known = row.flatMap {
+            $0.size == size && $0.hash?.contradicts(hash) != true ? $0 : nil
+        }
         let present = known?.present.flatMap { RangeSet(record: $0, size: size) }
         let content = CachedContent(
             key: key,

@@ -100,7 +100,10 @@ extension CloudFileSystem {
             guard !open.isDirect else { return true }
             state.isInKernel = true
             let (item, revision) = (content.key.item, content.key.revision)
-            table.see(open.file.inode, .revision(item: item, revision))
+            table.see(
+                open.file.inode,
+                SeenContent(.revision(item: item, revision), content.expectedHash)
+            )
             return true
         }
     }

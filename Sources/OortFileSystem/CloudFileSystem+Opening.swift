@@ -163,10 +163,12 @@ extension CloudFileSystem {
                 // Who empties the file has all handles show the same.
                 let cached = state.handles.filter { !$0.isDirect }
                 let isDirect = !mode.truncates && cached.contains { $0.shown != shown }
-                let isSeen = !isDirect && table.seen(file.inode) == fresh.content
+                let isSeen = !isDirect && table.seen(file.inode)?.isOf(fresh) == true
                 if cached.isEmpty { state.isInKernel = false }
                 if isSeen { state.isInKernel = true }
-                if !isDirect, case .staged = content { table.see(file.inode, fresh.content) }
+                if !isDirect, case .staged = content {
+                    table.see(file.inode, SeenContent(fresh.content, nil))
+                }
                 let handle = OpenHandle(
                     file: file,
                     mode: mode,

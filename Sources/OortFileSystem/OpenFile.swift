@@ -174,8 +174,8 @@ final class HandleTable: Sendable {
         var handles: [FileHandle: OpenHandle] = [:]
         var files: [Inode: (file: OpenFile, users: Int)] = [:]
         var last: UInt64 = 0
-        var seenYoung: [Inode: NodeContent] = [:]
-        var seenOld: [Inode: NodeContent] = [:]
+        var seenYoung: [Inode: SeenContent] = [:]
+        var seenOld: [Inode: SeenContent] = [:]
     }
 
     private let state = Mutex(State())
@@ -218,12 +218,12 @@ final class HandleTable: Sendable {
     }
 
     /// What the kernel was last given bytes of, as far as is remembered.
-    func seen(_ inode: Inode) -> NodeContent? {
+    func seen(_ inode: Inode) -> SeenContent? {
         state.withLock { $0.seenYoung[inode] ?? $0.seenOld[inode] }
     }
 
     /// Notes what the kernel is given bytes of.
-    func see(_ inode: Inode, _ content: NodeContent) {
+    func see(_ inode: Inode, _ content: SeenContent) {
         state.withLock { state in
             if state.seenYoung.count >= Self.remembered {
                 state.seenOld = state.seenYoung
@@ -231,5 +231,22 @@ final class HandleTable: Sendable {
             }
             state.seenYoung[inode] = content
         }
+    }
+}
+
+/// What the kernel was given bytes of.
+struct SeenContent: Sendable {
+    private let content: NodeContent
+    private let hash: ContentHash?
+
+    init(_ content: NodeContent, _ hash: ContentHash?) {
+        (self.content, self.hash) = (content, hash)
+    }
+
+    /// Whether it is what a file has now.
+    ///
+    /// Where a revision is a size and a second, two contents may have had the same one.
+    func isOf(_ node: Node) -> Bool {
+        content == node.content && hash?.contradicts(node.hash) != true
     }
 }

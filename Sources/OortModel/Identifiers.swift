@@ -98,6 +98,12 @@ public struct ContentHash: Hashable, Sendable, CustomStringConvertible {
         self.value = value
     }
 
+    /// Whether another hash, by the same algorithm, is of other bytes for certain.
+    public func contradicts(_ other: ContentHash?) -> Bool {
+        guard let other, other.algorithm == algorithm else { return false }
+        return self != other
+    }
+
     public static func == (one: ContentHash, other: ContentHash) -> Bool {
         one.algorithm == other.algorithm && one.value.isSameText(as: other.value)
     }

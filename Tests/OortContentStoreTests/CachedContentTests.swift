@@ -321,6 +321,24 @@ struct CachedContentTests {
         #expect(try await third.bytes(0..<10) == Array(bytes[0..<10]))
     }
 
+    /// Where a revision is a size and a second, one that is made right after another may be called the same.
+    @Test("of two contents under one revision the one is given that the hash names")
+    func oneRevisionOfTwo() async throws {
+        let fixture = try StoreFixture()
+        let first = try fixture.remote("a", [1, 2, 3, 4])
+        #expect(try await first.bytes(0..<4) == [1, 2, 3, 4])
+        try await until { first.state.withLock { $0.isVerified } }
+        fixture.store.close(first)
+        await fixture.store.save()
+        let second = try fixture.remote("a", [4, 3, 2, 2])
+        #expect(try await second.bytes(0..<4) == [4, 3, 2, 2])
+        fixture.store.close(second)
+        await fixture.store.save()
+        let again = try fixture.store.open(fixture.key("a"), size: 4, hash: nil)
+        #expect(try await again.bytes(0..<4) == [4, 3, 2, 2])
+        fixture.store.close(again)
+    }
+
     @Test("the least recently used goes at the limit; what is open or yet to be copied stays")
     func eviction() async throws {
         var settings = ContentStoreSettings()
