@@ -12,11 +12,13 @@ struct DemoClouds: Sendable {
     /// What a demo shows unless all is asked for: one of each kind.
     private static let usual = ["dropbox", "drive", "onedrive", "nextcloud"]
 
-    /// Starts the usual services, or all that can be simulated.
+    /// Starts the usual services, or all that can be simulated: other servers of a service's are not shown
+    /// beside it.
     ///
     /// - Throws: `Failure` when no port can be had.
     static func start(all: Bool) async throws(Failure) -> DemoClouds {
-        let names = all ? (Simulators.all + Simulators.others).map(\.name) : usual
+        let known = (Simulators.all + Simulators.others).map(\.name)
+        let names = all ? known.filter { Services.named($0) != nil } : usual
         do {
             return DemoClouds(simulators: try await Simulators.start(names))
         } catch {
