@@ -339,6 +339,13 @@ final class ShippedHistory {
         for machine in machines {
             let world = machine.world
             let pending = try await world.catalog.pending(world.account.id, limit: 5)
+            // The former bytes of a file that somebody else overwrote before they were read are nowhere: a
+            // backup of it waits for a person.
+            let waits = hasOthers && pending.allSatisfy { $0.errorKind == "localContent" }
+            if !pending.isEmpty, waits {
+                let lost = owed.subtracting(service.tree.values).subtracting(service.trashed)
+                return lost.isEmpty ? "" : "lost: \(lost.sorted()) of \(service.tree)"
+            }
             guard pending.isEmpty else { return "pending: \(pending)" }
             do { trees.append(try await world.tree()) } catch {
                 return "a file of machine \(machine.number) cannot be read: \(error)"
