@@ -222,10 +222,11 @@ struct Observer {
         if item.kind == .folder { try placeWaiting(for: item) }
     }
 
-    /// What is told is another state than was known: a plan that was made before does not know it.
+    /// Notes that the service reports another state than was known: a plan that was made before does not
+    /// know it.
     ///
-    /// Each of our own operations is told, too: where nothing is another than its answer said, nothing was
-    /// heard.
+    /// The service reports each of our own operations, too: what is as the operation's answer said is no
+    /// news.
     private mutating func noteNews() { transaction.effects.heard.insert(account) }
 
     /// No folder becomes a file, nor a file a folder: what is reported so has an id that another item

@@ -188,8 +188,8 @@ extension Catalog {
         return false
     }
 
-    /// The rows of what lies in a folder at the service: what is clean, what is in motion and was not told
-    /// anew, what was told to lie there.
+    /// The rows of what lies in a folder at the service: what is clean, what is in motion and was not
+    /// reported anew, what was reported to lie there.
     private static func remoteChildrenRows(
         of folder: Node
     ) -> [(condition: String, arguments: StatementArguments)] {

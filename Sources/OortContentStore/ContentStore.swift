@@ -205,7 +205,7 @@ public final class ContentStore: Sendable {
     /// The content of a revision, to be read; `close` lets it go.
     ///
     /// While somebody uses it, it is not evicted. Where a revision is a size and a second, two contents may
-    /// have had the same one: what is here under another hash is not it, once nobody has that open.
+    /// have had the same one: a cached content of another hash is fetched anew, once nobody has it open.
     public func open(
         _ key: ContentKey,
         size: Int64,
