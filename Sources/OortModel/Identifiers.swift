@@ -31,6 +31,10 @@ public struct Revision: Hashable, Sendable, CustomStringConvertible {
     /// The raw revision, for logs.
     public var description: String { rawValue }
 
+    /// The revision of the bytes that were sent, where the service stores others under this one: the
+    /// service never reports it, so what it reports is news.
+    public var asSent: Revision { Revision("\(rawValue) as sent") }
+
     public static func == (one: Revision, other: Revision) -> Bool {
         one.rawValue.isSameText(as: other.rawValue)
     }

@@ -9,9 +9,8 @@ struct ListingPatience {
     var waited = Stopwatch()
     /// How long the listing took that was answered last: nobody waits longer than that at once.
     var last = Duration.zero
-    /// Who waits, by number.
-    var waits: [UInt64: AsyncStream<Void>.Continuation] = [:]
-    var lastWait: UInt64 = 0
+    /// Who waits.
+    var waits = Numbered<AsyncStream<Void>.Continuation>()
 
     /// However long a listing took, a program's operation has to end.
     private static let longest = Duration.seconds(10)

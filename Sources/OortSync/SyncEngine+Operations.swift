@@ -95,8 +95,7 @@ private final class CachedSource: ContentSource {
 /// Single operations: stored as an intent, sent, and their outcome stored.
 extension SyncEngine {
     func progressed(_ inode: Inode, to bytes: Int64) {
-        guard let transfer = running[inode], transfer.sent < bytes else { return }
-        running[inode]?.sent = bytes
+        queue.sent(bytes, of: inode)
     }
 
     /// What an operation asks of the service, where the catalog is still as the plan saw it; and where
@@ -113,7 +112,8 @@ extension SyncEngine {
                 operation,
                 account: account,
                 reservedID: reserved,
-                copiesFiles: provider.traits.copiesFiles && !uncopied.contains(operation.inode),
+                copiesFiles: provider.traits.copiesFiles
+                    && failures.mayBeCopied(operation.inode),
                 newsNumber: newsNumber
             )
         } catch {
@@ -140,23 +140,7 @@ extension SyncEngine {
         case .createFolder, .upload, .duplicate: break
         case .replace, .move, .delete, .setAttributes: return nil
         }
-        while true {
-            if let id = reservedIDs.popLast() { return id }
-            let provider = provider
-            let task =
-                reservation
-                ?? Task { () -> Result<[ItemID], ProviderError> in
-                    do throws(ProviderError) {
-                        return .success(try await provider.reserveIDs(1000))
-                    } catch { return .failure(error) }
-                }
-            reservation = task
-            let result = await task.value
-            guard reservation == task else { continue }
-            reservation = nil
-            reservedIDs = try result.get()
-            if reservedIDs.isEmpty { return nil }
-        }
+        return try await reservedIDs.next()
     }
 
     private func request(
@@ -420,11 +404,8 @@ extension SyncEngine {
             return false
         case .success(let answer):
             let item = asSent(answer, request)
-            let when = nextOrdinal()
-            if let id = item?.id ?? request.start.item?.id { touched[id] = when }
-            failures[request.inode] = nil
-            damages[request.inode] = nil
-            uncopied.remove(request.inode)
+            if let id = item?.id ?? request.start.item?.id { order.touch(id) }
+            failures.succeeded(request.inode)
             do throws(CatalogError) {
                 let isOpen = try await catalog.succeeded(
                     request.start.intent,
@@ -441,7 +422,7 @@ extension SyncEngine {
                 return true
             } catch {
                 // The intent stays: the service is asked at the next try.
-                hasOpenIntents = true
+                unanswered.mayExist = true
                 guard !Task.isCancelled else { return false }
                 logger.error("an answer could not be stored", metadata: ["error": "\(error)"])
                 wake(at: now + 1000)
@@ -463,7 +444,7 @@ extension SyncEngine {
     ///
     /// - Returns: whether that could be stored.
     private func agree(_ request: OperationRequest, on item: Item) async -> Bool {
-        touched[item.id] = nextOrdinal()
+        order.touch(item.id)
         do throws(CatalogError) {
             let isOpen = try await catalog.succeeded(
                 request.start.intent,
@@ -475,7 +456,7 @@ extension SyncEngine {
             return true
         } catch {
             // The intent stays: the service is asked at the next try.
-            hasOpenIntents = true
+            unanswered.mayExist = true
             wake(at: now + 1000)
             return false
         }
@@ -492,7 +473,7 @@ extension SyncEngine {
         else { return answer }
         item.contentHash = upload.hash
         item.size = upload.size
-        item.rev = item.rev.map { Revision("\($0.rawValue) as sent") }
+        item.rev = item.rev?.asSent
         return item
     }
 

@@ -8,28 +8,26 @@ extension SyncEngine {
         self.isPaused = isPaused
         if isPaused {
             // The service is asked what it has when sending goes on, as after a restart.
-            if !largeTasks.isEmpty { hasOpenIntents = true }
-            for task in largeTasks.values { task.cancel() }
+            if !largeTasks.all.isEmpty { unanswered.mayExist = true }
+            for task in largeTasks.all { task.cancel() }
         }
         planSoon()
     }
 
     /// Runs the work of a large content so that a pause can end it.
     func interruptibly(_ work: @escaping @Sendable () async -> Void) async {
-        lastLargeTask += 1
-        let number = lastLargeTask
         // Owned by this call, which waits for it, and ended with it.
         let task = Task { await work() }
-        largeTasks[number] = task
+        let number = largeTasks.add(task)
         if isPaused { task.cancel() }
         await withTaskCancellationHandler {
             await task.value
         } onCancel: {
             task.cancel()
         }
-        largeTasks[number] = nil
+        largeTasks.remove(number)
         // What it asked of the service was perhaps not answered.
-        if task.isCancelled { hasOpenIntents = true }
+        if task.isCancelled { unanswered.mayExist = true }
         waker.yield()
     }
 }

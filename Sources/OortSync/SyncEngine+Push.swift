@@ -16,14 +16,14 @@ extension SyncEngine {
                 guard isIdentified, !settings.isReadOnly || needsPlan else { continue }
                 if case .signedOut = trouble { continue }
                 if !isPaused { await resolveIntents() }
-                let plans = planNumber
+                let plans = queue.number
                 await planIfNeeded()
-                if planNumber != plans {
+                if queue.number != plans {
                     // What programs removed and what a merge replaced.
                     group.addTask { [store] in await store.collectGarbage() }
                 }
                 guard !isPaused else { continue }
-                for content in contentsToHash() {
+                for content in hashes.next(at: now) {
                     group.addTask { await self.hash(content) }
                 }
                 while let batch = nextBatch() {
@@ -38,8 +38,7 @@ extension SyncEngine {
     }
 
     private func planIfNeeded() async {
-        let isExhausted = inFlight == 0 && !operations.isEmpty
-        guard needsPlan || isExhausted, !isMidRun else { return }
+        guard needsPlan || queue.isExhausted, !isMidRun else { return }
         // A plan costs what is pending, and is asked for at every local change.
         let started = now
         // More than a minute ahead is a clock that was set back.
@@ -47,16 +46,10 @@ extension SyncEngine {
             return wake(at: nextPlan)
         }
         // While as much is sent as may be, a new plan makes nothing go out sooner.
-        if hasWork, (lastPlan...lastPlan + Self.planInterval).contains(started) {
+        if queue.hasWork, (lastPlan...lastPlan + Self.planInterval).contains(started) {
             return wake(at: lastPlan + Self.planInterval)
         }
-        // Small contents that are hashed one after the other are to go up in the same calls; one
-        // that takes long (its bytes have to be fetched) holds nothing up.
-        if isHashingSmall, newHashes < mostNewHashes,
-            (lastHash...lastHash + 1000).contains(started)
-        {
-            return wake(at: lastHash + 1000)
-        }
+        if let moment = hashes.delaysPlan(at: started) { return wake(at: moment) }
         defer {
             lastPlan = now
             nextPlan = lastPlan + min((lastPlan - started) * 4, 10_000)
@@ -74,26 +67,18 @@ extension SyncEngine {
                 return hasher.finalize()
             }
         )
-        conditions.busy = Set(running.keys)
+        conditions.busy = Set(queue.running.keys)
         do throws(CatalogError) {
             let work = try await catalog.plan(account, with: planner, under: conditions)
-            planNumber += 1
-            plannedNews = work.newsNumber
-            leftNews = plannedNews
-            operations = settings.isReadOnly ? [] : work.operations
-            isStarted = Array(repeating: false, count: operations.count)
-            if !staleRounds.isEmpty {
-                // What is not planned for any more is not waited for.
-                let planned = Set(operations.map(\.inode))
-                staleRounds = staleRounds.filter { planned.contains($0.key) }
-            }
-            isDone = isStarted
-            firstUnstarted = 0
-            unhashed = settings.isReadOnly ? [] : work.unhashed.sorted { $0.size > $1.size }
-            newHashes = 0
+            queue.load(
+                settings.isReadOnly ? [] : work.operations,
+                newsNumber: work.newsNumber
+            )
+            failures.keepStale(of: queue.planned)
+            hashes.load(settings.isReadOnly ? [] : work.unhashed)
             if let moment = work.nextMoment, !settings.isReadOnly { wake(at: moment) }
             // This plan left alone what has ended while it was made.
-            if !conditions.busy.isSubset(of: running.keys) { planSoon() }
+            if !conditions.busy.isSubset(of: queue.running.keys) { planSoon() }
             withholdUnread()
         } catch {
             guard !Task.isCancelled else { return }
@@ -128,18 +113,18 @@ extension SyncEngine {
     private func withholdUnread() {
         var found: [Inode: AwaitedRun] = [:]
         var oldest: Int64?
-        for index in operations.indices {
-            let inode = operations[index].inode
-            if operations[index].action == .delete {
-                guard ask(inode, { $0?.kind == .folder }) else { continue }
+        queue.leave { operation in
+            let inode = operation.inode
+            if operation.action == .delete {
+                guard ask(inode, { $0?.kind == .folder }) else { return false }
             } else {
-                guard isDoubled(operations[index].action) else { continue }
+                guard isDoubled(operation.action) else { return false }
             }
-            let awaited = awaitedRuns[inode] ?? AwaitedRun(ordinal: nextOrdinal(), found: now)
+            let awaited = awaitedRuns[inode] ?? AwaitedRun(ordinal: order.next(), found: now)
             found[inode] = awaited
-            guard lastRun < awaited.ordinal else { continue }
-            isStarted[index] = true
+            guard lastRun < awaited.ordinal else { return false }
             oldest = min(oldest ?? .max, awaited.found)
+            return true
         }
         awaitedRuns = found
         guard let oldest else { return }
@@ -147,7 +132,7 @@ extension SyncEngine {
         // asked for.
         let latest = oldest + Self.longestQuietWait
         // A longer wait is of a clock that was set back.
-        if (1...Self.longestQuietWait).contains(latest - now), isAnythingUnderWay {
+        if (1...Self.longestQuietWait).contains(latest - now), queue.isAnythingUnderWay {
             wake(at: latest)
         } else {
             readFeedSoon()
@@ -170,51 +155,11 @@ extension SyncEngine {
     /// anything to begin with, milliseconds.
     private static let planInterval: Int64 = 1000
 
-    /// Whether anything is asked of the service, or will be at once.
-    private var isAnythingUnderWay: Bool { inFlight > 0 || hasWork }
-
-    /// Whether the plan holds something that can be begun.
-    private var hasWork: Bool {
-        operations.indices.suffix(from: firstUnstarted).contains { index in
-            !isStarted[index] && operations[index].after.allSatisfy { isDone[$0] }
-        }
-    }
-
     // MARK: Hashes
 
-    private func contentsToHash() -> [ContentID] {
-        let now = now
-        var new: [ContentID] = []
-        while hashing.count < 4, let next = unhashed.popLast() {
-            // A failure that could not be stored is listed again by every plan.
-            guard nextHashes[next.content] ?? 0 <= now, hashing[next.content] == nil else {
-                continue
-            }
-            hashing[next.content] = next.size
-            lastHash = now
-            new.append(next.content)
-        }
-        return new
-    }
-
-    /// After how many hashes a plan is made, though more are under way: as many as fill all calls
-    /// that may be under way, and no more than are worth waiting for.
-    private var mostNewHashes: Int {
-        min(1000, provider.traits.batchSizes.upload * provider.traits.maximumWritesInFlight)
-    }
-
-    private var isHashingSmall: Bool {
-        hashing.values.contains { $0 <= smallUpload }
-            || unhashed.last.map { $0.size <= smallUpload } ?? false
-    }
-
-    /// Plans once for many small contents, so that they go up in as few calls as can be, but lets
-    /// nothing small wait for something large.
+    /// A content is not read any more, however that went.
     private func hashed(_ content: ContentID) {
-        hashing[content] = nil
-        newHashes += 1
-        lastHash = now
-        if !isHashingSmall || newHashes >= mostNewHashes { planSoon() } else { waker.yield() }
+        if hashes.ended(content, at: now) { planSoon() } else { waker.yield() }
     }
 
     /// Computes a staged content's hash, for which all of its bytes must be here.
@@ -229,7 +174,7 @@ extension SyncEngine {
             guard isStored else {
                 throw ProviderError(.localContent, detail: "the content is not staged")
             }
-            nextHashes[content] = nil
+            hashes.succeeded(content)
             hashed(content)
         } catch {
             guard !Task.isCancelled else { return }
@@ -263,156 +208,31 @@ extension SyncEngine {
             // Of what was removed meanwhile nothing is sent, and its deletion needs no content.
             guard let node = try catalog.node(staged: content), node.parent != nil else { return }
             try await catalog.failed(node.inode, trouble, isUnknown: true)
-        } catch { nextHashes[content] = now + 1000 }
+        } catch { hashes.delay(content, until: now + 1000) }
     }
 
     // MARK: Choosing
 
-    /// One operation, or several of a kind that the service takes in one call.
-    struct Batch: Sendable {
-        var plan: UInt64
-        /// What its plan knew (`PlannedWork.newsNumber`).
-        var newsNumber: UInt64
-        var members: [(index: Int, operation: RemoteOperation)] = []
-        /// Whether no more goes into it.
-        var isFull = false
-        /// Whether it is one large content.
-        var isLarge = false
-        /// Whether it is of small contents that share calls.
-        var isUploadBatch = false
-        /// The engine's count of `retries` when it was begun.
-        var retries: UInt64
-    }
-
-    private func nextBatch() -> Batch? {
+    private func nextBatch() -> PushQueue.Batch? {
         let now = now
-        guard inFlight < max(1, provider.traits.maximumWritesInFlight), pausedUntil <= now else {
-            return nil
-        }
+        guard pausedUntil <= now else { return nil }
         leaveSpoilt()
-        while firstUnstarted < operations.count, isStarted[firstUnstarted] { firstUnstarted += 1 }
-        var choice = self.choice { _ in true }
-        // While one is under way, more come to share the calls of the next one.
-        let latest = lastUploadBatch + Self.longestFilling
-        if choice.isUploadBatch, !choice.isFull, uploadBatches > 0,
-            (lastUploadBatch..<latest).contains(now)
-        {
-            wake(at: latest)
-            choice = self.choice { !isBatchedUpload($0) }
-        }
-        guard !choice.members.isEmpty else { return nil }
-        for member in choice.members {
-            isStarted[member.index] = true
-            running[member.operation.inode] = SyncStatus.Transfer(
-                inode: member.operation.inode,
-                sent: 0,
-                size: bytes(of: member.operation)
-            )
-        }
-        inFlight += 1
-        if choice.isLarge { largeInFlight += 1 }
-        if choice.isUploadBatch {
-            uploadBatches += 1
-            lastUploadBatch = now
-        }
-        return choice
+        var moment: Int64?
+        defer { if let moment { wake(at: moment) } }
+        return queue.next(at: now, waitsUntil: &moment)
     }
 
     /// Once anything was heard, what it spoils is left to the next plan, in place of asking the catalog for
     /// each in vain.
     private func leaveSpoilt() {
-        let news = catalog.newsNumber(of: account)
-        guard leftNews != news else { return }
-        leftNews = news
-        for index in operations.indices
-        where !isStarted[index] && isSpoiltByNews(operations[index]) {
-            isStarted[index] = true
-            planSoon()
-        }
-    }
-
-    /// The first operation that can be begun, of those that are wanted, and what can go with it.
-    private func choice(_ isWanted: (RemoteOperation) -> Bool) -> Batch {
-        var batch = Batch(plan: planNumber, newsNumber: plannedNews, retries: retries)
-        var room = 1
-        var total: Int64 = 0
-        for index in firstUnstarted..<operations.count where !isStarted[index] {
-            let operation = operations[index]
-            guard operation.after.allSatisfy({ isDone[$0] }), running[operation.inode] == nil,
-                isWanted(operation),
-                bytes(of: operation) <= smallUpload || largeInFlight < Self.mostLarge
-            else { continue }
-            if let first = batch.members.first {
-                guard isAlike(first.operation, operation) else { continue }
-                guard total + bytes(of: operation) <= Self.largestBatch else {
-                    batch.isFull = true
-                    continue
-                }
-            } else {
-                room = batchSize(of: operation)
-                batch.isLarge = bytes(of: operation) > smallUpload
-                batch.isUploadBatch = isBatchedUpload(operation)
-            }
-            batch.members.append((index, operation))
-            total += bytes(of: operation)
-            if batch.members.count >= room {
-                batch.isFull = true
-                break
-            }
-        }
-        return batch
-    }
-
-    /// How long a batch of uploads that is not full waits for those under way at most, milliseconds.
-    private static let longestFilling: Int64 = 5000
-
-    private func isBatchedUpload(_ operation: RemoteOperation) -> Bool {
-        switch operation.action {
-        case .upload, .replace: batchSize(of: operation) > 1
-        case .createFolder, .move, .delete, .setAttributes, .duplicate: false
-        }
-    }
-
-    /// How many large contents go up at once, each by as many requests as its provider sends: more
-    /// would only make all of them end later.
-    private static let mostLarge = 4
-
-    private func bytes(of operation: RemoteOperation) -> Int64 {
-        switch operation.action {
-        case .upload(_, let content), .replace(_, let content): content.size
-        case .createFolder, .move, .delete, .setAttributes, .duplicate: 0
-        }
-    }
-
-    private func isAlike(_ one: RemoteOperation, _ other: RemoteOperation) -> Bool {
-        switch (one.action, other.action) {
-        case (.createFolder, .createFolder), (.move, .move), (.delete, .delete): true
-        case (.upload, .upload), (.upload, .replace), (.replace, .upload), (.replace, .replace):
-            bytes(of: other) <= smallUpload
-        default: false
-        }
-    }
-
-    /// Bytes of the contents of one batch at most, so that none takes long.
-    private static let largestBatch: Int64 = 32 << 20
-    /// What goes up in one call with others: larger contents use the connection alone.
-    private var smallUpload: Int64 { provider.traits.batchSizes.largestUpload }
-
-    private func batchSize(of operation: RemoteOperation) -> Int {
-        let sizes = provider.traits.batchSizes
-        switch operation.action {
-        case .createFolder: return sizes.createFolder
-        case .upload, .replace:
-            return bytes(of: operation) <= smallUpload ? sizes.upload : 1
-        case .move: return sizes.move
-        case .delete: return sizes.delete
-        case .setAttributes, .duplicate: return 1
-        }
+        guard queue.hears(catalog.newsNumber(of: account)) else { return }
+        if queue.leave(where: isSpoiltByNews) { planSoon() }
     }
 
     // MARK: Carrying out
 
-    private func perform(_ batch: Batch) async {
+    private func perform(_ batch: PushQueue.Batch) async {
+        let retries = retries
         var requests: [OperationRequest] = []
         var failed: [Inode] = []
         /// What is not to be sent once anything was heard.
@@ -422,11 +242,11 @@ extension SyncEngine {
             switch await prepare(operation, index: index, newsNumber: known) {
             case .ready(let request):
                 if known != nil { spoilt.insert(operation.inode) }
-                staleRounds[operation.inode] = nil
-                runningItems[operation.inode] = request.start.item?.id
+                failures.foundCurrent(operation.inode)
+                queue.changes(request.start.item?.id, in: operation.inode)
                 requests.append(request)
             case .stale:
-                running[operation.inode] = nil
+                queue.ended(operation.inode)
                 if let known, known != catalog.newsNumber(of: account) {
                     needsPlan = true
                 } else {
@@ -435,7 +255,7 @@ extension SyncEngine {
             case .failed(let start, let error):
                 await conclude(start, of: operation.inode, error)
                 failed.append(operation.inode)
-                running[operation.inode] = nil
+                queue.ended(operation.inode)
                 needsPlan = true
             }
         }
@@ -448,24 +268,20 @@ extension SyncEngine {
         let results = await send(requests)
         for (request, result) in zip(requests, results) {
             let isDone = await finish(request, result)
-            running[request.inode] = nil
-            runningItems[request.inode] = nil
-            if isDone, batch.plan == planNumber {
-                self.isDone[request.index] = true
-            } else if !isDone {
+            queue.ended(request.inode)
+            if isDone {
+                queue.done(request.index, of: batch)
+            } else {
                 failed.append(request.inode)
                 needsPlan = true
             }
         }
         // The cause went while these were under way: another try is due, as of what had failed.
-        if batch.retries != retries { await retryNow(failed) }
-        // A plan made meanwhile left these items alone.
-        if batch.plan != planNumber { needsPlan = true }
+        if retries != self.retries { await retryNow(failed) }
         // What was told meanwhile; who could not be asked now is asked with the next news.
         if !owedLooks.isEmpty || owesRun { await lookAtUnsureAfterwards() }
-        inFlight -= 1
-        if batch.isLarge { largeInFlight -= 1 }
-        if batch.isUploadBatch { uploadBatches -= 1 }
+        // A plan made meanwhile left these items alone.
+        if queue.ended(batch) { needsPlan = true }
         waker.yield()
     }
 
@@ -473,18 +289,16 @@ extension SyncEngine {
     private func takeBack(_ request: OperationRequest) async {
         do throws(ProviderError) { try await clear(request.inode) } catch {
             // It is asked for like anything that nobody answered.
-            hasOpenIntents = true
+            unanswered.mayExist = true
             logger.warning("an operation was not taken back", metadata: ["error": "\(error)"])
         }
-        running[request.inode] = nil
-        runningItems[request.inode] = nil
+        queue.ended(request.inode)
     }
 
     /// The item is not as the plan saw it: it is planned for anew, but what is never as planned must
     /// not become a loop.
     private func foundStale(_ operation: RemoteOperation) {
-        let rounds = (staleRounds[operation.inode] ?? 0) + 1
-        staleRounds[operation.inode] = rounds
+        let rounds = failures.foundStale(operation.inode)
         guard rounds > 3 else {
             needsPlan = true
             return

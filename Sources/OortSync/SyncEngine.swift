@@ -24,6 +24,7 @@ public actor SyncEngine {
     /// The time by the clock since the engine was made.
     nonisolated let uptime: @Sendable () -> Duration
     nonisolated let planner: Planner
+    nonisolated let reservedIDs: ReservedIDs
     nonisolated let wakeups: AsyncStream<Void>
     nonisolated let waker: AsyncStream<Void>.Continuation
     /// Counts the operations that the service carried out.
@@ -35,10 +36,8 @@ public actor SyncEngine {
 
     // MARK: The feed
 
-    /// Counts requests and own changes, to tell what a page may not have seen yet.
-    var ordinal: UInt64 = 0
-    /// When we last changed an item at the service.
-    var touched: [ItemID: UInt64] = [:]
+    /// What an answer of the service may not have seen yet.
+    var order = RequestOrder()
     /// The wait before the feed is read again after a failure; cancelled to end it.
     var feedPause: Task<Void, Never>?
     /// How often in a row the feed could not be read.
@@ -49,9 +48,6 @@ public actor SyncEngine {
     var wantsFeed = false
     /// The page of the feed that was asked for while the one before it is applied.
     var pageAhead: PageRequest?
-    /// When the page of the feed was asked for that is awaited, or applied now; while there is none,
-    /// later than everything.
-    var oldestPage = UInt64.max
     /// When the feed's last run was begun.
     var lastRun: UInt64 = 0
     /// The folders that the plan deletes, or makes where a name can be taken twice.
@@ -72,90 +68,42 @@ public actor SyncEngine {
 
     // MARK: The push
 
-    /// The plan that is being carried out, by index.
-    var operations: [RemoteOperation] = []
-    var isStarted: [Bool] = []
-    var isDone: [Bool] = []
-    /// Counts plans, so that an answer to an older plan's operation is not taken for this one's.
-    var planNumber: UInt64 = 0
+    /// The plan that is being carried out.
+    var queue: PushQueue
+    /// The contents whose hash it needs.
+    var hashes: HashQueue
     var needsPlan = true
-    var running: [Inode: SyncStatus.Transfer] = [:]
-    /// The items that the running operations change.
-    var runningItems: [Inode: ItemID] = [:]
-    var inFlight = 0
-    /// How many of those are a large content each.
-    var largeInFlight = 0
-    /// How many of those are batches of small contents, and when the last of them was begun,
-    /// milliseconds since 1970.
-    var uploadBatches = 0
-    var lastUploadBatch: Int64 = 0
-    /// Staged contents whose hash the plan needs, the smallest last.
-    var unhashed: [UnhashedContent] = []
-    /// Those that are being read, with their sizes.
-    var hashing: [ContentID: Int64] = [:]
-    /// How many hashes were stored since the last plan.
-    var newHashes = 0
-    /// When a content's hash was last begun or done, milliseconds since 1970.
-    var lastHash: Int64 = 0
-    /// When a content is read again of which not even the catalog knows that it could not be hashed,
-    /// milliseconds since 1970.
-    var nextHashes: [ContentID: Int64] = [:]
-    var failures: [Inode: Int] = [:]
+    var failures = PushFailures()
     /// How often what failed was to be tried again at once, since the cause may be gone.
     var retries: UInt64 = 0
-    /// How often in a row an item was no longer as the plan saw it.
-    var staleRounds: [Inode: Int] = [:]
-    /// Whether something may have been asked of the service that nobody answered and that is not
-    /// under way: what an earlier process left, or a lost answer.
-    var hasOpenIntents = true
-    /// Operations before this one are started.
-    var firstUnstarted = 0
-    /// When to ask again about what was never answered.
-    var nextLooks: [Inode: Int64] = [:]
-    /// When files that were sent were not found where they were sent to: a run of the feed that
-    /// begins later tells what became of them.
-    var missing: [Inode: UInt64] = [:]
+    /// What was asked of the service that nobody answered and that is not under way.
+    var unanswered = UnansweredIntents()
     /// What is under way and may bring work: while any of it is, nothing can be called idle.
     var isPlanning = false
-    var isResolving = false
     var isReadingFeed = false
     /// Files whose uploaded content the store has taken over.
     var keptContents: Set<Inode> = []
     var pausedUntil: Int64 = 0
     /// Whether a person wants nothing to be sent.
     public internal(set) var isPaused = false
-    /// What carries out large contents now, each ended by a pause, by number.
-    var largeTasks: [UInt64: Task<Void, Never>] = [:]
-    var lastLargeTask: UInt64 = 0
+    /// What carries out large contents now, each ended by a pause.
+    var largeTasks = Numbered<Task<Void, Never>>()
     var offlineTries = 0
-    var reservedIDs: [ItemID] = []
-    /// Reserves more ids; shared by all who wait, ends by itself.
-    var reservation: Task<Result<[ItemID], ProviderError>, Never>?
     var timer: Task<Void, Never>?
-    /// When to look again, milliseconds since 1970.
-    var moments: Set<Int64> = []
+    /// When to look again.
+    var moments = Moments()
     /// Before this moment no plan is made: making plans must leave time for what is planned.
     var nextPlan: Int64 = 0
     /// When the last plan was made, milliseconds since 1970.
     var lastPlan: Int64 = 0
     /// How many callers want everything pushed at once.
     var urgentCallers = 0
-    /// What the plan that is carried out knew (`PlannedWork.newsNumber`).
-    var plannedNews: UInt64 = 0
-    /// The news for which the plan's operations were looked through last.
-    var leftNews: UInt64 = 0
     var roomWatch = RoomWatch()
     /// Items whose rights were too few for something, and folders: news of them may be of more.
     var denials: Set<ItemID> = []
-    /// What the service refused to delete lately, and when, in milliseconds since 1970.
-    var refusedDeletions: [(path: String, reason: String, time: Int64)] = []
-    /// How often the service said that a file's content, of this hash, arrived damaged.
-    var damages: [Inode: (hash: String?, count: Int)] = [:]
-    /// Items that the service does not make by copying, or not today: their bytes are sent.
-    var uncopied: Set<Inode> = []
-    /// Who waits for the next change of what is pending, by number.
-    var watchers: [UInt64: AsyncStream<Void>.Continuation] = [:]
-    var lastWatcher: UInt64 = 0
+    var refusedDeletions = RefusedDeletions()
+    /// Who waits for the next change of what is pending.
+    var watchers = Numbered<AsyncStream<Void>.Continuation>()
 
     /// An engine for an account of the catalog.
     public init(
@@ -176,6 +124,12 @@ public actor SyncEngine {
         uptime = Self.uptime(by: clock)
         self.logger = logger
         planner = Planner(traits: PlannerTraits(provider.traits))
+        reservedIDs = ReservedIDs(provider)
+        queue = PushQueue(
+            provider.traits.batchSizes,
+            mostInFlight: provider.traits.maximumWritesInFlight
+        )
+        hashes = HashQueue(provider.traits)
         catalog.setReadOnly(settings.isReadOnly, of: account)
         (wakeups, waker) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
@@ -206,7 +160,7 @@ public actor SyncEngine {
         guard urgentCallers == 0, settle > 0 else { return planSoon() }
         // The plan at an earlier moment says when this change will have rested.
         let now = now
-        guard !moments.contains(where: { now < $0 && $0 <= now + settle }) else { return }
+        guard !moments.has(after: now, through: now + settle) else { return }
         wake(at: now + settle)
     }
 
@@ -234,7 +188,7 @@ public actor SyncEngine {
         var status = SyncStatus()
         status.trouble = trouble
         status.transfers = transfers
-        status.remarks = wordsOnRefusedDeletions
+        status.remarks = refusedDeletions.words(at: now)
         do throws(CatalogError) {
             status.pending = try await catalog.pending(account, limit: 1000)
             status.pendingCount = status.pending.count
@@ -256,7 +210,7 @@ public actor SyncEngine {
 
     /// Contents on their way up, by inode.
     public var transfers: [SyncStatus.Transfer] {
-        running.values.filter { $0.size > 0 }.sorted { $0.inode < $1.inode }
+        queue.running.values.filter { $0.size > 0 }.sorted { $0.inode < $1.inode }
     }
 
     /// Pushes everything (below a folder, where one is given) at once and waits until the service
@@ -309,13 +263,11 @@ public actor SyncEngine {
         _ body: @Sendable (AsyncStream<Void>) async -> T
     ) async -> T {
         let (changes, watcher) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        lastWatcher += 1
-        let number = lastWatcher
-        watchers[number] = watcher
+        let number = watchers.add(watcher)
         urgentCallers += 1
         defer {
             urgentCallers -= 1
-            watchers[number] = nil
+            watchers.remove(number)
             watcher.finish()
         }
         await retryAll()
@@ -324,7 +276,7 @@ public actor SyncEngine {
     }
 
     func tellWatchers() {
-        for watcher in watchers.values { watcher.yield() }
+        for watcher in watchers.all { watcher.yield() }
     }
 
     /// Whether nothing goes out before something that failed is tried again, or something changes:
@@ -333,26 +285,23 @@ public actor SyncEngine {
         // After an operation that was done, a plan is due.
         let isPlanned =
             !hasChanged.load(ordering: .acquiring) && !needsPlan && !isPlanning && isIdentified
-            && !isDone.contains(true) && staleRounds.isEmpty
+            && !queue.hasDone && !failures.hasStale
         let isQuiet =
-            inFlight == 0 && hashing.isEmpty && unhashed.isEmpty && !hasOpenIntents && !isResolving
+            queue.inFlight == 0 && hashes.isEmpty && !unanswered.mayExist && !unanswered.isAsking
         let isFeedRead =
             !wantsFeed && !isReadingFeed && !isMidRun && !owesRun
             && awaitedRuns.values.allSatisfy { $0.ordinal <= lastRun }
-        return isPlanned && isQuiet && isFeedRead
-            && operations.indices.allSatisfy { index in
-                isStarted[index] || operations[index].after.contains { !isDone[$0] }
-            }
+        return isPlanned && isQuiet && isFeedRead && !queue.hasWork
     }
 
     private func retryAll() async {
         retries += 1
         await retryNow()
-        nextHashes = [:]
-        nextLooks = [:]
+        hashes.retryAll()
+        unanswered.retryAll()
         // A wait that grew long in bad weather is not to come back with the first new failure. What
         // the service itself asked to wait for, the transport still waits for.
-        failures = [:]
+        failures.forgetAll()
         (offlineTries, feedTries) = (0, 0)
         pausedUntil = 0
         feedPause?.cancel()
@@ -370,19 +319,12 @@ public actor SyncEngine {
 
     // MARK: Small things
 
-    func nextOrdinal() -> UInt64 {
-        ordinal += 1
-        return ordinal
-    }
-
     nonisolated var now: Int64 { Timestamp.now.inMilliseconds }
 
     /// Wakes the push at a moment, milliseconds since 1970; an earlier or later one that somebody
     /// else waits for stays.
     func wake(at moment: Int64) {
-        let isNext = moments.allSatisfy { $0 > moment }
-        guard moments.insert(moment).inserted, isNext else { return }
-        setTimer(to: moment)
+        if moments.add(moment) { setTimer(to: moment) }
     }
 
     private func setTimer(to moment: Int64) {
@@ -397,9 +339,8 @@ public actor SyncEngine {
 
     private func timeCame() {
         // By the clock that the moments are of: a timer may be a little early by it.
-        let now = now
-        moments = moments.filter { $0 > now }
-        if let next = moments.min() { setTimer(to: next) }
+        moments.came(at: now)
+        if let next = moments.next { setTimer(to: next) }
         planSoon()
     }
 }

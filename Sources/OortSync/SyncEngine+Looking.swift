@@ -1,0 +1,140 @@
+import Logging
+import OortCatalog
+public import OortModel
+
+/// Single items that the service is asked for by themselves, because what was told of them may be old.
+extension SyncEngine {
+    /// The items that we changed after a request began, or are changing: an operation may end before
+    /// what the request told is stored.
+    func suspects(since began: UInt64) -> Set<ItemID> {
+        order.suspects(since: began, underWay: queue.itemsUnderWay)
+    }
+
+    /// Asks by themselves for the items of which something was told that may be old; where that
+    /// fails they stay to be asked for, over restarts, too.
+    ///
+    /// Many of one folder cost one listing.
+    func lookAtUnsure() async throws(ProviderError) {
+        owedLooks = []
+        let items = try await unsureItems()
+        if !items.isEmpty {
+            // Also where it fails: some of them may have been told by then.
+            defer { needsPlan = true }
+            try await look(at: items)
+        }
+        // Only a run of the feed tells what became of what lies in a folder that may be gone; one
+        // that is begun while an operation changes it tells nothing for certain.
+        let mayBeGone = try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.hasAnyThatMayBeGone(self.account)
+        }
+        let isAnythingOpen =
+            !queue.running.isEmpty || unanswered.mayExist || unanswered.isAsking
+        owesRun = mayBeGone && isAnythingOpen
+        if mayBeGone, !owesRun, !isMidRun { readFeedSoon() }
+    }
+
+    private func look(at items: [Catalog.UnsureItem]) async throws(ProviderError) {
+        var counts: [Inode: Int] = [:]
+        for case let folder? in items.map(\.folder) { counts[folder, default: 0] += 1 }
+        let crowded = counts.filter { $0.value > Self.mostLooksInFolder }.map(\.key).sorted()
+        var unlisted: Set<ItemID> = []
+        for folder in crowded {
+            do throws(ProviderError) { try await readListing(folder) } catch {
+                guard error.isLastingRefusal else { throw error }
+                continue
+            }
+            for item in items where item.folder == folder && !item.isKnown {
+                unlisted.insert(item.id)
+            }
+        }
+        // What a listing did not name may lie elsewhere now.
+        for item in crowded.isEmpty ? items : try await unsureItems() {
+            if let reference = item.reference, item.isKnown || !unlisted.contains(item.id) {
+                do throws(ProviderError) { try await look(at: reference) } catch {
+                    // It stays to be asked for with the next news; nothing else waits for it.
+                    guard error.isLastingRefusal else { throw error }
+                    logger.notice(
+                        "what an item is like is not told",
+                        metadata: ["item": "\(reference.id)", "error": "\(error)"]
+                    )
+                }
+                continue
+            }
+            // What was never here and is not where it was told is gone, or the feed will tell where
+            // it is; or not even an operation of ours, whose answer would tell the id, can bring it.
+            guard item.reference != nil || queue.inFlight == 0 && !unanswered.mayExist else {
+                continue
+            }
+            try await storedAsync { () throws(CatalogError) in
+                try await self.catalog.forgetUnsure(of: item.id, in: self.account)
+            }
+        }
+    }
+
+    /// How many items of a folder are asked for one by one; a listing of the folder costs as much
+    /// as several.
+    private static let mostLooksInFolder = 8
+
+    private func unsureItems() async throws(ProviderError) -> [Catalog.UnsureItem] {
+        try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.unsureItems(of: self.account)
+        }
+    }
+
+    /// Asks the service for one item at once: a reader found that its revision is gone.
+    ///
+    /// - Throws: `ProviderError` when the service did not tell; the item is as it was.
+    public func look(at inode: Inode) async throws(ProviderError) {
+        // Of what is somebody else's nothing would be found.
+        try await identify()
+        let known = try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.reference(to: inode)
+        }
+        guard let known else { return }
+        try await look(at: known)
+        planSoon()
+    }
+
+    /// Asks for one item; only a positive answer is "gone".
+    func look(at reference: ItemReference) async throws(ProviderError) {
+        for _ in 0..<3 {
+            let enumeration = try await enumeration()
+            let began = order.next()
+            let change: Change
+            do throws(ProviderError) {
+                change = .changed(try await provider.item(reference))
+            } catch {
+                guard error.kind == .notFound else { throw error }
+                change = .removed(reference.id)
+            }
+            var observations = Observations(changes: [change])
+            // A page of the feed may be half of a move whose other half is still to come.
+            observations.endsRun = false
+            observations.enumeration = enumeration
+            observations.suspects = suspects(since: began)
+            if case .removed(let id) = change { try missed(id) }
+            let unsure = try await storedAsync { [observations] () throws(CatalogError) in
+                try await self.catalog.apply(observations, to: self.account)
+            }
+            guard let unsure else { continue }
+            guard unsure.contains(reference.id) else { return }
+            // An operation of ours is under way on it: it is asked for afterwards.
+            let known = try stored { () throws(CatalogError) in
+                try catalog.node(remoteID: reference.id, account: account)
+            }
+            if let known, queue.running[known.inode] != nil { break }
+        }
+        owedLooks.insert(reference.id)
+    }
+
+    /// An item is not found: of a folder the next run of the feed tells what lay in it, one that is
+    /// asked for from now on.
+    private func missed(_ id: ItemID) throws(ProviderError) {
+        let known = try stored { () throws(CatalogError) in
+            try catalog.node(remoteID: id, account: account)
+        }
+        guard known?.kind == .folder else { return }
+        order.touch(id)
+        readFeedSoon()
+    }
+}

@@ -1,0 +1,77 @@
+import Logging
+import OortCatalog
+import OortModel
+
+/// What keeps the account as a whole from working, and what its errors are called.
+extension SyncEngine {
+    func isReachable() {
+        offlineTries = 0
+        pausedUntil = 0
+        guard trouble != nil else { return }
+        trouble = nil
+        feedPause?.cancel()
+        keepTrouble(nil)
+        planSoon()
+    }
+
+    /// Stores the trouble for the commands that look while no mount runs.
+    private func keepTrouble(_ words: String?) {
+        do throws(CatalogError) { try catalog.setTrouble(words, of: account) } catch {
+            logger.error("the account's trouble was not stored", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Asks for what is unsure after an operation: what cannot be asked for now stays unsure, and is
+    /// asked for with the next news.
+    func lookAtUnsureAfterwards() async {
+        do throws(ProviderError) { try await lookAtUnsure() } catch { note(error) }
+    }
+
+    /// What an error says of the account as a whole.
+    func note(_ error: ProviderError) {
+        switch error.kind {
+        case .signedOut:
+            trouble = .signedOut(error.detail)
+            keepTrouble("signed out: sign in again (\(error.detail))")
+        case .clientRefused:
+            trouble = .clientRefused(error.detail)
+            pausedUntil = now + settings.refusalInterval.inMilliseconds
+            wake(at: pausedUntil)
+        case .offline:
+            trouble = .offline
+            offlineTries += 1
+            pausedUntil = now + backoff(after: offlineTries, error).inMilliseconds
+            wake(at: pausedUntil)
+        default: break
+        }
+        tellWatchers()
+        logger.notice("the service cannot be used for now", metadata: ["error": "\(error)"])
+    }
+
+    /// How long to wait after so many failures: doubled each time, never the same for all.
+    func backoff(after tries: Int, _ error: ProviderError) -> Duration {
+        if let asked = error.retryAfter { return asked }
+        // To ask whether the network is there again costs the service nothing.
+        let bound = error.kind == .offline ? settings.longestOfflineWait : settings.longestBackoff
+        let longest = min(
+            bound,
+            .seconds(1) * (1 << min(max(tries - 1, 0), 12))
+        )
+        return longest * Double.random(in: 0.5...1)
+    }
+
+    /// Translates the catalog's errors once: a fault of the local disk.
+    func stored<T>(_ body: () throws(CatalogError) -> T) throws(ProviderError) -> T {
+        do throws(CatalogError) { return try body() } catch {
+            throw ProviderError(.localContent, detail: "catalog: \(error)")
+        }
+    }
+
+    func storedAsync<T: Sendable>(
+        _ body: () async throws(CatalogError) -> T
+    ) async throws(ProviderError) -> T {
+        do throws(CatalogError) { return try await body() } catch {
+            throw ProviderError(.localContent, detail: "catalog: \(error)")
+        }
+    }
+}

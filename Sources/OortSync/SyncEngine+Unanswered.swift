@@ -1,0 +1,330 @@
+import Logging
+import OortCatalog
+import OortContentStore
+import OortModel
+
+/// Operations whose answer never came: what became of them.
+extension SyncEngine {
+    /// Asks the service about everything that was sent and never answered.
+    func resolveIntents() async {
+        guard unanswered.mayExist, pausedUntil <= now else { return }
+        unanswered.mayExist = false
+        unanswered.isAsking = true
+        defer { unanswered.isAsking = false }
+        let open: [Inode]
+        do throws(CatalogError) { open = try await catalog.openIntents(of: account) } catch {
+            logger.error("what was asked could not be read", metadata: ["error": "\(error)"])
+            unanswered.mayExist = true
+            wake(at: now + 1000)
+            return
+        }
+        var hasAsked = false
+        for inode in open {
+            guard queue.running[inode] == nil,
+                unanswered.isDue(inode, at: now, lastRun: lastRun)
+            else {
+                unanswered.mayExist = true
+                continue
+            }
+            do throws(ProviderError) {
+                // Read now: what was under way before may have been answered since.
+                let stored = try await storedAsync { () throws(CatalogError) in
+                    try await self.catalog.intent(of: inode)
+                }
+                guard let (intent, item) = stored else {
+                    unanswered.isFound(inode)
+                    continue
+                }
+                hasAsked = true
+                switch try await resolve(intent, of: inode, item) {
+                case .done: failures.forget(inode)
+                case .notDone: break
+                case .notKnown:
+                    unanswered.mayExist = true
+                    continue
+                }
+                unanswered.settled(inode)
+                needsPlan = true
+            } catch {
+                note(error)
+                unanswered.mayExist = true
+                let wait = backoff(after: failures.failed(inode), error)
+                let moment = now + wait.inMilliseconds
+                unanswered.delay(inode, until: moment)
+                wake(at: moment)
+            }
+        }
+        // What could not be asked for now is asked for with the next news.
+        unanswered.isAsking = false
+        guard hasAsked || !owedLooks.isEmpty || owesRun else { return }
+        do throws(ProviderError) { try await lookAtUnsure() } catch { note(error) }
+    }
+
+    /// What became of something that was asked.
+    private enum Outcome {
+        case done, notDone
+        /// The feed has to be read first, after which this is asked again.
+        case notKnown
+    }
+
+    /// Finds out what became of something that was asked.
+    private func resolve(
+        _ intent: Intent,
+        of inode: Inode,
+        _ item: ItemReference?
+    ) async throws(ProviderError) -> Outcome {
+        if intent.expected != nil { return try await resolveCreation(intent, of: inode) }
+        guard let item else {
+            try await clear(inode)
+            return .notDone
+        }
+        var answer: Item?
+        do throws(ProviderError) {
+            let now = try await provider.item(item)
+            answer = try await done(intent, of: inode, now)
+        } catch {
+            guard error.kind == .notFound else { throw error }
+            if intent.kind == .delete {
+                order.touch(item.id)
+                _ = try await storedAsync { () throws(CatalogError) in
+                    try await self.catalog.succeeded(
+                        intent,
+                        of: inode,
+                        item: nil,
+                        sentModified: nil
+                    )
+                }
+                return .done
+            }
+        }
+        guard let answer else {
+            try await storedAsync { () throws(CatalogError) in
+                try await self.catalog.beUnsure(of: item.id, in: self.account)
+            }
+            try await clear(inode)
+            return .notDone
+        }
+        order.touch(answer.id)
+        _ = try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.succeeded(
+                intent,
+                of: inode,
+                item: answer,
+                sentModified: answer.clientModifiedTime
+            )
+        }
+        return .done
+    }
+
+    /// Finds out what became of something that was to be created.
+    private func resolveCreation(
+        _ intent: Intent,
+        of inode: Inode
+    ) async throws(ProviderError) -> Outcome {
+        var found = try await created(by: intent, of: inode)
+        if found == nil, intent.kind == .upload, intent.reservedID == nil,
+            let upload = intent.upload
+        {
+            // Somebody may have moved it away: the feed tells.
+            let since = unanswered.isMissing(inode, since: order.next())
+            guard lastRun >= since else {
+                readFeedSoon()
+                return .notKnown
+            }
+            found = try await movedAway(upload, intent, of: inode)
+        }
+        unanswered.isFound(inode)
+        guard let found else {
+            try await clear(inode)
+            return .notDone
+        }
+        try await record(found, as: intent, of: inode)
+        return .done
+    }
+
+    /// Stores that something was created, as it was then; what others did to it since is news.
+    func record(
+        _ item: Item,
+        as intent: Intent,
+        of inode: Inode
+    ) async throws(ProviderError) {
+        var created = item
+        if let folder = intent.folder, let name = intent.name {
+            created.fileName = name
+            if item.path != nil { created.path = folder.path.appending(name) }
+            if item.parentID != nil { created.parentID = folder.id }
+        }
+        // Where other bytes are there, and ours never were, they are what both sides agree on, and ours
+        // go out in place of them.
+        if let upload = intent.upload, item.contentHash != upload.hash,
+            try await provider.isOutcome(item, of: upload)
+        {
+            created.contentHash = upload.hash
+            created.size = intent.size ?? item.size
+            created.rev = item.rev?.asSent
+            created.clientModifiedTime = upload.modifiedTime
+        }
+        let isOlder =
+            !created.fileName.isSameText(as: item.fileName) || created.parentID != item.parentID
+            || created.path != item.path || created.rev != item.rev
+        order.touch(item.id)
+        _ = try await storedAsync { [created] () throws(CatalogError) in
+            try await self.catalog.succeeded(
+                intent,
+                of: inode,
+                item: created,
+                sentModified: created.clientModifiedTime,
+                isOlder: isOlder
+            )
+        }
+    }
+
+    /// What an upload made and somebody moved away before it was asked for.
+    ///
+    /// Of several that it may be it is none: a file that is taken for another one follows that.
+    private func movedAway(
+        _ upload: LostUpload,
+        _ intent: Intent,
+        of inode: Inode
+    ) async throws(ProviderError) -> Item? {
+        let newcomers = try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.newcomers(since: intent, in: self.account)
+        }
+        var found: [Item] = []
+        for newcomer in newcomers {
+            do throws(ProviderError) {
+                // One that a program is about to change is left alone.
+                let known = try stored { () throws(CatalogError) in
+                    try catalog.node(remoteID: newcomer.id, account: account)
+                }
+                if let inode = known?.inode, store.writers.isOpen(inode) { continue }
+                let item = try await provider.item(newcomer)
+                guard try await provider.isOutcome(item, of: upload) else { continue }
+                // Where no hash tells, the provider went by what else is known of it.
+                if item.contentHash?.algorithm.tellsContentsApart == true {
+                    found.append(item)
+                } else if let confirmed = try await confirmed(item, as: intent, of: inode) {
+                    found.append(confirmed)
+                }
+            } catch {
+                // What is refused for good tells nothing: at the worst the file goes out again.
+                guard error.isLastingRefusal else { throw error }
+            }
+        }
+        return found.count == 1 ? found[0] : nil
+    }
+
+    /// What an operation that created something left at the service, if it was done.
+    func created(
+        by intent: Intent,
+        of inode: Inode
+    ) async throws(ProviderError) -> Item? {
+        guard let folder = intent.folder, let name = intent.name else { return nil }
+        var found: [Item] = []
+        if let id = intent.reservedID {
+            do throws(ProviderError) {
+                found = [
+                    try await provider.item(
+                        ItemReference(id: ItemID(id), path: folder.path.appending(name))
+                    )
+                ]
+            } catch { guard error.kind == .notFound else { throw error } }
+        } else {
+            do throws(ProviderError) {
+                found = try await provider.items(named: name, in: folder)
+            } catch {
+                guard error.kind == .parentNotFound || error.kind == .notFound else { throw error }
+            }
+        }
+        let kind: ItemKind = intent.kind == .createFolder ? .folder : .file
+        var candidates: [Item] = []
+        for item in found where item.kind == kind {
+            // What is known already is not what was lost; a catalog that cannot be read says neither.
+            let known = try stored { () throws(CatalogError) in
+                try catalog.node(remoteID: item.id, account: account)
+            }
+            if let known, known.parent != nil || known.isAccountRoot { continue }
+            candidates.append(item)
+        }
+        if intent.kind == .createFolder || intent.reservedID != nil { return candidates.first }
+        if intent.hash == nil {
+            let meant = candidates.first { intent.size == nil || $0.size == intent.size }
+            if let meant { return meant }
+        }
+        for candidate in candidates {
+            if let meant = try await confirmed(candidate, as: intent, of: inode) { return meant }
+        }
+        return try await copied(by: intent, among: candidates)
+    }
+
+    /// What a copy at the service made of an original that somebody had changed by then: what has the
+    /// bytes that the original has now, and a time as copies have it.
+    ///
+    /// Ours are its next revision, where otherwise they would be a second file.
+    private func copied(
+        by intent: Intent,
+        among candidates: [Item]
+    ) async throws(ProviderError) -> Item? {
+        guard !candidates.isEmpty, let original = intent.original else { return nil }
+        do throws(ProviderError) {
+            let now = try await provider.item(original)
+            let (traits, resolution) = (provider.traits, provider.traits.timeResolution)
+            return candidates.first { item in
+                guard item.contentHash != nil, item.contentHash == now.contentHash,
+                    let time = item.clientModifiedTime?.truncated(to: resolution)
+                else { return false }
+                // Its own time is given to it when it is there already.
+                let times =
+                    traits.setsModifiedTime
+                    ? [intent.modifiedTime, item.createdTime] : [now.clientModifiedTime]
+                return times.contains { $0?.truncated(to: resolution) == time }
+            }
+        } catch {
+            guard error.isLastingRefusal else { throw error }
+            return nil
+        }
+    }
+
+    /// The item as it is, where what was asked was done to it; nil where it was not.
+    private func done(
+        _ intent: Intent,
+        of inode: Inode,
+        _ item: Item
+    ) async throws(ProviderError) -> Item? {
+        guard intent.kind == .replace else { return isDone(intent, item) ? item : nil }
+        // The revision that was to be replaced is still there: nothing was done, and nothing need be read.
+        let known = try stored { () throws(CatalogError) in try catalog.node(inode).revision }
+        let mustRead = item.contentHash?.algorithm.tellsContentsApart != true
+        if mustRead, let known, item.rev == known { return nil }
+        return try await confirmed(item, as: intent, of: inode)
+    }
+
+    private func isDone(_ intent: Intent, _ item: Item) -> Bool {
+        switch intent.kind {
+        case .move:
+            guard let name = intent.name, item.fileName.isSameText(as: name) else { return false }
+            if let parent = item.parentID { return parent.rawValue == intent.folderID }
+            guard let folder = item.path?.parent?.parts, let meant = intent.folderPath else {
+                return false
+            }
+            return folder.elementsEqual(meant) { $0.isSameText(as: $1) }
+        case .setAttributes:
+            let resolution = provider.traits.timeResolution
+            guard intent.modifiedTime != nil || intent.description != nil else { return false }
+            if let time = intent.modifiedTime,
+                item.clientModifiedTime?.truncated(to: resolution) != time.truncated(to: resolution)
+            {
+                return false
+            }
+            return intent.description.map { $0 == item.description ?? "" } ?? true
+        case .createFolder, .upload, .duplicate, .replace, .delete: return false
+        }
+    }
+
+    /// What was stored as asked of the service was not asked, or not done.
+    func clear(_ inode: Inode) async throws(ProviderError) {
+        try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.failed(inode, nil, isUnknown: false)
+        }
+    }
+}
