@@ -74,13 +74,15 @@ public final class FTPClient: PlaceClient {
         provider.maximumWritesInFlight = 4
         // The rest of a range that ends before the file costs a new login.
         provider.largestRangeRequest = 64 << 20
-        traits = PlaceTraits(
+        var traits = PlaceTraits(
             provider: provider,
             scan: .folderStamps,
             listingFreshness: .seconds(3600),
             listingsInFlight: 3,
             deletesToTrash: true
         )
+        traits.hasRevisionsOfTimes = true
+        self.traits = traits
     }
 
     public func makeHasher() -> any ContentHasher { SHA256Hasher() }

@@ -247,11 +247,9 @@ public struct PlaceTraits: Sendable {
     /// Whether the account may lie on several disks: a folder that cannot go from one to another in one
     /// step (`.unsupported`) is moved piece by piece, and where there is no trash deleted so.
     public var mayHaveDisks = false
-    /// Whether `upload` makes sure that the service stored the bytes that were sent.
-    ///
-    /// Without its answer that may not have come about: a file of the upload's size and time is then not
-    /// taken for what was sent.
-    public var provesUploads = false
+    /// Whether a file's size and second are all that its revision is made of: another content of both has
+    /// the same revision, and nobody who knows the former sees it.
+    public var hasRevisionsOfTimes = false
 
     /// Traits of a service of which listings hold for ten minutes, that lists 4 folders at once, moves
     /// folders and deletes for good.

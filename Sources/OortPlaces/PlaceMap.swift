@@ -100,6 +100,9 @@ public final class PlaceMap: Sendable {
                     """
             )
         }
+        migrator.registerMigration("no guesses of what was sent") { database in
+            try database.execute(sql: "DROP TABLE sending")
+        }
         try migrator.migrate(queue)
         return queue
     }

@@ -44,7 +44,7 @@ extension PlaceProvider {
         guard let place = ground.claim.places.first,
             let path = (ground.rowPaths + ground.namePaths).first, row?.entry.kind != .folder
         else { throw ProviderError(.notAFile, detail: "only a file has content") }
-        let (parent, name) = (place.folder, place.name.text)
+        let parent = place.folder
         await scan.visit(parent)
         let before: PlaceUpload.Before =
             if case .replace(_, let revision) = upload.target { .file(revision) } else { .nothing }
@@ -53,41 +53,43 @@ extension PlaceProvider {
             before: before,
             size: upload.size,
             hash: upload.hash,
-            modifiedTime: upload.modifiedTime?.truncated(to: traits.timeResolution),
+            modifiedTime: time(of: upload, over: row?.entry),
             mimeType: upload.mimeType,
             content: upload.content,
             session: upload.session
         )
-        try await map.write { [client] database in
-            let transaction = PlaceTransaction(database: database)
-            try transaction.forgetSending(in: parent, name: name)
-            if !client.traits.provesUploads {
-                try transaction.noteSending(sent, in: parent, name: name)
-            }
-        }
         var entry = try await refusable(in: parent) { () async throws(ProviderError) in
-            do throws(ProviderError) {
-                return try await client.upload(sent, observer: observer)
-            } catch {
-                // Certainly not done: what comes there is not ours.
-                if !error.isOutcomeUnknown {
-                    try await map.write {
-                        try PlaceTransaction(database: $0).forgetSending(in: parent, name: name)
-                    }
-                }
-                throw error
-            }
+            try await client.upload(sent, observer: observer)
         }
         if entry.hash == nil { entry.hash = sent.hash }
         let new = try await map.write { [entry] database -> PlaceRow in
             let transaction = PlaceTransaction(database: database)
-            try transaction.forgetSending(in: parent, name: name)
             if let row, let old = try transaction.row(row.id) {
                 return try transaction.rewrite(old, as: entry)
             }
             return try transaction.insert(entry, in: parent)
         }
         return item(new)
+    }
+
+    /// How long after the time of a content another one of that size may have an earlier time and still
+    /// gets a later one, in seconds: as many contents that a program gives one time, one after the other,
+    /// have different times.
+    private static let mostSameTimes: Int64 = 60
+
+    /// The modified time that a content is sent with.
+    ///
+    /// Where size and second are the revision, a content that takes another one's place has a later second
+    /// than that: two saves within a second, and programs that set the old time again after they wrote
+    /// (`touch -r`), would leave it unseen by everybody else, who would then write over it.
+    private func time(of upload: Upload, over old: PlaceEntry?) -> Timestamp? {
+        let time = upload.modifiedTime?.truncated(to: traits.timeResolution)
+        guard client.traits.hasRevisionsOfTimes, let time, let old, old.size == upload.size,
+            old.hash != upload.hash, let known = old.modifiedTime,
+            (0...Self.mostSameTimes).contains(known.seconds &- time.seconds)
+        else { return time }
+        let (next, isTooLate) = known.seconds.addingReportingOverflow(1)
+        return isTooLate ? time : Timestamp(seconds: next)
     }
 
     public func move(_ move: Move) async throws(ProviderError) -> Item {

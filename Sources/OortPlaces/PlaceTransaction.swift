@@ -95,8 +95,6 @@ struct PlaceTransaction {
             )
         }
         if let old = try row(named: entry.name, in: parent) { try remove(old.id) }
-        var entry = entry
-        if entry.hash == nil { entry.hash = try sentHash(of: entry, in: parent) }
         let columns = entry.columns
         let names = columns.map(\.0).joined(separator: ", ")
         let marks = columns.map { _ in ", ?" }.joined()
@@ -126,12 +124,8 @@ struct PlaceTransaction {
             entry.storedTime = entry.storedTime ?? old.entry.storedTime
             entry.mimeType = entry.mimeType ?? old.entry.mimeType
         }
-        if entry.hash == nil, let parent = old.parent {
-            // What was known of the content holds for as long as the revision.
-            entry.hash =
-                entry.revision == old.entry.revision
-                ? old.entry.hash : try sentHash(of: entry, in: parent)
-        }
+        // What was known of the content holds for as long as the revision.
+        if entry.revision == old.entry.revision { entry.hash = entry.hash ?? old.entry.hash }
         if entry.kind == .folder, let stamp = entry.stamp {
             try database.cachedStatement(sql: "UPDATE folder SET stamp = ? WHERE id = ?")
                 .execute(arguments: [stamp.rawValue, old.id])
@@ -280,41 +274,5 @@ struct PlaceTransaction {
 
     func forgetMotion(of id: Int64) throws {
         try database.execute(sql: "DELETE FROM motion WHERE id = ?", arguments: [id])
-    }
-
-    /// Notes what is about to be sent, so that it is known again where no answer comes.
-    func noteSending(_ upload: PlaceUpload, in parent: Int64, name: String) throws {
-        guard let modified = upload.modifiedTime else { return }
-        try database.cachedStatement(
-            sql: """
-                INSERT OR REPLACE INTO sending (parent, name, size, modified, hash)
-                VALUES (?, ?, ?, ?, ?)
-                """
-        ).execute(
-            arguments: [
-                parent, name, upload.size, modified.seconds, upload.hash.description,
-            ]
-        )
-    }
-
-    func forgetSending(in parent: Int64, name: String) throws {
-        try database.cachedStatement(sql: "DELETE FROM sending WHERE parent = ? AND name = ?")
-            .execute(arguments: [parent, name])
-    }
-
-    /// The hash of what we sent to this place, where the file there has its size and its time.
-    private func sentHash(of entry: PlaceEntry, in parent: Int64) throws -> ContentHash? {
-        guard entry.kind == .file, let size = entry.size, let modified = entry.modifiedTime else {
-            return nil
-        }
-        return try String.fetchOne(
-            database.cachedStatement(
-                sql: """
-                    SELECT hash FROM sending
-                    WHERE parent = ? AND name = ? AND size = ? AND modified = ?
-                    """
-            ),
-            arguments: [parent, entry.name, size, modified.seconds]
-        ).flatMap { ContentHash(description: $0) }
     }
 }

@@ -75,6 +75,7 @@ public final class SFTPClient: PlaceClient {
             deletesToTrash: keepsTrash
         )
         traits.mayHaveDisks = true
+        traits.hasRevisionsOfTimes = true
         self.traits = traits
     }
 

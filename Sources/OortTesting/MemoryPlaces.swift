@@ -13,7 +13,7 @@ public final class MemoryPlaces: PlaceClient {
         case sftp
         /// Nothing but listings.
         case webDAV
-        /// Stamps that propagate, ids that stay over moves, and uploads that the client proves.
+        /// Stamps that propagate, and ids that stay over moves.
         case nextcloud
         /// Flat keys, in one list of everything.
         case s3
@@ -25,7 +25,7 @@ public final class MemoryPlaces: PlaceClient {
             switch self {
             case .sftp: MemoryPlaces(.folderStamps)
             case .webDAV: MemoryPlaces(.listings)
-            case .nextcloud: MemoryPlaces(.subtreeStamps, hasKeys: true, provesUploads: true)
+            case .nextcloud: MemoryPlaces(.subtreeStamps, hasKeys: true)
             case .s3: MemoryPlaces(.snapshots, movesFolders: false, makesFoldersAbove: true)
             case .disks: MemoryPlaces(.folderStamps, mayHaveDisks: true)
             }
@@ -67,6 +67,7 @@ public final class MemoryPlaces: PlaceClient {
     public let traits: PlaceTraits
     private let hasKeys: Bool
     private let makesFoldersAbove: Bool
+    private let hasRevisionsOfTimes: Bool
     private let state = Mutex(State())
 
     /// An empty account of a kind.
@@ -78,15 +79,16 @@ public final class MemoryPlaces: PlaceClient {
     ///   - makesFoldersAbove: whether what is put below a folder that is not there makes it.
     ///   - mayHaveDisks: whether folders are moved within their folder only, and deleted when nothing lies
     ///     in them.
-    ///   - provesUploads: whether what was uploaded is looked at before the answer.
+    ///   - hasRevisionsOfTimes: whether size and second are all of a file's revision.
     public init(
         _ scan: PlaceTraits.Scan,
         hasKeys: Bool = false,
         movesFolders: Bool = true,
         makesFoldersAbove: Bool = false,
         mayHaveDisks: Bool = false,
-        provesUploads: Bool = false
+        hasRevisionsOfTimes: Bool = false
     ) {
+        self.hasRevisionsOfTimes = hasRevisionsOfTimes
         self.hasKeys = hasKeys
         self.makesFoldersAbove = makesFoldersAbove
         var provider = ProviderTraits(
@@ -109,7 +111,7 @@ public final class MemoryPlaces: PlaceClient {
             movesFolders: movesFolders
         )
         traits.mayHaveDisks = mayHaveDisks
-        traits.provesUploads = provesUploads
+        traits.hasRevisionsOfTimes = hasRevisionsOfTimes
         self.traits = traits
     }
 
@@ -293,7 +295,7 @@ public final class MemoryPlaces: PlaceClient {
             entry = .file(
                 name,
                 size: Int64(bytes.count),
-                revision: Revision("\(node.revision)"),
+                revision: current(node),
                 modifiedTime: node.modified
             )
         } else {
@@ -301,6 +303,11 @@ public final class MemoryPlaces: PlaceClient {
         }
         entry.key = node.key
         return entry
+    }
+
+    private func current(_ node: Node) -> Revision {
+        guard hasRevisionsOfTimes else { return Revision("\(node.revision)") }
+        return Revision("\(node.bytes?.count ?? 0).\(node.modified.seconds)")
     }
 
     // MARK: Calls
@@ -417,7 +424,7 @@ public final class MemoryPlaces: PlaceClient {
             guard let node = state.nodes[Self.place(path)], let bytes = node.bytes else {
                 throw Self.missing(path)
             }
-            if let revision, revision != Revision("\(node.revision)") {
+            if let revision, revision != current(node) {
                 throw ProviderError(.preconditionFailed, detail: "another revision is current")
             }
             return bytes
@@ -477,7 +484,7 @@ public final class MemoryPlaces: PlaceClient {
                 guard let node = state.nodes[place], node.bytes != nil else {
                     throw Self.missing(upload.path)
                 }
-                if let revision, revision != Revision("\(node.revision)") {
+                if let revision, revision != current(node) {
                     throw ProviderError(.preconditionFailed, detail: "another revision is current")
                 }
             }
@@ -524,7 +531,7 @@ public final class MemoryPlaces: PlaceClient {
         try await call("delete") { state throws(ProviderError) in
             let place = Self.place(path)
             if let revision, let node = state.nodes[place],
-                revision != Revision("\(node.revision)")
+                revision != current(node)
             {
                 throw ProviderError(.preconditionFailed, detail: "another revision is current")
             }

@@ -101,14 +101,13 @@ public struct WebDAVClient: PlaceClient {
         let pollSeconds = isCloud ? min(max(abilities.cloud?.pollSeconds ?? 30, 30), 600) : 60
         provider.pollInterval = .seconds(pollSeconds)
         provider.maximumWritesInFlight = isCloud ? 3 : 2
-        var traits = PlaceTraits(
+        let traits = PlaceTraits(
             provider: provider,
             scan: isCloud ? .subtreeStamps : .listings,
             listingFreshness: isCloud ? .seconds(3600) : .seconds(600),
             listingsInFlight: isCloud ? 6 : 4,
             deletesToTrash: isCloud
         )
-        traits.provesUploads = dialect == .nextcloud
         return traits
     }
 

@@ -309,6 +309,35 @@ struct PlaceRuleTests {
         }
     }
 
+    @Test("contents of one size that a program gives one time, one after the other, are told apart")
+    func sameTimes() async throws {
+        let client = MemoryPlaces(.folderStamps, hasRevisionsOfTimes: true)
+        try await with(client) { world in
+            await world.readFeed()
+            func send(_ text: String, over old: Item?) async throws -> Item {
+                let target: UploadTarget =
+                    if let old {
+                        .replace(Self.reference(old), revision: old.rev)
+                    } else { .create(parent: Self.root, name: "a", reservedID: nil) }
+                // All with one time.
+                try await PlacesWorld.Act.send(text, to: target, world.provider)
+                await world.readFeed()
+                return try #require(world.paths["/a"])
+            }
+            var item = try await send("text 0", over: nil)
+            var revisions = [item.rev]
+            for number in 1..<10 {
+                item = try await send("text \(number)", over: item)
+                revisions.append(item.rev)
+            }
+            #expect(Set(revisions).count == 10)
+            #expect(client.contents == ["/a": "text 9"])
+            // The same content has the time that it was given.
+            item = try await send("text 9", over: item)
+            #expect(item.clientModifiedTime == Timestamp(seconds: 1_600_000_000))
+        }
+    }
+
     @Test("a time is not set on content that somebody rewrote", arguments: kinds)
     func rewrittenBeforeTouch(kind: RandomPlacesTests.Kind) async throws {
         try await withUploaded(kind) { world, item in

@@ -112,12 +112,16 @@ struct PlacesEngineTests {
     }
 
     @Test(
-        "other bytes than were sent are not ours where the client did not come to prove the upload",
-        arguments: [false, true],
-        [false, true]
+        "other bytes of the size and time that were sent are not ours where no answer came",
+        arguments: MemoryPlaces.Kind.allCases,
+        [(false, false), (false, true), (true, false), (true, true)]
     )
-    func damagedAndUnproven(isReplacement: Bool, dies: Bool) async throws {
-        let client = MemoryPlaces.Kind.nextcloud.client
+    func damagedAndUnanswered(
+        kind: MemoryPlaces.Kind,
+        how: (isReplacement: Bool, dies: Bool)
+    ) async throws {
+        let (isReplacement, dies) = how
+        let client = kind.client
         let path = NSTemporaryDirectory() + "oort-places-\(UUID().uuidString).sqlite"
         var map = try PlaceMap(path: path)
         defer {
@@ -150,7 +154,7 @@ struct PlacesEngineTests {
             await world.restart(with: provider())
         }
         #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
-        // The damaged file is as another person's: both are there, and nothing goes out for ever.
+        // Such a file is as another person's: both are there, and nothing goes out for ever.
         #expect(client.contents.values.count { $0 == "what is sent" } == 1)
         #expect(client.contents.count == 2)
         #expect(try await world.tree() == Self.tree(client))
