@@ -130,10 +130,12 @@ extension CachedContent {
         to path: String
     ) async throws(ContentError) {
         for _ in 0..<Self.tries {
-            do throws(ContentError) {
-                return try store.pool.file(path).write(bytes, at: position)
-            } catch {
-                guard error == .noSpace else { throw error }
+            if store.room.hasCacheRoom(for: Int64(bytes.count)) {
+                do throws(ContentError) {
+                    return try store.pool.file(path).write(bytes, at: position)
+                } catch {
+                    guard error == .noSpace else { throw error }
+                }
             }
             await store.makeCacheRoom(for: Int64(bytes.count) + (16 << 20))
             // What is being verified is not evicted, but soon.

@@ -94,6 +94,9 @@ public final class CachedContent: Sendable {
     /// Whether all bytes are here.
     public var isComplete: Bool { state.withLock { $0.present.covers(0..<size) } }
 
+    /// Bytes that are not here.
+    var missingBytes: Int64 { state.withLock { size - $0.present.byteCount } }
+
     /// Whether all bytes are here and were compared with the service's hash, where it has one.
     var isVerified: Bool { state.withLock { $0.isVerified } }
 

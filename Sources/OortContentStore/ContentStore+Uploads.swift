@@ -236,7 +236,14 @@ extension ContentStore {
     }
 
     private static func providerError(_ error: ContentError) -> ProviderError {
-        if case .fetch(let cause) = error { return cause }
-        return ProviderError(.localContent, detail: "\(error)")
+        switch error {
+        case .fetch(let cause): return cause
+        case .noSpace:
+            return ProviderError(
+                .localContent,
+                detail: "the local disk has no room for all of it: make room there"
+            )
+        default: return ProviderError(.localContent, detail: "\(error)")
+        }
     }
 }

@@ -95,6 +95,19 @@ final class Room: Sendable {
     /// Whether bytes that are to be written would find room.
     func hasRoom(for bytes: Int64) -> Bool { onDisk(folder) - bytes > reserve }
 
+    /// Whether bytes that were fetched find room.
+    ///
+    /// What is cached leaves the catalog some, too, but less than what programs write does: on a disk that
+    /// is nearly full small files can be read.
+    func hasCacheRoom(for bytes: Int64) -> Bool { onDisk(otherFolder ?? folder) - bytes > spare }
+
+    /// Whether what a staged content lacks of the revision that it lies over finds room, beside what is to
+    /// be fetched of that: it may take more than a program's write, since its upload gives all of it back.
+    func hasRoom(toComplete lacking: Int64, cached: Int64) -> Bool {
+        guard let otherFolder else { return onDisk(folder) - lacking - cached > reserve / 4 }
+        return onDisk(folder) - lacking > reserve / 4 && onDisk(otherFolder) - cached > spare
+    }
+
     /// Bytes that staged contents can still take, in place of cached ones if need be.
     var free: Int64 {
         // What is cached on another disk cannot give way.
@@ -135,6 +148,6 @@ final class Room: Sendable {
 
     private func onDisk(_ folder: String) -> Int64 { measure(folder) ?? .max }
 
-    /// Bytes that are left free on a disk that has nothing of ours but the cache.
+    /// Bytes that the cache leaves free at the least.
     private let spare: Int64 = 4 << 20
 }

@@ -9,9 +9,13 @@ extension StagedContent {
 
     /// Takes over what is missing from the base: afterwards the staged file has all bytes.
     ///
-    /// Only while frozen.
+    /// Only while frozen. Room for all of it is made before anything is fetched: a disk that is full to
+    /// its last byte would hold up all accounts, and nothing could be removed any more.
+    ///
+    /// - Throws: `.noSpace` when the disk has no room for all; `.fetch`, `.damaged`, `.disk`.
     func materialise() async throws(ContentError) {
         guard let base else { return }
+        try await makeRoom(over: base)
         while true {
             let missing = try pieces(0..<size).filter { !$0.isOwn }.map(\.range)
             guard !missing.isEmpty, successor == nil else { return }
@@ -32,6 +36,17 @@ extension StagedContent {
             // The upload that this is for makes room: it is not refused by the limit.
             try claim(filled)
         }
+    }
+
+    private func makeRoom(over base: CachedContent) async throws(ContentError) {
+        let lacking = try pieces(0..<size).filter { !$0.isOwn }
+            .reduce(Int64(0)) { $0 + ($1.range.upperBound - $1.range.lowerBound) }
+        guard lacking > 0, successor == nil else { return }
+        let coming = base.missingBytes
+        if store.room.hasRoom(toComplete: lacking, cached: coming) { return }
+        await store.evict(toFit: lacking, cached: coming)
+        await store.collectGarbage()
+        guard store.room.hasRoom(toComplete: lacking, cached: coming) else { throw .noSpace }
     }
 
     /// Takes over all that is missing from a small base, fetched and verified first, while programs may

@@ -228,6 +228,58 @@ def test_a_file_larger_than_the_cache(machine, clouds):
     eventually(lambda: machine.status()["mount"]["cached_bytes"] <= 8 * MIB, "the limit is kept")
 
 
+def test_a_part_of_a_file_that_does_not_fit(machine, clouds, disk):
+    """What goes up has all of its bytes: a disk without room for them is not filled with some."""
+    machine.write_settings('room_patience = "1s"\n' + machine.settings())
+    machine.login("drive")
+    machine.mount()
+    drive = machine.ready("drive")
+    content = bytearray(random.Random(5).randbytes(60 * MIB))
+    (drive / "large.bin").write_bytes(content)
+    machine.sync()
+    machine.oort("free", "--all")
+    fill(disk, spare=90 * MIB)
+    with open(drive / "large.bin", "r+b") as file:
+        file.seek(30 * MIB)
+        file.write(b"changed")
+    content[30 * MIB:30 * MIB + 7] = b"changed"
+    said = machine.oort("sync", "--timeout", "20s", status=1)
+    assert "large.bin" in said and "no room for all of it" in said, said
+    assert "no room for all of it" in machine.oort("status")
+    # Everything else goes on.
+    assert disk.free() > 64 * MIB
+    (drive / "other.txt").write_text("other")
+    os.remove(drive / "other.txt")
+    (drive / "another.txt").write_text("another")
+    eventually(lambda: "/another.txt" in clouds.tree("drive"), "another file goes out")
+    (disk.at / "filler").unlink()
+    machine.sync()
+    assert clouds.tree("drive")["/large.bin"]["hash"] == sha(bytes(content))
+    assert (drive / "large.bin").read_bytes() == content
+
+
+def test_a_file_that_does_not_fit_is_not_read_to_the_last_byte_of_room(machine, clouds, disk):
+    machine.login("drive")
+    machine.mount()
+    drive = machine.ready("drive")
+    content = random.Random(6).randbytes(60 * MIB)
+    (drive / "large.bin").write_bytes(content)
+    (drive / "small.txt").write_text("small")
+    machine.sync()
+    machine.oort("free", "--all")
+    fill(disk, spare=30 * MIB)
+    with open(drive / "large.bin", "rb") as file, pytest.raises(OSError):
+        while file.read(MIB):
+            pass
+    assert disk.free() > MIB
+    assert (drive / "small.txt").read_text() == "small"
+    os.remove(drive / "small.txt")
+    (disk.at / "filler").unlink()
+    machine.sync()
+    assert set(clouds.tree("drive")) == {"/large.bin"}
+    assert (drive / "large.bin").read_bytes() == content
+
+
 @pytest.mark.parametrize("disk", ["state"], indirect=True)
 def test_what_was_written_in_part_does_not_go_out(machine, clouds, disk):
     machine.write_settings('room_patience = "1s"\n' + machine.settings())
