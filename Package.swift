@@ -147,7 +147,8 @@ let package = Package(
             tests(
                 "OortCommandTests",
                 [
-                    "oort", "OortFileSystem", "OortModel", "OortWeather", "OortSignIn",
+                    "oort", "OortCatalog", "OortFileSystem", "OortModel", "OortWeather",
+                    "OortSignIn",
                     "OortSimulators", "OortTransport", argumentParser,
                     logging, lifecycle,
                 ]

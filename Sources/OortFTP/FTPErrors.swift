@@ -57,7 +57,11 @@ struct FTPFailure: Error, Hashable, Sendable {
             case .localContent(let error): error.kind
             case .refused(let reply): reply.meaning
             }
-        return ProviderError(kind, detail: path.isEmpty ? detail : "\(path): \(detail)")
+        var words = detail
+        if case .untrusted = self.kind {
+            words = "the server's certificate was refused, see ca_file in the settings: \(detail)"
+        }
+        return ProviderError(kind, detail: path.isEmpty ? words : "\(path): \(words)")
     }
 }
 

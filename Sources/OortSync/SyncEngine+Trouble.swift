@@ -38,7 +38,7 @@ extension SyncEngine {
             pausedUntil = now + settings.refusalInterval.inMilliseconds
             wake(at: pausedUntil)
         case .offline:
-            trouble = .offline
+            trouble = .offline(error.detail)
             offlineTries += 1
             pausedUntil = now + backoff(after: offlineTries, error).inMilliseconds
             wake(at: pausedUntil)

@@ -5,8 +5,8 @@ public import OortModel
 public struct SyncStatus: Sendable {
     /// What keeps the account from working at all.
     public enum Trouble: Hashable, Sendable {
-        /// The service cannot be reached; it is tried again.
-        case offline
+        /// The service cannot be reached, for this reason in words; it is tried again.
+        case offline(String)
         /// The person must sign in again.
         case signedOut(String)
         /// The service refuses the program's registration; the person must mend it and sign in

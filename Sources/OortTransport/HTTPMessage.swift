@@ -171,7 +171,8 @@ extension TransportError: CustomStringConvertible {
         switch self {
         case .unreachable(let detail): detail
         case .broken(let detail): "the connection broke off: \(detail)"
-        case .untrusted(let detail): "the server's certificate was refused: \(detail)"
+        case .untrusted(let detail):
+            "the server's certificate was refused, see ca_file in the settings: \(detail)"
         case .tooLarge(let limit): "an answer of more than \(limit) bytes"
         case .signedOut(let detail): "signed out: \(detail)"
         case .clientRefused(let detail): "the registration is refused: \(detail)"

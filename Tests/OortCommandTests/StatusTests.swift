@@ -1,6 +1,8 @@
 import Foundation
+import OortModel
 import Testing
 
+@testable import OortCatalog
 @testable import oort
 
 @Suite("The status in words")
@@ -49,6 +51,40 @@ struct StatusTests {
         let lines = StatusText.lines(of: account)
         #expect(lines.count { $0.contains("disk: is away") && $0.contains("1 more") } == 1)
         #expect(lines.count <= 10)
+    }
+
+    @Test("what failed and is being sent again says why, apart from what goes well")
+    func sentAgain() {
+        var item = PendingItem(
+            inode: Inode(7),
+            path: ["a"],
+            folders: [],
+            kind: .file,
+            size: 4,
+            isDeleted: false,
+            isAtService: false,
+            isNews: false,
+            isUnderWay: true,
+            isForbidden: false,
+            attempts: 0,
+            nextTry: 0
+        )
+        let now = Date(timeIntervalSince1970: 100)
+        let good = PendingKind(item, obstacle: nil, isHeld: false, now: now)
+        item.attempts = 2
+        (item.errorKind, item.errorDetail) = (
+            "outcomeUnknown(retryAfter: nil)", "500 from the store"
+        )
+        let bad = PendingKind(item, obstacle: nil, isHeld: false, now: now)
+        var survey = PendingSurvey<PendingKind>()
+        survey.groups[good] = .init(count: 3, bytes: 12, examples: [])
+        survey.groups[bad] = .init(count: 1, bytes: 4, examples: [item])
+        let groups = SyncWords.groups(survey, below: "/m/w", obstacles: [:], now: now)
+        #expect(groups.count { $0.isUnderWay && $0.count == 3 } == 1)
+        let again = groups.first { !$0.isUnderWay }
+        #expect(again?.next == "being sent again" && again?.needsPerson == false)
+        #expect(again?.reason != nil)
+        #expect(again?.examples.first?.detail == "500 from the store")
     }
 
     private func group(

@@ -333,10 +333,18 @@ enum ProviderWords {
                 "\(service.title) cannot be reached: \(error.detail)",
                 advice: "Check the network, HTTPS_PROXY and ca_file in the settings, and try again."
             )
+        case .notFound, .parentNotFound, .notAFolder:
+            Failure(
+                "\(service.title) has no such folder to begin at (\(error.detail))",
+                advice: "Look at the path in the address, and at --root."
+            )
         default:
             Failure(
-                "\(service.title) did not tell whose account this is: \(error)",
-                advice: "Try again; if it stays, the registration may lack a permission."
+                "\(service.title) did not tell whose account this is: "
+                    + (error.detail.isEmpty ? "\(error.kind)" : error.detail),
+                advice: service.oauth == nil
+                    ? "Try again; if it stays, look at the server's log."
+                    : "Try again; if it stays, the registration may lack a permission."
             )
         }
     }

@@ -136,6 +136,11 @@ struct LoginFTPCommand: AsyncParsableCommand {
                     password and your files.
                     """
             )
+        case .refused where plain && (detail.contains("TLS") || detail.contains("SSL")):
+            Failure(
+                "\(host) takes no connection that is not encrypted: \(detail)",
+                advice: "Leave out --plain."
+            )
         case .refused:
             Failure(
                 "\(host) refuses \(TerminalText.line(address.user ?? "")): \(detail)",

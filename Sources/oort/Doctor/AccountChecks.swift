@@ -140,12 +140,21 @@ struct AccountChecks {
 
     private static func finding(_ account: AccountStatus) -> Finding {
         let name = "\"\(account.name)\""
+        if account.state == .offline, let trouble = account.trouble {
+            return .unknown("account", "\(name) is offline: \(trouble)")
+        }
         if let trouble = account.trouble {
             return .trouble("account", "\(name): \(trouble)", advice: nil)
         }
         switch account.state {
         case .trouble: return .trouble("account", "\(name): \(account.state.rawValue)", advice: nil)
         case .offline: return .unknown("account", "\(name) is offline")
+        case .attention:
+            return .trouble(
+                "account",
+                "\(name): something waits for you",
+                advice: "`oort status` says what it is and what to do."
+            )
         default: return .ok("account", "\(name): \(account.state.rawValue)")
         }
     }

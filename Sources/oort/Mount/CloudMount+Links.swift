@@ -34,7 +34,7 @@ extension CloudMount {
             {
                 return report(made, account, place.path, existed: false)
             }
-            throw refused(error, "\(place.shown) was not shared", links, account)
+            throw refused(error, "\(place.shown) was not shared", links, account, wish)
         }
         return report(
             try await checked(made, wish, known, links, place),
@@ -176,7 +176,14 @@ extension CloudMount {
                 let reference = try await reference(to: node, at: place)
                 try await checkPerson(place.account)
                 let found = try await all(links, of: reference, place.account)
-                report.links = found.map { self.report($0, place.account, path) }
+                report.links = found.map { self.report($0, place.account, place.path) }
+                if node.kind == .folder {
+                    try await readBelow(place, links, into: &report)
+                } else if found.isEmpty {
+                    report.notes.append(
+                        "\(place.shown) has no link of its own; a folder above it may have one."
+                    )
+                }
             }
         } else {
             for account in accounts.withLock({ $0.values.sorted { $0.name < $1.name } }) {
@@ -287,6 +294,27 @@ extension CloudMount {
         }
     }
 
+    /// The links of what lies in a folder, where the service lists more than those of one item.
+    private func readBelow(
+        _ folder: MountedPath,
+        _ links: any LinkSharing,
+        into report: inout LinksReport
+    ) async throws(Failure) {
+        guard links.abilities.listsAll else {
+            report.notes.append(
+                "\(title(of: folder.account)) lists the links of one file or folder only: what lies in "
+                    + "\(folder.shown) may have some."
+            )
+            return
+        }
+        for link in try await all(links, of: nil, folder.account) {
+            guard let path = path(of: link, folder.account),
+                path.begins(with: folder.path + "/")
+            else { continue }
+            report.links.append(self.report(link, folder.account, path))
+        }
+    }
+
     private func all(
         _ links: any LinkSharing,
         of item: ItemReference?,
@@ -324,8 +352,18 @@ extension CloudMount {
         _ error: ProviderError,
         _ what: String,
         _ links: any LinkSharing,
-        _ account: MountedAccount
+        _ account: MountedAccount,
+        _ wish: LinkWish? = nil
     ) -> Failure {
+        if error.kind == .unsupported, wish?.expires != nil || wish?.password != nil {
+            return failure(
+                error,
+                what,
+                account,
+                advice: "The account's plan may have no links with an end or a password: share without "
+                    + "--expires and --password-file."
+            )
+        }
         let scopes = links.abilities.scopes
         guard error.kind == .noPermission, !scopes.isEmpty else {
             return failure(error, what, account)

@@ -4,7 +4,7 @@ import OortModel
 
 /// Why pending changes wait: those of one kind are one line of the status.
 struct PendingKind: Hashable, Sendable {
-    /// Whether they are being sent.
+    /// Whether they are being sent, and nothing went wrong with them before.
     var isUnderWay = false
     /// Whether a program has them open.
     var isHeld = false
@@ -23,7 +23,7 @@ struct PendingKind: Hashable, Sendable {
 
     /// The kind of one item.
     init(_ item: PendingItem, obstacle: Inode?, isHeld: Bool, now: Date) {
-        guard !item.isUnderWay else {
+        guard !item.isUnderWay || item.errorKind != nil else {
             isUnderWay = true
             return
         }

@@ -44,7 +44,9 @@ enum SyncWords {
             "The service refuses the app registration (client id or secret): \(detail). What you "
                 + "change is kept. Correct client_id and the secret under [\(service)] in the "
                 + "settings, then sign in again: \(login)"
-        case .offline: "The service cannot be reached; it is tried again by itself."
+        case .offline(let detail):
+            "The service cannot be reached\(detail.isEmpty ? "" : " (\(detail))"); it is tried again by "
+                + "itself."
         case .unreadable(let error):
             "What this machine knows of the account cannot be read (\(error)): what is pending is "
                 + "not known. Look at the disk; nothing is sent or forgotten because of it."
@@ -125,7 +127,7 @@ enum SyncWords {
 
     static func next(for item: PendingItem, isHeld: Bool, now: Date) -> String {
         if item.isForbidden { return "kept here; it goes out when the account may write it again" }
-        if item.isUnderWay { return "being sent" }
+        if item.isUnderWay { return item.errorKind == nil ? "being sent" : "being sent again" }
         if isHeld {
             return item.isNews
                 ? "a program has it open; the cloud's change shows when that closes it"
