@@ -165,6 +165,47 @@ def test_emblems_follow_what_happens(machine, clouds, oort):
     eventually(lambda: "emblem-synchronizing" not in emblems(), "it is sent")
 
 
+def test_emblems_in_a_demo_follow_the_demo(machine, oort, monkeypatch):
+    """It runs beside the person's own mount, and nothing of its environment is known."""
+    # Nothing is asked again but for what is heard.
+    monkeypatch.setattr(oort_files, "BELIEVED", 100_000)
+    machine.login("dropbox")
+    machine.mount()
+    own = machine.ready("dropbox")
+    place = machine.folder / "demo"
+    demo = subprocess.Popen([str(OORT), "demo", str(place)], env=machine.environment, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        while "source " not in demo.stdout.readline():
+            assert demo.poll() is None
+        oort.find_mounts = lambda: [str(machine.mount_point), str(place)]
+        oort.known_mounts = (0, [])
+
+        def emblems(path):
+            oort.loop.turn()
+            state = oort.state(str(path))
+            return state and state.emblems
+
+        for folder in (place / "drive", own):
+            note = folder / "note.txt"
+
+            def is_pending(note=note):
+                note.write_text(os.urandom(4).hex())
+                return "emblem-synchronizing" in (emblems(note) or [])
+
+            eventually(is_pending, "it is on its way")
+            machine.oort("sync", str(note), "--timeout", "300s")
+            eventually(lambda note=note: emblems(note) == ["emblem-default"], "it is sent")
+        # Entries of the menu, too.
+        note = str(place / "drive" / "note.txt")
+        oort.perform(next(entry for entry in oort.menu([note]) if entry.name == "pin"), [note])
+        eventually(lambda: "emblem-favorite" in emblems(note), "it is kept")
+        assert machine.oort("conflicts", str(place)).strip() == "There is no conflict."
+    finally:
+        demo.send_signal(signal.SIGINT)
+        demo.communicate(timeout=120)
+
+
 class Silent:
     """A loop with programs that say nothing, and files that are asked for by hand."""
 

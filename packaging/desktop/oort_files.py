@@ -180,24 +180,33 @@ class Oort:
         # The paths that are to be asked for, in order, and those that are asked for now.
         self.wanted, self.asked = {}, set()
         self.changed = set()
-        self.conflicts = set()
-        self.awaits_conflicts = False
+        # Of each mount the paths in conflict; of which the question is still to be put; who is heard.
+        self.mount_conflicts, self.awaits_conflicts = {}, set()
         self.known_mounts = (0, [])
-        self.is_watching = False
+        self.watched = set()
 
     # What a file manager asks.
 
     def is_ours(self, path):
         """Whether a path lies in an account."""
+        return path is not None and account_path(path, self._mounts())
+
+    def _mounts(self):
         then, mounts = self.known_mounts
         if time.monotonic() - then > 2 or not then:
             mounts = self.find_mounts()
             self.known_mounts = (time.monotonic(), mounts)
-        return path is not None and account_path(path, mounts)
+        return mounts
+
+    @property
+    def conflicts(self):
+        return set().union(*self.mount_conflicts.values())
 
     def state(self, path):
         """What is known of a path; None while it is looked for, which `refresh` ends."""
-        self._watch()
+        for mount in self._mounts():
+            if account_path(path, [mount]):
+                self._watch(mount)
         then, state = self.states.get(path, (0, None))
         if state and time.monotonic() - then < BELIEVED:
             return state
@@ -270,57 +279,57 @@ class Oort:
         for path in known:
             self.refresh(path)
 
-    def _watch(self):
-        """Hears of changes until the mount ends, and then again when somebody asks."""
-        if self.is_watching:
+    def _watch(self, mount):
+        """Hears of changes until the mount ends, and then again when somebody asks.
+
+        Each mount is asked by its path: a demo runs beside the person's own.
+        """
+        if mount in self.watched:
             return
-        self.is_watching = True
-        self._read_conflicts()
-        self.loop.lines([self.program, "watch", "--json"], self._hear, self._unheard)
+        self.watched.add(mount)
+        self._read_conflicts(mount)
+        self.loop.lines([self.program, "watch", mount, "--json"],
+                        lambda line: self._hear(mount, line),
+                        lambda: self.loop.after(5, lambda: self.watched.discard(mount)))
 
-    def _unheard(self):
-        def may_watch():
-            self.is_watching = False
-
-        self.loop.after(5, may_watch)
-
-    def _hear(self, line):
+    def _hear(self, mount, line):
         try:
             event = json.loads(line)
         except ValueError:
             return
         if isinstance(event, dict):
-            self.hear(event)
+            self.hear(mount, event)
 
-    def hear(self, event):
-        """An event of `oort watch`."""
+    def hear(self, mount, event):
+        """An event of `oort watch` in a mount."""
         kind = event.get("event")
         if kind in ("overflow", "account", "created", "deleted"):
             # With a conflict a file comes; when it ends, one goes.
-            self._read_conflicts()
+            self._read_conflicts(mount)
         if kind == "overflow":
             self.forget_all()
         for key in ("path", "from"):
             if isinstance(event.get(key), str):
                 self.forget(event[key])
 
-    def _read_conflicts(self):
+    def _read_conflicts(self, mount):
         def read(code, out, _):
+            old = self.mount_conflicts.get(mount, set())
             try:
-                new = conflicted(json.loads(out)) if code == 0 else self.conflicts
+                new = conflicted(json.loads(out)) if code == 0 else old
             except (ValueError, KeyError, TypeError):
                 return
-            old, self.conflicts = self.conflicts, new
+            self.mount_conflicts[mount] = new
             for path in old ^ new:
                 self.forget(path)
 
         def begin():
-            self.awaits_conflicts = False
-            self._run(["conflicts", "--json"], read)
+            self.awaits_conflicts.discard(mount)
+            self._run(["conflicts", mount, "--json"], read)
 
         # Many events are one question.
-        if not self.awaits_conflicts:
-            self.awaits_conflicts = True
+        if mount not in self.awaits_conflicts:
+            self.awaits_conflicts.add(mount)
             self.loop.after(1, begin)
 
     def _run(self, arguments, done):
@@ -335,7 +344,9 @@ class Oort:
         elif entry.name == "versions":
             self._show(f"Versions of {os.path.basename(path)}", out)
         if entry.name in ("mine", "theirs", "both"):
-            self._read_conflicts()
+            for mount in self._mounts():
+                if account_path(path, [mount]):
+                    self._read_conflicts(mount)
         self.forget(path)
 
     def _tell(self, title, text):

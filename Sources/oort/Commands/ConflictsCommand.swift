@@ -13,16 +13,22 @@ struct ConflictsCommand: AsyncParsableCommand {
             """
     )
 
+    @Argument(help: "Only what lies here, or below (default: everything).", completion: .file())
+    var path: String?
+
     @Flag(help: "Print JSON.")
     var json = false
 
     func run() async throws {
-        let folders = try Folders()
+        let folders = try Folders(holding: path)
         let client = ControlClient(folders: folders)
         let isMounted = client.isMountRunning
         var conflicts =
             isMounted
             ? try await client.conflicts() : try await RestingState(folders: folders).conflicts()
+        if let place = path.map({ MountPoint($0) }) {
+            conflicts.removeAll { !place.holds($0.theirs.path) && !place.holds($0.mine.path) }
+        }
         if isMounted {
             for index in conflicts.indices {
                 conflicts[index].diff = TextDifference.of(

@@ -19,7 +19,7 @@ struct OpenCommand: AsyncParsableCommand {
     var prints = false
 
     func run() async throws {
-        let client = ControlClient(folders: try Folders())
+        let client = ControlClient(folders: try Folders(holding: path))
         let page = try await client.page(PageRequest(path: MountPoint(path).path))
         Console.write(page.url)
         if !prints { Browser.open(page.url) }

@@ -45,7 +45,7 @@ struct PinCommand: AsyncParsableCommand {
                 advice: "--until takes a moment in the future."
             )
         }
-        let report = try await ControlClient(folders: try Folders())
+        let report = try await ControlClient(folders: try Folders(holding: path))
             .pin(PinRequest(path: MountPoint(path).path, until: end))
         Console.write(PinText.line(report))
     }
@@ -63,7 +63,7 @@ struct UnpinCommand: AsyncParsableCommand {
 
     func run() async throws {
         let path = MountPoint(path).path
-        try await ControlClient(folders: try Folders()).unpin(path)
+        try await ControlClient(folders: try Folders(holding: path)).unpin(path)
         Console.write("\(TerminalText.line(path)) is no longer pinned.")
     }
 }
@@ -122,7 +122,7 @@ struct FreeCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let report = try await ControlClient(folders: try Folders()).free(
+        let report = try await ControlClient(folders: try Folders(holding: path)).free(
             FreeRequest(
                 path: path.map { MountPoint($0).path },
                 all: all ? true : nil,

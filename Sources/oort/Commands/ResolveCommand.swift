@@ -29,7 +29,7 @@ struct ResolveCommand: AsyncParsableCommand {
     var keep: Choice
 
     func run() async throws {
-        let client = ControlClient(folders: try Folders())
+        let client = ControlClient(folders: try Folders(holding: path))
         let path = MountPoint(path).path
         let all = try await client.conflicts()
         let found = all.filter { $0.theirs.path == path || $0.mine.path == path }

@@ -77,7 +77,7 @@ struct SearchCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let folders = try Folders()
+        let folders = try Folders(holding: folder)
         let client = ControlClient(folders: folders)
         var request = SearchRequest(
             words: words,

@@ -57,7 +57,7 @@ struct ShareCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let client = ControlClient(folders: try Folders())
+        let client = ControlClient(folders: try Folders(holding: path))
         let path = path.map { MountPoint($0).path }
         guard !list, let path else {
             let report = try await client.links(LinksRequest(path: path))
@@ -106,7 +106,7 @@ struct UnshareCommand: AsyncParsableCommand {
         let isLink =
             target.lowercased().hasPrefix("https://")
             || target.lowercased().hasPrefix("http://")
-        let report = try await ControlClient(folders: try Folders()).unshare(
+        let report = try await ControlClient(folders: try Folders(holding: target)).unshare(
             UnshareRequest(
                 link: isLink ? target : nil,
                 path: isLink ? nil : MountPoint(target).path

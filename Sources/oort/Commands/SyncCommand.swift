@@ -31,7 +31,8 @@ struct SyncCommand: AsyncParsableCommand {
         let shows = isatty(STDERR_FILENO) == 1
         let last: SyncProgress
         do {
-            last = try await ControlClient(folders: try Folders()).sync(request) { progress in
+            let client = ControlClient(folders: try Folders(holding: path))
+            last = try await client.sync(request) { progress in
                 guard shows, progress.state == .waiting, progress.pendingCount > 0 else { return }
                 Console.replaceErrorLine(
                     TerminalWidth.cut(

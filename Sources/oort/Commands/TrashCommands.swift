@@ -19,7 +19,7 @@ struct TrashCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        let report = try await ControlClient(folders: try Folders())
+        let report = try await ControlClient(folders: try Folders(holding: path))
             .trash(TrashRequest(path: path.map { MountPoint($0).path }))
         if json {
             Console.write(json: try ControlCoding.encode(report, pretty: true))
@@ -60,7 +60,7 @@ struct RestoreCommand: AsyncParsableCommand {
     var to: String?
 
     func run() async throws {
-        let client = ControlClient(folders: try Folders())
+        let client = ControlClient(folders: try Folders(holding: target))
         let path = MountPoint(target).path
         guard let version else {
             let report = try await client.restore(
@@ -111,7 +111,7 @@ struct VersionsCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        let report = try await ControlClient(folders: try Folders())
+        let report = try await ControlClient(folders: try Folders(holding: path))
             .versions(VersionsRequest(path: MountPoint(path).path))
         if json {
             Console.write(json: try ControlCoding.encode(report, pretty: true))

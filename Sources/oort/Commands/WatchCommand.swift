@@ -28,7 +28,7 @@ struct WatchCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        let client = ControlClient(folders: try Folders())
+        let client = ControlClient(folders: try Folders(holding: path))
         let request = WatchRequest(path: path.map { MountPoint($0).path })
         let output = WatchOutput(json: json)
         do {

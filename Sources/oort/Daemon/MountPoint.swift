@@ -18,6 +18,11 @@ struct MountPoint: Hashable, Sendable {
         self.path = (absolute as NSString).standardizingPath
     }
 
+    /// Whether a path is this one, or lies below; looks at nothing.
+    func holds(_ other: String) -> Bool {
+        other == path || other.utf8.starts(with: (path == "/" ? path : path + "/").utf8)
+    }
+
     /// Makes the folder ready to be mounted on: makes it when it is missing, frees it of a mount
     /// whose process died.
     ///

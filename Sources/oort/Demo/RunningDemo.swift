@@ -90,6 +90,13 @@ struct RunningDemo: Sendable {
         return answer.body
     }
 
+    /// The folders of the demo in whose mount a path lies, if there is one.
+    static func folders(holding path: String) -> Folders? {
+        let path = MountPoint(path).path
+        return candidates.lazy.compactMap(read)
+            .first { MountPoint(standardized: $0.1.mountPoint).holds(path) }?.0
+    }
+
     /// Folders of demos in /tmp, where `DemoFolders` makes them.
     private static var candidates: [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/tmp")) ?? []
@@ -110,5 +117,21 @@ struct RunningDemo: Sendable {
             InstanceLock.isHeld(path: folders.lockFile)
         else { return nil }
         return (folders, record)
+    }
+}
+
+extension Folders {
+    /// Those of the mount in which a path lies.
+    ///
+    /// A demo's, or else the person's own; what the environment names wins over either.
+    ///
+    /// - Throws: `Failure` when no home folder is known.
+    init(holding path: String?) throws(Failure) {
+        let isNamed = ProcessInfo.processInfo.environment[Self.variable] != nil
+        if !isNamed, let path, let demo = RunningDemo.folders(holding: path) {
+            self = demo
+        } else {
+            try self.init()
+        }
     }
 }
