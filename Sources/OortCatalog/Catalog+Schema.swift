@@ -152,6 +152,10 @@ extension Catalog {
             // once more, since services tell this of what has not changed to nobody who does not ask.
             try database.execute(sql: "UPDATE account SET cursor = NULL")
         }
+        migrator.registerMigration("what is searched by what it is for") { database in
+            // The index is made anew beside the mount.
+            try database.execute(sql: searchedKinds)
+        }
         return migrator
     }
 

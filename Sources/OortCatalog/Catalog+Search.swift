@@ -9,10 +9,18 @@ extension Catalog {
     /// others, a shorter one where a word begins. What fits more than a thousand items is found among
     /// those that came last.
     public func search(_ query: SearchQuery) async throws(CatalogError) -> SearchAnswer {
+        try await search(query, within: SearchBounds())
+    }
+
+    /// The same within bounds of a caller's own.
+    func search(
+        _ query: SearchQuery,
+        within bounds: SearchBounds
+    ) async throws(CatalogError) -> SearchAnswer {
         do {
             return try await pool.readForTask { database in
-                let search = Search(database, query, without: try self.leftOutInodes(database))
-                return try search.answer()
+                let leftOut = try self.leftOutInodes(database)
+                return try Search(database, query, without: leftOut, within: bounds).answer()
             }
         } catch let error as DatabaseError where SearchIndex.isDamage(error) {
             // Without the index all names are looked at; it is made anew meanwhile.
@@ -38,47 +46,36 @@ extension Catalog {
 }
 
 /// One search, within one read of the catalog.
-private final class Search {
-    /// As many are enough to choose the best from.
-    private static let leastEnough = 1000
-    /// Rows of the index that are looked at for one question to it.
-    private static let mostRows = 5_000
-    /// The same where most of them may be refused by what they are.
-    private static let mostFilteredRows = 300_000
-    /// Items below folders that fit, which are looked at where a word fits too much by itself.
-    private static let mostBelow = 5_000
-
+final class Search {
     private static let columns = """
-        node.inode, node.account, node.parent, node.name, node.kind, node.size, \
-        node.modified_s, node.modified_ns, node.mime_type, node.description, node.remote_id
+        inode, parent, size, modified_s, modified_ns, kind, account, name, description, mime_type
         """
+    private static let oneItem = "SELECT \(columns) FROM node WHERE inode = ?"
 
     private struct Row {
         let inode: Int64
-        let account: Int64
         let parent: Int64?
-        let name: String
-        let kind: NodeKind
         let size: Int64
         let modified: Timestamp
-        let type: String?
+        let kind: NodeKind
+        let account: Int64
+        let name: String
         let description: String?
-        let remoteID: String?
+        let type: String?
 
         init(_ row: Columns) {
             inode = row[0]
-            account = row[1]
-            parent = row[2]
-            name = row[3]
-            kind = NodeKind(rawValue: row[4]) ?? .file
-            size = min(max(row[5], 0), ReportedSize.largest)
+            parent = row[1]
+            size = min(max(row[2], 0), ReportedSize.largest)
             modified = Timestamp(
-                seconds: row[6],
-                nanoseconds: Int32(truncatingIfNeeded: row[7] as Int64)
+                seconds: row[3],
+                nanoseconds: Int32(truncatingIfNeeded: row[4] as Int64)
             )
-            type = row[8]
-            description = row[9]
-            remoteID = row[10]
+            kind = NodeKind(rawValue: row[5]) ?? .file
+            account = row[6]
+            name = row[7]
+            description = row[8]
+            type = row[9]
         }
     }
 
@@ -97,24 +94,31 @@ private final class Search {
         var score: Double
     }
 
-    private let database: Database
-    private let query: SearchQuery
-    private let terms: [SearchTerm]
-    private let enough: Int
+    let database: Database
+    let query: SearchQuery
+    let terms: [SearchTerm]
+    let bounds: SearchBounds
     /// What is not shown, with all that lies in it.
     private let leftOut: Set<Int64>
     private let now = Timestamp.now
     /// By inode; nil for what is not in the tree.
     private var above: [Int64: Above?] = [:]
-    private var seen: Set<Int64> = []
+    private var looked: Set<Int64> = []
+    private var unindexedFolders: [Row] = []
     private var found: [Found] = []
-    private var isCut = false
+    /// Whether something may fit that is not looked at.
+    var isCut = false
 
-    init(_ database: Database, _ query: SearchQuery, without leftOut: Set<Int64>) {
+    init(
+        _ database: Database,
+        _ query: SearchQuery,
+        without leftOut: Set<Int64>,
+        within bounds: SearchBounds = SearchBounds()
+    ) {
         self.database = database
         self.leftOut = leftOut
         self.query = query
-        enough = max(Self.leastEnough, query.limit)
+        self.bounds = bounds
         var terms: [SearchTerm] = []
         for word in query.words.prefix(SearchQuery.mostWords) {
             if let term = SearchTerm(word), !terms.contains(term) { terms.append(term) }
@@ -130,9 +134,8 @@ private final class Search {
         }
         let unindexed = try lookAtUnindexed(usingIndex: usingIndex)
         if usingIndex, try SearchIndex(database).state().mark > 0 { try askIndex() }
-        found.sort { $0.score > $1.score }
         if found.count > query.limit { isCut = true }
-        let best = try byUse(found.prefix(query.limit * 4)).prefix(query.limit)
+        let best = try byUse(candidates()).prefix(query.limit)
         return SearchAnswer(
             hits: try best.compactMap { try hit($0.row) },
             unindexed: unindexed,
@@ -142,11 +145,7 @@ private final class Search {
 
     func hit(of inode: Inode) throws -> SearchHit? {
         guard
-            let row = try database.first(
-                "SELECT \(Self.columns) FROM node WHERE inode = ?",
-                [inode.column],
-                Row.init
-            ),
+            let row = try database.first(Self.oneItem, [inode.column], Row.init),
             isWanted(row), let parent = row.parent, let above = try above(parent), above.isInside
         else { return nil }
         return try hit(row)
@@ -175,6 +174,11 @@ private final class Search {
     /// What the index does not have, or not as it is: the latest first.
     private func lookAtUnindexed(usingIndex: Bool) throws -> Int {
         let mark = usingIndex ? try SearchIndex(database).state().mark : 0
+        func look(at row: Row) throws {
+            looked.insert(row.inode)
+            if usingIndex, row.kind == .folder { unindexedFolders.append(row) }
+            try judge(row)
+        }
         var count = 0
         try database.each(
             "SELECT \(Self.columns) FROM node WHERE inode > ? ORDER BY inode DESC",
@@ -186,8 +190,10 @@ private final class Search {
         }
         try database.each(
             """
-            SELECT \(Self.columns) FROM search_stale JOIN node ON node.inode = search_stale.inode
-            """
+            SELECT \(Self.columns) FROM node WHERE inode IN (SELECT inode FROM search_stale)
+                AND inode <= ?
+            """,
+            [mark]
         ) { row in
             try look(at: Row(row))
             return true
@@ -195,110 +201,40 @@ private final class Search {
         return count
     }
 
-    private func askIndex() throws {
-        let loosest = terms.compactMap { $0.query(.inside) ?? $0.query(.word) }
-        if terms.count > 1 {
-            try ask(loosest.map { "(\($0))" }.joined(separator: " AND "))
-        }
-        var cutTerms: Set<Int> = []
-        for (number, term) in terms.enumerated() {
-            for fit in [SearchTerm.Fit.beginning, .word, .inside] {
-                guard let question = term.query(fit) else { continue }
-                if terms.count == 1, found.count >= enough {
-                    isCut = true
-                    break
-                }
-                if try ask(question) { cutTerms.insert(number) }
-            }
-        }
-        // What has all words in its own name fits better than what lies in a folder of one of them.
-        guard terms.count > 1, !cutTerms.isEmpty, found.count < query.limit else { return }
-        // An item of a name that many have may lie in a folder of the other word.
-        for term in terms {
-            guard let question = term.query(.inside) ?? term.query(.word) else { continue }
-            var folders: [Int64] = []
-            try rows(question, "AND node.kind = 0") { row in
-                folders.append(row.inode)
-                return folders.count < enough
-            }
-            try lookBelow(folders)
-        }
+    /// Folders that the index does not have, or not as they are, and whose names have a term.
+    func unindexedFolders(named term: SearchTerm) -> [Int64] {
+        unindexedFolders.filter { term.fit(in: SearchText.framed($0.name)) != .no }.map(\.inode)
     }
 
-    /// - Returns: whether there was more than was looked at.
-    @discardableResult
-    private func ask(_ question: String) throws -> Bool {
-        let hasFilter =
-            query.kind != nil || query.folder != nil || query.largerThan != nil
-            || query.modifiedSince != nil
-        var left = hasFilter ? Self.mostFilteredRows : max(Self.mostRows, enough)
-        let before = found.count
-        var isMore = false
-        try rows(question) { row in
-            guard left > 0, found.count - before < enough else {
-                isMore = true
-                return false
+    /// How many fit, of what was looked at.
+    var foundCount: Int { found.count }
+
+    /// Looks at an item of the index's or the tree's, once; where `folders` are given, only if it is in
+    /// one of them.
+    func look(at inode: Int64, in folders: Set<Int64>? = nil) throws {
+        guard !looked.contains(inode) else { return }
+        let row: Row?? = try database.first(Self.oneItem, [inode]) { columns in
+            if let folders {
+                guard let parent: Int64 = columns[1], folders.contains(parent) else { return nil }
             }
-            left -= 1
-            try look(at: row)
-            return true
+            looked.insert(inode)
+            return mayBeWanted(columns) ? Row(columns) : nil
         }
-        if isMore { isCut = true }
-        return isMore
+        if case .some(.some(let row)) = row { try judge(row) }
     }
 
-    /// What the index finds, the latest first.
-    private func rows(
-        _ question: String,
-        _ condition: String = "",
-        _ body: (Row) throws -> Bool
-    ) throws {
-        var conditions = condition
-        var arguments: StatementArguments = [question]
-        if let size = query.largerThan, condition.isEmpty {
-            conditions += " AND node.size > ?"
-            arguments += [size]
-        }
-        if let time = query.modifiedSince, condition.isEmpty {
-            conditions += " AND node.modified_s >= ?"
-            arguments += [time.seconds]
-        }
-        try database.each(
-            """
-            SELECT \(Self.columns) FROM search_index
-                CROSS JOIN node ON node.inode = search_index.rowid
-            WHERE search_index MATCH ? \(conditions) ORDER BY search_index.rowid DESC
-            """,
-            arguments
-        ) { try body(Row($0)) }
-    }
-
-    private func lookBelow(_ folders: [Int64]) throws {
-        var queue = folders
-        var known = Set(folders)
-        var left = Self.mostBelow
-        while let folder = queue.popLast() {
-            try database.each(
-                "SELECT \(Self.columns) FROM node WHERE parent = ? ORDER BY inode DESC",
-                [folder]
-            ) { columns in
-                let row = Row(columns)
-                left -= 1
-                try look(at: row)
-                if row.kind == .folder, known.insert(row.inode).inserted { queue.append(row.inode) }
-                return left > 0
-            }
-            if left <= 0 { break }
-        }
+    /// What can be told before a row's texts are read.
+    private func mayBeWanted(_ columns: Columns) -> Bool {
+        if let size = query.largerThan, (columns[2] as Int64) <= size { return false }
+        if let time = query.modifiedSince, (columns[3] as Int64) < time.seconds { return false }
+        return true
     }
 
     // MARK: What fits
 
     /// Takes an item where it fits.
-    private func look(at row: Row) throws {
-        guard !seen.contains(row.inode), row.inode != Inode.root.column, isWanted(row) else {
-            return
-        }
+    private func judge(_ row: Row) throws {
+        guard row.inode != Inode.root.column, isWanted(row) else { return }
         let name = SearchText.framed(row.name)
         let described = row.description.map(SearchText.framedDescription)
         var missing: [Int] = []
@@ -314,7 +250,6 @@ private final class Search {
             }
         }
         guard missing.count < terms.count else { return }
-        seen.insert(row.inode)
         guard let parent = row.parent, let above = try above(parent), above.isInside,
             missing.allSatisfy(above.terms.contains)
         else { return }
@@ -342,23 +277,37 @@ private final class Search {
         return 15 / (1 + max(age, 0) / 2_592_000)
     }
 
-    /// What was read lately before what was not; of equal ones by name.
-    private func byUse(_ found: ArraySlice<Found>) throws -> [Found] {
-        var found = Array(found)
+    /// What may be among the best: what was read lately may overtake others by `mostByUse`.
+    private func candidates() -> [Found] {
+        guard found.count > query.limit else { return found }
+        let least = found.map(\.score).sorted(by: >)[query.limit - 1] - Self.mostByUse
+        return found.filter { $0.score >= least }
+    }
+
+    private static let mostByUse = 15.0
+
+    /// What was read lately before what was not; of equal ones by name, then the latest first.
+    private func byUse(_ found: [Found]) throws -> [Found] {
+        var found = found
         for index in found.indices {
-            guard let id = found[index].row.remoteID,
+            guard
                 let used = try database.number(
-                    "SELECT max(used_ms) FROM content WHERE account = ? AND item = ?",
-                    [found[index].row.account, id]
+                    """
+                    SELECT max(used_ms) FROM content
+                        WHERE account = ? AND item = (SELECT remote_id FROM node WHERE inode = ?)
+                    """,
+                    [found[index].row.account, found[index].row.inode]
                 )
             else { continue }
             let days = max(Double(now.seconds) - Double(used) / 1000, 0) / 86_400
-            found[index].score += 15 / (1 + days / 7)
+            found[index].score += Self.mostByUse / (1 + days / 7)
         }
-        return found.sorted {
-            $0.score != $1.score
-                ? $0.score > $1.score
-                : $0.row.name.utf8.lexicographicallyPrecedes($1.row.name.utf8)
+        return found.sorted { left, right in
+            if left.score != right.score { return left.score > right.score }
+            if left.row.name.utf8.elementsEqual(right.row.name.utf8) {
+                return left.row.inode > right.row.inode
+            }
+            return left.row.name.utf8.lexicographicallyPrecedes(right.row.name.utf8)
         }
     }
 

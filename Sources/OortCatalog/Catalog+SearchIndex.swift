@@ -5,13 +5,13 @@ import Synchronization
 /// The index of names, by which `search` finds.
 ///
 /// A table of FTS5 without the names themselves: of each item with an inode up to the mark, the runs of
-/// three scalars of its name and description. What is above the mark is not in it yet, and what is stale
+/// three scalars of its name and description, and what it is for. What is above the mark is not in it yet, and what is stale
 /// is in it under its name of before; triggers write both down in the transaction that changes the
 /// tree. So a search that looks at these one by one finds what is there now, and the index itself may
 /// follow in steps: no transaction of the tree waits for it, and neither does a catalog of before that
 /// has none. A damaged one is thrown away and made anew.
 extension Catalog {
-    /// What the tree's transactions write down.
+    /// What the tree's transactions wrote down first; `searchedKinds` has what they do today.
     ///
     /// A version that is not today's has an index made.
     static let searchSchema = """
@@ -44,6 +44,40 @@ extension Catalog {
                 SELECT OLD.inode, OLD.name, OLD.description
                 WHERE NOT EXISTS (SELECT 1 FROM search_stale WHERE inode = OLD.inode);
         END;
+        """
+
+    /// What the tree's transactions write down, and what finds the items that filters leave.
+    static let searchedKinds = """
+        DROP TRIGGER search_renamed;
+        DROP TRIGGER search_removed;
+        DROP TABLE search_stale;
+        UPDATE search_state SET version = 0, mark = 0;
+        -- What the index has under these words, and as this, and the tree does not have so any more.
+        CREATE TABLE search_stale (
+            inode INTEGER PRIMARY KEY,
+            name TEXT NOT NULL,
+            description TEXT,
+            kind INTEGER NOT NULL,
+            mime_type TEXT
+        ) STRICT;
+        CREATE TRIGGER search_renamed AFTER UPDATE OF name, description, kind, mime_type ON node
+            WHEN OLD.inode <= (SELECT mark FROM search_state)
+                AND (OLD.name IS NOT NEW.name OR OLD.description IS NOT NEW.description
+                    OR OLD.kind IS NOT NEW.kind OR OLD.mime_type IS NOT NEW.mime_type)
+        BEGIN
+            INSERT INTO search_stale (inode, name, description, kind, mime_type)
+                SELECT OLD.inode, OLD.name, OLD.description, OLD.kind, OLD.mime_type
+                WHERE NOT EXISTS (SELECT 1 FROM search_stale WHERE inode = OLD.inode);
+        END;
+        CREATE TRIGGER search_removed AFTER DELETE ON node
+            WHEN OLD.inode <= (SELECT mark FROM search_state)
+        BEGIN
+            INSERT INTO search_stale (inode, name, description, kind, mime_type)
+                SELECT OLD.inode, OLD.name, OLD.description, OLD.kind, OLD.mime_type
+                WHERE NOT EXISTS (SELECT 1 FROM search_stale WHERE inode = OLD.inode);
+        END;
+        CREATE INDEX node_folders ON node(parent, kind) WHERE kind = 0;
+        CREATE INDEX node_by_size ON node(size) WHERE size >= 1048576;
         """
 
     /// Brings the index up to the tree whenever that has changed by much; returns when its task is
@@ -139,14 +173,14 @@ struct SearchIndex {
             (version, mark) = (SearchText.version, 0)
         }
         let stale = try database.all(
-            "SELECT inode, name, description FROM search_stale LIMIT ?",
+            "SELECT \(Entry.columns) FROM search_stale LIMIT ?",
             [count],
             Entry.init
         )
         for entry in stale {
             try remove(entry)
             if let now = try database.first(
-                "SELECT inode, name, description FROM node WHERE inode = ?",
+                "SELECT \(Entry.columns) FROM node WHERE inode = ?",
                 [entry.inode],
                 Entry.init
             ) {
@@ -156,7 +190,7 @@ struct SearchIndex {
         }
         guard stale.count < count else { return true }
         let new = try database.all(
-            "SELECT inode, name, description FROM node WHERE inode > ? ORDER BY inode LIMIT ?",
+            "SELECT \(Entry.columns) FROM node WHERE inode > ? ORDER BY inode LIMIT ?",
             [mark, count - stale.count],
             Entry.init
         )
@@ -210,22 +244,28 @@ struct SearchIndex {
         """
 
     private struct Entry {
+        static let columns = "inode, name, description, kind, mime_type"
+
         var inode: Int64
         var name: String
         var description: String?
+        var kind: SearchKind?
 
         init(_ row: Columns) {
             inode = row[0]
             name = row[1]
             description = row[2]
+            kind = SearchKind.of(NodeKind(rawValue: row[3]) ?? .file, name: name, type: row[4])
         }
 
+        /// Empty where nothing can find it.
         var words: String {
             var all = SearchText.trigrams(SearchText.framed(name))
             if let description {
                 all.formUnion(SearchText.trigrams(SearchText.framedDescription(description)))
             }
-            var text: [UInt8] = []
+            guard !all.isEmpty else { return "" }
+            var text = Array((kind?.mark ?? "").utf8) + [UInt8(ascii: " ")]
             for word in all {
                 text += word
                 text.append(UInt8(ascii: " "))

@@ -9,8 +9,8 @@ enum SearchText {
     /// Stands before, between and after words, and is in none.
     static let gap = UInt8(ascii: "_")
 
-    /// The form of today's folding: an index that was made with another is made anew.
-    static let version = 1
+    /// The form of today's index: one that was made with another is made anew.
+    static let version = 2
 
     /// The words with one gap between each two; empty where there is none.
     static func folded(_ text: String) -> [UInt8] {
@@ -198,6 +198,21 @@ struct SearchTerm: Hashable, Sendable {
 
     private static func quoted(_ token: ArraySlice<UInt8>) -> String {
         "\"" + String(decoding: token, as: UTF8.self) + "\""
+    }
+}
+
+extension SearchKind {
+    /// The word of the index that what is of this kind has: no run of three scalars.
+    var mark: String {
+        switch self {
+        case .folder: "$0"
+        case .document: "$1"
+        case .image: "$2"
+        case .video: "$3"
+        case .audio: "$4"
+        case .archive: "$5"
+        case .code: "$6"
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 import Foundation
-import OortCatalog
+@testable import OortCatalog
 import OortModel
 import Testing
 
-/// Whatever happens to a tree, a search finds what a look at every path finds, be the index behind or not.
+/// Whatever happens to a tree, a search finds what a look at every path finds, in its order, be the index
+/// behind or not.
 @Suite("random searches", .timeLimit(.minutes(15)))
 struct RandomSearchTests {
     private static let environment = ProcessInfo.processInfo.environment
@@ -40,6 +41,12 @@ private final class SearchHistory {
     private var catalog: Catalog { fixture.catalog }
     private var nextID = 0
     private var told: [(id: String, isFolder: Bool)] = [("root", true)]
+    /// When contents of items were read, milliseconds since 1970.
+    private var used: [String: Int64] = [:]
+    private static let sizes: [Int64] = [0, 100, 1 << 20, 3 << 20]
+
+    /// Times that are told and asked for.
+    private static func time(_ number: Int) -> Int64 { 1_700_000_000 + Int64(number) * 40_000_000 }
 
     init(seed: UInt64) throws {
         numbers = RandomNumbers(state: seed)
@@ -64,18 +71,65 @@ private final class SearchHistory {
             }
             if below(20) == 0 { while try await catalog.advanceSearchIndex() {} }
             for _ in 0..<3 {
-                let words = (0...below(3)).map { _ in word() }
-                var query = SearchQuery(words: words, limit: 10_000)
-                if below(4) == 0 { query.folder = try folder() }
-                let found = try await catalog.search(query).hits
-                let paths = found.map { $0.path.joined(separator: "/") }
+                let query = try query()
                 let expected = try look(for: query)
-                if Set(paths) != expected || paths.count != expected.count {
-                    return "\(words) found \(paths.sorted()) instead of \(expected.sorted())"
+                if let difference = difference(
+                    between: try await catalog.search(query),
+                    and: expected,
+                    of: query,
+                    isWhole: true
+                ) {
+                    return "\(query): \(difference)"
+                }
+                // Every way of looking, as in trees of a million names.
+                var bounds = SearchBounds(enough: 1 + below(9), few: below(9), listed: below(30))
+                (bounds.some, bounds.many, bounds.most) = (.max, 1 + below(30), .max)
+                if let difference = difference(
+                    between: try await catalog.search(query, within: bounds),
+                    and: expected,
+                    of: query,
+                    isWhole: false
+                ) {
+                    return "\(query) within \(bounds): \(difference)"
                 }
             }
         }
         return nil
+    }
+
+    private func query() throws -> SearchQuery {
+        let words = (0...below(3)).map { _ in word() }
+        var query = SearchQuery(words: words, limit: below(2) == 0 ? 10_000 : 1 + below(8))
+        if below(4) == 0 { query.folder = try folder() }
+        if below(6) == 0 { query.kind = below(2) == 0 ? .folder : .image }
+        if below(6) == 0 { query.largerThan = Self.sizes[below(Self.sizes.count)] }
+        if below(6) == 0 { query.modifiedSince = Timestamp(seconds: Self.time(below(4))) }
+        return query
+    }
+
+    /// How an answer differs from the scores of all that fits; one that is whole has the best of these.
+    private func difference(
+        between answer: SearchAnswer,
+        and expected: [Inode: Double],
+        of query: SearchQuery,
+        isWhole: Bool
+    ) -> String? {
+        let hits = answer.hits
+        let found = Set(hits.map(\.inode))
+        guard found.count == hits.count else { return "one is there twice" }
+        guard found.isSubset(of: expected.keys) else { return "one does not fit" }
+        let scores = hits.map { expected[$0.inode] ?? 0 }
+        // The clock goes on between the two.
+        for (better, worse) in zip(scores, scores.dropFirst()) where better < worse - 0.01 {
+            return "\(scores) are not in order"
+        }
+        guard hits.count == min(query.limit, expected.count) else {
+            return "\(hits.count) instead of \(expected.count)"
+        }
+        guard answer.isCut || hits.count == expected.count else { return "it does not say so" }
+        guard isWhole else { return nil }
+        let left = expected.filter { !found.contains($0.key) }.values.max() ?? 0
+        return left > (scores.last ?? 0) + 0.01 ? "a better one is not shown" : nil
     }
 
     // MARK: What happens
@@ -158,37 +212,78 @@ private final class SearchHistory {
                 fileName: name(),
                 parentID: ItemID(folders[below(folders.count)].id)
             )
-            if !entry.isFolder { (item.rev, item.size) = (Revision("1"), 0) }
+            item.clientModifiedTime = Timestamp(seconds: Self.time(below(4)))
+            if !entry.isFolder {
+                (item.rev, item.size) = (Revision("1"), Self.sizes[below(Self.sizes.count)] + 1)
+                item.mimeType = below(4) == 0 ? "image/x-other" : nil
+            }
             changes.append(.changed(item))
         }
         story += " feed of \(changes.count);"
         try await fixture.page(changes)
+        if let read = told.dropFirst().randomElement(using: &numbers), !read.isFolder {
+            let id = try await catalog.insertCachedContent(
+                account: fixture.account.id,
+                item: ItemID(read.id),
+                revision: Revision("1"),
+                size: 1,
+                hash: nil
+            )
+            story += " read \(read.id);"
+            let moment = Timestamp.now.inMilliseconds
+            try await catalog.markUsed([id: moment])
+            used[read.id] = moment
+        }
         if below(2) == 0 { try await fixture.plan() }
     }
 
     // MARK: Looking at everything
 
-    private func look(for query: SearchQuery) throws -> Set<String> {
-        var found: Set<String> = []
-        let folders = Dictionary(
-            uniqueKeysWithValues: try nodes().map { ($0.path, $0.node.inode) }
-        )
-        for (path, _) in try nodes() {
+    /// What fits, with how well: by its words, by how lately it was modified and read, and by its depth.
+    private func look(for query: SearchQuery) throws -> [Inode: Double] {
+        var found: [Inode: Double] = [:]
+        let nodes = try nodes()
+        let folders = Dictionary(uniqueKeysWithValues: nodes.map { ($0.path, $0.node.inode) })
+        let words = Set(query.words.map(Self.words))
+        let now = Double(Timestamp.now.seconds)
+        for (path, node) in nodes {
             if let folder = query.folder {
                 let above = (1..<max(path.count, 1)).map { folders[Array(path.prefix($0))] }
                 guard above.contains(folder) else { continue }
             }
+            if let kind = query.kind {
+                guard SearchKind.of(node.kind, name: node.name, type: node.mimeType) == kind else {
+                    continue
+                }
+            }
+            if let size = query.largerThan {
+                guard node.kind != .folder, node.size > size else { continue }
+            }
+            if let time = query.modifiedSince, node.modified < time { continue }
             let own = Self.words(of: path[path.count - 1])
             let above = path.dropLast().map(Self.words)
-            let fits = query.words.map { word -> (Bool, Bool) in
-                let word = Self.words(of: word)
-                return (Self.fits(word, own), above.contains { Self.fits(word, $0) })
+            let worths = words.map { word -> Double? in
+                if Self.fits(word, own) { return Self.worth(of: word, in: own) }
+                return above.contains { Self.fits(word, $0) } ? 20 : nil
             }
-            if fits.contains(where: \.0), fits.allSatisfy({ $0.0 || $0.1 }) {
-                found.insert(path.joined(separator: "/"))
+            guard words.contains(where: { Self.fits($0, own) }), !worths.contains(nil) else {
+                continue
             }
+            var score = worths.compactMap(\.self).reduce(0, +) / Double(worths.count)
+            score += 15 / (1 + max(now - Double(node.modified.seconds), 0) / 2_592_000)
+            score -= 0.2 * Double(path.count - 1)
+            if let used = node.remoteID.flatMap({ used[$0.rawValue] }) {
+                score += 15 / (1 + max(now - Double(used) / 1000, 0) / 604_800)
+            }
+            found[node.inode] = score
         }
         return found
+    }
+
+    private static func worth(of word: String, in name: String) -> Double {
+        let inner = word.dropLast()
+        if name == word { return 90 }
+        return name.hasPrefix(inner) ? 70 : name.contains(inner) ? 60 : 40
     }
 
     /// The words of a name between spaces, a Chinese letter each for itself.

@@ -208,6 +208,49 @@ struct SearchTests {
         #expect(many.hits.count == 50 && many.isCut)
         #expect(try await catalog.search(SearchQuery(words: ["img 17"])).hits.count == 100)
         #expect(try await catalog.search(SearchQuery(words: ["img_11999"])).hits.count == 1)
+        // Before the index knows of the folder's new name, too.
+        _ = try catalog.rename(
+            "holiday",
+            in: fixture.account.root,
+            to: "vacation",
+            in: fixture.account.root,
+            mode: .replace
+        )
+        #expect(try await catalog.search(SearchQuery(words: ["jpg", "vacation"])).hits.count == 20)
+        #expect(try await catalog.search(SearchQuery(words: ["jpg", "holiday"])).hits.isEmpty)
+    }
+
+    @Test("what was read lately comes first however many fit as well")
+    func use() async throws {
+        let items = (0..<600).map { number in
+            var item = Item(
+                id: ItemID("\(number)"),
+                kind: .file,
+                fileName: "report \(number).txt",
+                parentID: ItemID("root")
+            )
+            (item.rev, item.size) = (Revision("1"), 0)
+            item.clientModifiedTime = Timestamp(seconds: 1_600_000_000)
+            return item
+        }
+        try await fixture.page(items.map { .changed($0) })
+        while try await catalog.advanceSearchIndex() {}
+        for number in [7, 300, 599] {
+            let id = try await catalog.insertCachedContent(
+                account: fixture.account.id,
+                item: ItemID("\(number)"),
+                revision: Revision("1"),
+                size: 0,
+                hash: nil
+            )
+            try await catalog.markUsed([id: Timestamp.now.inMilliseconds])
+        }
+        let hits = try await catalog.search(SearchQuery(words: ["report"], limit: 3)).hits
+        #expect(
+            Set(hits.compactMap(\.path.last)) == [
+                "report 7.txt", "report 300.txt", "report 599.txt",
+            ]
+        )
     }
 
     @Test(
