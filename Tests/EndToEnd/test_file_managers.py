@@ -1,5 +1,6 @@
 """What the extensions of file managers share: emblems, menus, and how they hear of changes."""
 
+import configparser
 import json
 import os
 import pathlib
@@ -389,6 +390,17 @@ def test_thunar_gets_its_actions_and_loses_them_again(tmp_path):
     file.symlink_to(kept)
     assert names("add") == ["Mine", *ours]
     assert file.is_symlink() and [each.name for each in kept.parent.iterdir()] == ["actions.xml"]
+
+
+def test_dolphin_shows_the_entries_in_the_order_of_the_other_menus():
+    menu = configparser.ConfigParser(interpolation=None)
+    menu.optionxform = str
+    menu.read(FILES / "oort-dolphin.desktop")
+    actions = menu["Desktop Entry"]["Actions"].strip(";").split(";")
+    # As Dolphin sorts them.
+    assert actions == sorted(actions)
+    ours = [name.text.removeprefix("Oort: ") for name in tree.parse(FILES / "thunar-actions.xml").iter("name")]
+    assert [menu[f"Desktop Action {action}"]["Name"] for action in actions] == ours
 
 
 def test_what_fails_in_a_menu_is_shown(machine, clouds, folder):
