@@ -49,6 +49,11 @@ def test_emblems_and_menus_say_how_a_file_is(state, emblems, names):
     assert [entry.name for entry in oort_files.entries([state])] == names
 
 
+def test_a_folder_has_no_versions():
+    names = [entry.name for entry in oort_files.entries([oort_files.State()], has_folder=True)]
+    assert names == ["pin", "link", "open"]
+
+
 def test_several_files_have_what_goes_with_several():
     states = [oort_files.State("pinned"), oort_files.State("cached")]
     assert [entry.name for entry in oort_files.entries(states)] == ["pin", "free"]

@@ -127,8 +127,8 @@ class Entry:
                 for path in paths]
 
 
-def entries(states):
-    """The menu of the files with these states."""
+def entries(states, has_folder=False):
+    """The menu of the files with these states, of which one may be a folder."""
     one = len(states) == 1
     pinned = all(state.availability == "pinned" for state in states)
     found = []
@@ -142,12 +142,13 @@ def entries(states):
                                "Remove the copy from this computer; it stays in the cloud",
                                "free", "{}"))
     if one:
-        found += [
-            Entry("link", "Copy Link", "Make a link for others and copy it",
-                  "share", "{}", "--json"),
-            Entry("versions", "Versions", "Show the contents that it had", "versions", "{}"),
-            Entry("open", "Open in Browser", "Open its page at the service", "open", "{}"),
-        ]
+        found.append(Entry("link", "Copy Link", "Make a link for others and copy it",
+                           "share", "{}", "--json"))
+        if not has_folder:
+            found.append(Entry("versions", "Versions", "Show the contents that it had",
+                               "versions", "{}"))
+        found.append(Entry("open", "Open in Browser", "Open its page at the service",
+                           "open", "{}"))
         if states[0].conflict:
             found += [
                 Entry("mine", "Resolve: Keep My Version", "The cloud's goes to its trash or history",
@@ -217,12 +218,12 @@ class Oort:
             self._ask()
         return state
 
-    def menu(self, paths):
+    def menu(self, paths, has_folder=False):
         """The entries for files; none where one of them is not in an account."""
         if not paths or not all(self.is_ours(path) for path in paths):
             return []
         states = [self.state(path) or State() for path in paths]
-        return entries(states)
+        return entries(states, has_folder)
 
     def perform(self, entry, paths):
         """Carries out an entry of the menu."""

@@ -67,9 +67,10 @@ def provider(library, prefix):
 
         def get_file_items(self, *arguments):
             # Older ones give the window before the files.
-            paths = [oort_files.path_of(file.get_uri()) for file in arguments[-1]]
+            files = arguments[-1]
+            paths = [oort_files.path_of(file.get_uri()) for file in files]
             items = []
-            for entry in self.oort.menu(paths):
+            for entry in self.oort.menu(paths, any(file.is_directory() for file in files)):
                 item = library.MenuItem(
                     name=f"{prefix}Oort::{entry.name}", label=entry.label, tip=entry.tip)
                 item.connect("activate", lambda _, entry=entry: self.oort.perform(entry, paths))
