@@ -7,25 +7,12 @@ import Testing
 /// What a Nextcloud keeps of what was deleted and overwritten, and its links.
 @Suite("taking back at a Nextcloud", .timeLimit(.minutes(9)))
 struct NextcloudTakingBackTests {
-    private func reference(_ path: String) -> ItemReference {
-        ItemReference(id: ItemID(""), path: RemotePath(text: path))
-    }
-
-    private var root: ItemReference { ItemReference(id: ItemID(""), path: .root) }
-
-    private func kind(_ body: () async throws -> Void) async -> ProviderError.Kind? {
-        do {
-            try await body()
-            return nil
-        } catch { return (error as? ProviderError)?.kind }
-    }
-
     @Test("what was deleted is listed with its place and goes where it is told")
     func trash() async throws {
         try await Cloud.with { cloud in
             let client = cloud.client()
             let trash = try #require(client.trash)
-            #expect(try await trash.entries(below: root, page: nil).entries.isEmpty)
+            #expect(try await trash.entries(below: .root, page: nil).entries.isEmpty)
             cloud.write("the note", to: ["papers", "100% ü.txt"])
             cloud.write("deep", to: ["gone", "deep", "file.txt"])
             let id = try #require(cloud.item("papers/100% ü.txt")).id
@@ -35,7 +22,7 @@ struct NextcloudTakingBackTests {
                 revision: nil
             )
             try await client.delete(.folder, at: RemotePath(["gone"]), revision: nil)
-            let all = try await trash.entries(below: root, page: nil).entries
+            let all = try await trash.entries(below: .root, page: nil).entries
             #expect(all.count == 2)
             let note = try #require(all.first { $0.kind == .file })
             #expect(note.path == RemotePath(["papers", "100% ü.txt"]))
@@ -43,20 +30,20 @@ struct NextcloudTakingBackTests {
             #expect(note.size == 8)
             #expect(note.deletedTime != nil)
             cloud.write("theirs", to: ["papers", "100% ü.txt"])
-            let back = Placement(folder: reference("papers"), name: "100% ü.txt")
-            #expect(await kind { try await trash.restore(note, to: back) } == .nameTaken)
+            let back = Placement(folder: .at("papers"), name: "100% ü.txt")
+            #expect(await failure { try await trash.restore(note, to: back) } == .nameTaken)
             #expect(try await client.text("papers/100% ü.txt") == "theirs")
-            let none = Placement(folder: reference("none"), name: "x")
-            #expect(await kind { try await trash.restore(note, to: none) } == .parentNotFound)
-            try await trash.restore(note, to: Placement(folder: root, name: "back.txt"))
+            let none = Placement(folder: .at("none"), name: "x")
+            #expect(await failure { try await trash.restore(note, to: none) } == .parentNotFound)
+            try await trash.restore(note, to: Placement(folder: .root, name: "back.txt"))
             #expect(cloud.item("back.txt")?.id == id)
-            let free = Placement(folder: root, name: "free.txt")
-            #expect(await kind { try await trash.restore(note, to: free) } == .notFound)
+            let free = Placement(folder: .root, name: "free.txt")
+            #expect(await failure { try await trash.restore(note, to: free) } == .notFound)
             let folder = try #require(all.first { $0.kind == .folder })
             #expect(folder.path == RemotePath(["gone"]))
-            try await trash.restore(folder, to: Placement(folder: root, name: "gone"))
+            try await trash.restore(folder, to: Placement(folder: .root, name: "gone"))
             #expect(try await client.text("gone/deep/file.txt") == "deep")
-            #expect(try await trash.entries(below: root, page: nil).entries.isEmpty)
+            #expect(try await trash.entries(below: .root, page: nil).entries.isEmpty)
         }
     }
 
@@ -68,7 +55,7 @@ struct NextcloudTakingBackTests {
     ) async throws -> TrashEntry {
         let path = RemotePath(text: path)
         try await client.delete(kind, at: path, revision: nil)
-        let entries = try await client.trash?.entries(below: root, page: nil).entries ?? []
+        let entries = try await client.trash?.entries(below: .root, page: nil).entries ?? []
         return try #require(entries.first { $0.path == path })
     }
 
@@ -100,7 +87,7 @@ struct NextcloudTakingBackTests {
                 #expect(try await client.text("old/work/file.txt") == "theirs")
             }
             #expect(cloud.item("old/work (restored)") == nil)
-            #expect(try await trash.entries(below: root, page: nil).entries.isEmpty)
+            #expect(try await trash.entries(below: .root, page: nil).entries.isEmpty)
         }
     }
 
@@ -118,7 +105,7 @@ struct NextcloudTakingBackTests {
             try await client.delete(.folder, at: RemotePath(["gone"]), revision: nil)
             try await trash.restore(
                 entry,
-                to: Placement(folder: reference("papers"), name: "note.txt")
+                to: Placement(folder: .at("papers"), name: "note.txt")
             )
             let item = try #require(cloud.item("papers/note.txt"))
             #expect(item.id == id && item.revisions.count == 2)
@@ -146,7 +133,7 @@ struct NextcloudTakingBackTests {
             let entry = try await deleted("gone/note.txt", .file, client)
             try await client.delete(.folder, at: RemotePath(["gone"]), revision: nil)
             let trash = try #require(client.trash)
-            try await trash.restore(entry, to: Placement(folder: root, name: "back.txt"))
+            try await trash.restore(entry, to: Placement(folder: .root, name: "back.txt"))
             #expect(cloud.item("mine/back.txt")?.id == id)
             #expect(cloud.item("note.txt") == nil)
         }
@@ -166,11 +153,11 @@ struct NextcloudTakingBackTests {
             let folder = try #require(cloud.item("old/work")).id
             let entry = try await deleted("old/work", .folder, client)
             cloud.simulator.add(FaultRule(fault, at: route, times: route == "MOVE *" ? 2 : 1))
-            try await trash.restore(entry, to: Placement(folder: reference("new"), name: "work"))
+            try await trash.restore(entry, to: Placement(folder: .at("new"), name: "work"))
             #expect(cloud.item("new/work")?.id == folder)
             #expect(try await client.text("new/work/file.txt") == "deep")
             #expect(cloud.item("old/work") == nil)
-            #expect(try await trash.entries(below: root, page: nil).entries.isEmpty)
+            #expect(try await trash.entries(below: .root, page: nil).entries.isEmpty)
         }
     }
 
@@ -182,8 +169,8 @@ struct NextcloudTakingBackTests {
             cloud.write("text", to: ["a.txt"])
             let entry = try await deleted("a.txt", .file, client)
             cloud.simulator.add(FaultRule(.noAnswer, at: "MOVE trashbin", times: nil))
-            let place = Placement(folder: root, name: "a.txt")
-            let kind = await kind { try await trash.restore(entry, to: place) }
+            let place = Placement(folder: .root, name: "a.txt")
+            let kind = await failure { try await trash.restore(entry, to: place) }
             guard case .outcomeUnknown = kind else {
                 Issue.record("\(String(describing: kind))")
                 return
@@ -207,7 +194,7 @@ struct NextcloudTakingBackTests {
                     modifiedTime: Timestamp(seconds: 1_700_000_000 + Int64(number) * 60)
                 ).apply(to: cloud.service)
             }
-            let item = reference("report.txt")
+            let item = ItemReference.at("report.txt")
             let all = try await history.versions(of: item, page: nil).versions
             #expect(all.map(\.isCurrent) == [true, false, false, false])
             #expect(all.map(\.size) == [9, 9, 9, 9])
@@ -216,7 +203,7 @@ struct NextcloudTakingBackTests {
                 #expect(String(decoding: bytes, as: UTF8.self) == "content \(3 - index)")
             }
             #expect(
-                await kind {
+                await failure {
                     try await history.restore(all[2], of: item, current: Revision("other"))
                 } == .preconditionFailed
             )
@@ -224,7 +211,7 @@ struct NextcloudTakingBackTests {
             try await history.restore(all[2], of: item, current: current)
             #expect(try await client.text("report.txt") == "content 1")
             #expect(
-                await kind { _ = try await history.versions(of: root, page: nil) } == .notAFile
+                await failure { _ = try await history.versions(of: .root, page: nil) } == .notAFile
             )
         }
     }
@@ -235,7 +222,7 @@ struct NextcloudTakingBackTests {
             let client = cloud.client()
             let sharing = try #require(client.links)
             cloud.write("for all", to: ["a & b", "ü+.txt"])
-            let item = reference("a & b/ü+.txt")
+            let item = ItemReference.at("a & b/ü+.txt")
             #expect(try await sharing.links(of: item, page: nil).links.isEmpty)
             let plain = try await sharing.share(LinkWish(item: item, isFolder: false))
             #expect(!plain.mayEdit && !plain.hasPassword && plain.expires == nil)
@@ -243,7 +230,7 @@ struct NextcloudTakingBackTests {
             let end = Timestamp(seconds: Timestamp.now.seconds + 7 * 86_400)
             let special = try await sharing.share(
                 LinkWish(
-                    item: reference("a & b"),
+                    item: .at("a & b"),
                     isFolder: true,
                     mayEdit: true,
                     expires: end,
@@ -259,9 +246,9 @@ struct NextcloudTakingBackTests {
             try await sharing.withdraw(plain)
             #expect(try await sharing.links(of: nil, page: nil).links.map(\.id) == [special.id])
             #expect(
-                await kind {
+                await failure {
                     _ = try await sharing.share(
-                        LinkWish(item: reference("none"), isFolder: false)
+                        LinkWish(item: .at("none"), isFolder: false)
                     )
                 } == .notFound
             )

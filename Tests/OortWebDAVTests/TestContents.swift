@@ -1,9 +1,21 @@
+import Foundation
+import Logging
 import OortModel
+import OortPlaces
 import OortWebDAV
 import Testing
 
 extension RemotePath {
     init(text: String) { self.init(text.parts(between: "/").map(String.init)) }
+}
+
+extension ItemReference {
+    /// What lies at a place, without an id.
+    static func at(_ path: String) -> ItemReference {
+        ItemReference(id: ItemID(""), path: RemotePath(text: path))
+    }
+
+    static var root: ItemReference { ItemReference(id: ItemID(""), path: .root) }
 }
 
 extension WebDAVClient {
@@ -61,6 +73,27 @@ extension WebDAVClient {
         let listing = try await listing(of: path)
         #expect(listing.unknown.isEmpty)
         return Set(listing.entries.map(\.name))
+    }
+}
+
+extension WebDAVClient {
+    /// Does something with a provider of the account, whose map is removed afterwards.
+    func withProvider(_ body: (PlaceProvider) async throws -> Void) async throws {
+        let file = NSTemporaryDirectory() + "oort-places-\(UUID().uuidString).sqlite"
+        let map = try PlaceMap(path: file)
+        defer {
+            map.close()
+            for ending in ["", "-wal", "-shm"] {
+                try? FileManager.default.removeItem(atPath: file + ending)
+            }
+        }
+        try await body(
+            PlaceProvider(
+                client: self,
+                map: map,
+                logger: Logger(label: "places") { _ in SwiftLogNoOpLogHandler() }
+            )
+        )
     }
 }
 

@@ -1,0 +1,92 @@
+import Foundation
+import OortModel
+import OortSimulators
+import OortWebDAV
+import Testing
+
+@Suite("signing in at an OpenCloud", .timeLimit(.minutes(5)))
+struct InfiniteScaleSignInTests {
+    @Test("whatever a person pastes leads to the server, the space and the folder")
+    func recognition() async throws {
+        let service = InfiniteScaleSimulator()
+        let simulator = try await Simulator.start(service)
+        let http = try DavServer.http()
+        let url = OpenCloud.url(simulator)
+        let personal = InfiniteScaleSimulator.personalSpace
+        let pasted: [(String, String?, [String])] = [
+            ("", nil, []), ("/", nil, []), ("/account", nil, []),
+            (
+                "/files/spaces/personal/ada/Photos/a%20b?fileId=x", "personal/ada",
+                ["Photos", "a b"]
+            ),
+            ("/files/spaces/project/the-team", "project/the-team", []),
+            ("/dav/spaces/\(personal)/Sub", personal, ["Sub"]),
+            ("/remote.php/dav/spaces/\(personal)/", personal, []),
+        ]
+        for (path, space, folder) in pasted {
+            let server = try await WebDAVDiscovery.server(at: url + path, http: http)
+            #expect(server.dialect == .infinitescale)
+            #expect(server.product == "OpenCloud 3.4.0")
+            #expect(server.address.base == [InfiniteScaleSimulator.host])
+            #expect(server.space == space && server.address.folder == folder, "\(path)")
+        }
+        await simulator.stop()
+    }
+
+    @Test("an account is one space: the person's own, or one that is named")
+    func spaces() async throws {
+        try await OpenCloud.with { cloud in
+            #expect(cloud.account.displayName == "Ada Example")
+            #expect(cloud.account.email == "ada@example.com")
+            #expect(cloud.account.address.space?.isPersonal == true)
+            #expect(cloud.account.abilities.cloud?.largestPart == 10_000_000)
+            #expect(try await cloud.client().owner().id == cloud.account.ownerID)
+            try await cloud.client().put("x", to: "mine")
+            var server = try await WebDAVDiscovery.server(
+                at: OpenCloud.url(cloud.simulator),
+                http: cloud.http
+            )
+            for name in [
+                "the team", "project/the-team", InfiniteScaleSimulator.projectSpace,
+            ] {
+                server.space = name
+                let other = try await WebDAVDiscovery.account(at: server, http: cloud.http)
+                #expect(other.address.space?.name == InfiniteScaleSimulator.projectName)
+                #expect(other.ownerID != cloud.account.ownerID)
+                #expect(other.displayName == "Ada Example, The Team")
+                let client = WebDAVClient(
+                    http: cloud.http,
+                    address: other.address,
+                    dialect: other.dialect,
+                    abilities: other.abilities
+                )
+                #expect(try await client.names().isEmpty)
+                #expect(try await client.entry(at: .root).isOwn == false)
+                let kept = try JSONEncoder().encode(other)
+                #expect(try JSONDecoder().decode(WebDAVDiscovery.Account.self, from: kept) == other)
+            }
+            server.space = "none such"
+            let error = await #expect(throws: WebDAVSignInError.self) {
+                try await WebDAVDiscovery.account(at: server, http: cloud.http)
+            }
+            #expect(error?.description.contains("\"The Team\"") == true)
+        }
+    }
+
+    @Test("a wrong token is sent once, and a sign-out takes none back")
+    func wrongToken() async throws {
+        let service = InfiniteScaleSimulator()
+        let simulator = try await Simulator.start(service)
+        let http = try DavServer.http(user: InfiniteScaleSimulator.user, password: "wrong")
+        let server = try await WebDAVDiscovery.server(at: OpenCloud.url(simulator), http: http)
+        simulator.clearCalls()
+        await #expect {
+            _ = try await WebDAVDiscovery.account(at: server, http: http)
+        } throws: { ($0 as? WebDAVSignInError)?.isPasswordRefused == true }
+        #expect(simulator.calls.count == 1)
+        await simulator.stop()
+        try await OpenCloud.with { cloud in
+            #expect(await failure { try await cloud.client().signOut() } == .unsupported)
+        }
+    }
+}

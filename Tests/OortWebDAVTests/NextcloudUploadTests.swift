@@ -1,0 +1,157 @@
+import OortModel
+import OortPlaces
+import OortSimulators
+import OortWebDAV
+import Testing
+
+@Suite("uploads to a Nextcloud", .timeLimit(.minutes(5)))
+struct NextcloudUploadTests {
+    private static let large = (0..<3_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+
+    @Test("a large file goes up in parts, guarded as a small one")
+    func parts() async throws {
+        try await Cloud.with { cloud in
+            let client = cloud.client(partSize: 1 << 20)
+            let path = RemotePath(["large"])
+            let first = try await client.put(Self.large, to: path)
+            #expect(first.size == Int64(Self.large.count))
+            #expect(first.modifiedTime?.seconds == 1_700_000_000)
+            #expect(cloud.simulator.counts["PUT uploads"]?.calls == 4)
+            #expect(cloud.item("large")?.head?.content.bytes == Self.large)
+            #expect(await failure { try await client.put(Self.large, to: path) } == .nameTaken)
+            let other = Self.large.reversed() as [UInt8]
+            let second = try await client.put(other, to: path, before: .file(first.revision))
+            #expect(second.key == first.key)
+            #expect(cloud.item("large")?.head?.content.bytes == other)
+            #expect(
+                await failure {
+                    try await client.put(Self.large, to: path, before: .file(first.revision))
+                } == .preconditionFailed
+            )
+            try await client.delete(.file, at: path, revision: nil)
+            #expect(
+                await failure {
+                    try await client.put(Self.large, to: path, before: .file(second.revision))
+                } == .preconditionFailed
+            )
+            #expect(
+                await failure { try await client.put(Self.large, to: .init(["no", "file"])) }
+                    == .parentNotFound
+            )
+        }
+    }
+
+    @Test("an upload that broke off goes on with the parts that are missing")
+    func resumed() async throws {
+        try await Cloud.with { cloud in
+            let client = cloud.client(partSize: 1 << 20)
+            let path = RemotePath(["large"])
+            let observer = Remembering()
+            #expect(
+                await failure {
+                    try await client.put(
+                        Self.large,
+                        to: path,
+                        content: BrokenContent(size: Int64(Self.large.count), good: Self.large),
+                        observer: observer
+                    )
+                } == .localContent
+            )
+            let session = try #require(observer.session)
+            #expect(session.confirmedBytes == 1 << 20)
+            cloud.simulator.clearCalls()
+            try await client.put(Self.large, to: path, session: session, observer: observer)
+            #expect(cloud.item("large")?.head?.content.bytes == Self.large)
+            // The one that broke off may be counted late.
+            let sent = cloud.simulator.calls.filter {
+                $0.route == "PUT uploads" && $0.status == 201
+            }
+            #expect(sent.count == 3)
+            #expect(observer.session == nil)
+            // The session is over; what it made is recognised by its checksum.
+            let again = try await client.put(Self.large, to: path, session: session)
+            #expect(again.size == Int64(Self.large.count))
+            cloud.service.loseUploadSessions()
+            let other = Self.large.reversed() as [UInt8]
+            #expect(
+                await failure { try await client.put(other, to: path, session: session) }
+                    == .sessionLost
+            )
+        }
+    }
+
+    @Test("a put-together whose answer is late is waited for, and not done twice")
+    func slowMove() async throws {
+        try await Cloud.with { cloud in
+            let client = cloud.client(partSize: 1 << 20)
+            cloud.service.habits.slowMoves = 1
+            let entry = try await client.put(Self.large, to: .init(["large"]))
+            #expect(entry.size == Int64(Self.large.count))
+            #expect(cloud.simulator.counts["MOVE uploads/.file"]?.calls == 1)
+        }
+    }
+
+    @Test("an upload in parts that the server stored with other bytes is damaged, and never ours")
+    func damagedParts() async throws {
+        try await Cloud.with { cloud in
+            let client = cloud.client(partSize: 1 << 20)
+            for computesNothing in [false, true] {
+                cloud.service.habits.computesNothing = computesNothing
+                cloud.service.habits.damages = 1
+                let path = RemotePath(["large \(computesNothing)"])
+                let kind = await failure { try await client.put(Self.large, to: path) }
+                #expect(kind == .contentDamaged)
+                let damaged = try await client.entry(at: path)
+                try await client.put(Self.large, to: path, before: .file(damaged.revision))
+                #expect(cloud.item("large \(computesNothing)")?.head?.content.bytes == Self.large)
+            }
+        }
+    }
+
+    @Test("a server that computes no checksum has what it stored read back")
+    func readBack() async throws {
+        try await Cloud.with { cloud in
+            let client = cloud.client()
+            cloud.service.habits.computesNothing = true
+            for size in [0, 7] {
+                let bytes = [UInt8](repeating: 1, count: size)
+                let entry = try await client.put(bytes, to: RemotePath(["\(size)"]))
+                #expect(entry.size == Int64(size))
+            }
+            #expect(cloud.simulator.counts["GET files"]?.calls == 1)
+        }
+    }
+
+    @Test("what lies where an upload was not proven is known by its bytes only")
+    func unproven() async throws {
+        try await Cloud.with { cloud in
+            try await cloud.client(partSize: 1 << 20).withProvider { provider in
+                let root = ItemReference(id: try await provider.identity().rootID, path: .root)
+                var hasher = provider.makeHasher()
+                hasher.update(Self.large[...])
+                let upload = Upload(
+                    target: .create(parent: root, name: "large", reservedID: nil),
+                    size: Int64(Self.large.count),
+                    hash: hasher.finalize(),
+                    modifiedTime: Timestamp(seconds: 1_700_000_000),
+                    mimeType: nil,
+                    content: BytesSource(Self.large)
+                )
+                cloud.service.habits.damages = 1
+                let fault = Fault.status(423, retryAfterSeconds: nil)
+                cloud.simulator.add(FaultRule(fault, at: "PATCH files"))
+                let kind = await failure {
+                    _ = try await provider.upload(upload, observer: SilentUploadObserver())
+                }
+                guard case .outcomeUnknown = kind else {
+                    Issue.record("\(String(describing: kind))")
+                    return
+                }
+                let found = try #require(try await provider.items(named: "large", in: root).first)
+                #expect(found.size == upload.size)
+                #expect(found.clientModifiedTime == upload.modifiedTime)
+                #expect(found.contentHash == nil)
+            }
+        }
+    }
+}
