@@ -12,9 +12,10 @@ import urllib.request
 
 import pytest
 
+from cloud_servers import CloudServer
 from machine import CLOUDS, Clouds, Machine, eventually, read, remove
 from servers import Server
-from test_nextcloud import Nextcloud, sign_in
+from test_nextcloud import sign_in
 from test_weather import Weather
 
 
@@ -65,7 +66,7 @@ class Account:
         self.machine = Machine(folder, self.clouds)
         try:
             if kind.name == "nextcloud":
-                self.server = Nextcloud(folder)
+                self.server = CloudServer("nextcloud", folder)
                 sign_in(self.machine, self.server)
             elif self.is_simulated:
                 self.machine.login(kind.name)

@@ -3,51 +3,22 @@
 import datetime
 import json
 import os
-import subprocess
-import urllib.request
 
 import pytest
 
-from machine import SIMULATORS, eventually, read
-
-
-class Nextcloud:
-    """The simulated server, spoken to past the protocol where somebody else acts."""
-
-    def __init__(self, folder):
-        places = folder / "nextcloud.json"
-        self.log = open(folder / "nextcloud.log", "w")
-        self.process = subprocess.Popen(
-            [str(SIMULATORS), "--port-file", str(places), "--empty", "nextcloud"],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        eventually(lambda: places.exists() or self.process.poll() is not None, "it started")
-        self.base = f"http://127.0.0.1:{json.loads(places.read_text())['nextcloud']['port']}"
-
-    def control(self, method, path, body=None):
-        request = urllib.request.Request(
-            f"{self.base}/_oort/{path}", method=method,
-            data=None if body is None else json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.read()
-
-    def tree(self):
-        return {item["path"]: item for item in json.loads(self.control("GET", "tree?hash=sha256"))}
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(timeout=120)
-        self.log.close()
+from cloud_servers import CloudServer
+from machine import eventually, read
 
 
 @pytest.fixture
 def server(folder):
-    server = Nextcloud(folder)
+    server = CloudServer("nextcloud", folder)
     yield server
     server.stop()
 
 
 def sign_in(machine, server, *options):
-    password = json.loads(server.control("GET", "tokens"))["access_token"]
+    password = server.password()
     machine.oort("login", "nextcloud", f"{server.base}/cloud.example.org", "--user",
                  "ada@example.com", "--password-file", "-", *options, input=password + "\n")
 

@@ -3,52 +3,23 @@
 import json
 import os
 import random
-import subprocess
-import urllib.request
 
 import pytest
 
-from machine import OORT, SIMULATORS, eventually, read
+from cloud_servers import CloudServer
+from machine import OORT, eventually, read
 from test_registration import Terminal
-
-
-class OpenCloud:
-    """The simulated server, spoken to past the protocol where somebody else acts."""
-
-    def __init__(self, folder):
-        places = folder / "opencloud.json"
-        self.log = open(folder / "opencloud.log", "w")
-        self.process = subprocess.Popen(
-            [str(SIMULATORS), "--port-file", str(places), "--empty", "opencloud"],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        eventually(lambda: places.exists() or self.process.poll() is not None, "it started")
-        self.base = f"http://127.0.0.1:{json.loads(places.read_text())['opencloud']['port']}"
-
-    def control(self, method, path, body=None):
-        request = urllib.request.Request(
-            f"{self.base}/_oort/{path}", method=method,
-            data=None if body is None else json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.read()
-
-    def tree(self):
-        return {item["path"]: item for item in json.loads(self.control("GET", "tree?hash=sha256"))}
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(timeout=120)
-        self.log.close()
 
 
 @pytest.fixture
 def server(folder):
-    server = OpenCloud(folder)
+    server = CloudServer("opencloud", folder)
     yield server
     server.stop()
 
 
 def sign_in(machine, server, name, *options, status=0):
-    token = json.loads(server.control("GET", "tokens"))["access_token"]
+    token = server.password()
     return machine.oort(
         "login", "webdav", f"{server.base}/opencloud.example.org/files/spaces/personal/ada",
         "--user", "ada", "--password-file", "-", "--name", name, *options, input=token + "\n",
@@ -201,7 +172,7 @@ def test_a_token_is_told_nowhere(machine, server, drive):
 
 
 def test_name_and_token_are_asked_for_with_the_page_where_a_token_is_made(machine, server):
-    token = json.loads(server.control("GET", "tokens"))["access_token"]
+    token = server.password()
     for command in ("webdav", "nextcloud"):
         login = Terminal(
             [str(OORT), "login", command, f"{server.base}/opencloud.example.org/files",
