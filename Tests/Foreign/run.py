@@ -49,7 +49,8 @@ def noise(size, seed):
 class World:
     """A running simulator behind the proxy."""
 
-    def __init__(self, folder, port, environment):
+    def __init__(self, module, folder, port, environment):
+        self.module = module
         self.folder = pathlib.Path(folder)
         self.port = port
         self.environment = environment
@@ -225,7 +226,8 @@ def main():
                 https_proxy=f"http://127.0.0.1:{port}", SSL_CERT_FILE=authority,
                 REQUESTS_CA_BUNDLE=authority)
             os.environ.update(environment)
-            status = run_checks(module, World(folder, simulator, environment), options.only)
+            world = World(module, folder, simulator, environment)
+            status = run_checks(module, world, options.only)
             if status != 0:
                 log.seek(0)
                 print(log.read()[-4000:])
