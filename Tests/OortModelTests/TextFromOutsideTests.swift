@@ -64,10 +64,7 @@ struct TextFromOutsideTests {
         "OortS3/S3Profile.swift": "a program that the user names, whole",
         "oort/Pictures/ThumbnailFolder.swift": "a folder that the user names, whole",
         "OortS3/S3Signer.swift": "the scope of a signature",
-        "OortSimulators/Nextcloud/NextcloudSimulator+Files.swift":
-            "a path before it is percent-decoded",
-        "OortSimulators/InfiniteScale/InfiniteScaleSimulator+Files.swift":
-            "a path before it is percent-decoded",
+        "OortSimulators/DAV/DAVSimulator.swift": "a path before it is percent-decoded",
         "OortSimulators/GoogleDrive/GoogleDriveSimulator+Uploads.swift": "a Content-Range",
         "OortSimulators/Box/BoxSimulator+Uploads.swift": "a Content-Range",
         "OortSimulators/OneDrive/OneDriveUploadSessions.swift": "a Content-Range",

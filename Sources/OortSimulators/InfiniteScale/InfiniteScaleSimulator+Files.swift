@@ -70,23 +70,12 @@ extension InfiniteScaleSimulator {
 
     // MARK: Looking
 
-    /// The path of something, from the client's own view of the server.
-    func href(_ request: SimulatorRequest, _ parts: [String]) -> String {
-        let whole = request.url(host: Self.host, path: "/" + NextcloudXML.encoded(parts))
-        guard let scheme = whole.firstRange(of: "://"),
-            let slash = whole[scheme.upperBound...].firstIndex(of: "/")
-        else { return whole }
-        return String(whole[slash...])
-    }
-
-    private static func hasPreview(_ item: SimulatedItem) -> Bool { NextcloudXML.hasPreview(item) }
-
     private func properties(_ item: SimulatedItem, _ tree: SimulatedTree) -> [String: String] {
         let root = tree.root(of: item.id)
         let id = Self.fullID(item, tree)
         var values = [
             "id": id, "fileid": id, "spaceid": Self.space(root),
-            "name": NextcloudXML.escaped(item.name),
+            "name": DAVXML.escaped(item.name),
             "resourcetype": item.isFolder ? "<d:collection/>" : "",
             "getetag": "&quot;\(tag(item, tree))&quot;",
             "permissions": tree.isReadOnly(item.id)
@@ -96,18 +85,18 @@ extension InfiniteScaleSimulator {
             .map { Self.fullID($0, tree) }
         if item.isFolder {
             let time = shownTime(item, tree)
-            values["getlastmodified"] = NextcloudXML.httpDate(time)
+            values["getlastmodified"] = DAVXML.httpDate(time)
             let size = tree.descendants(of: item.id).reduce(0) { $0 + $1.size }
             values["size"] = String(size)
             values["quota-used-bytes"] = String(size)
             values["quota-available-bytes"] =
                 account.totalBytes.map { String(max(0, $0 - tree.usedBytes)) } ?? "-3"
         } else {
-            values["getlastmodified"] = NextcloudXML.httpDate(item.modifiedTime)
+            values["getlastmodified"] = DAVXML.httpDate(item.modifiedTime)
             values["size"] = String(item.size)
             values["getcontentlength"] = String(item.size)
             values["getcontenttype"] = item.mimeType ?? "application/octet-stream"
-            values["has-preview"] = Self.hasPreview(item) ? "1" : "0"
+            values["has-preview"] = DAVXML.hasPreview(item) ? "1" : "0"
             if let content = item.head?.content {
                 values["checksums"] =
                     "<oc:checksum>SHA1:\(content.sha1) MD5:\(content.md5)</oc:checksum>"
@@ -139,10 +128,10 @@ extension InfiniteScaleSimulator {
         _ values: [String: String],
         isProcessing: Bool = false
     ) -> String {
-        var asked = NextcloudXML.names(in: request.bytes)
+        var asked = DAVXML.names(in: request.bytes)
         if asked.isEmpty || asked.contains("allprop") { asked = Set(values.keys) }
         let isMinimal = request.header("Prefer")?.contains("return=minimal") == true
-        return NextcloudXML.response(
+        return DAVXML.response(
             href: href,
             values,
             asked: isMinimal || isProcessing ? asked.filter { values[$0] != nil } : asked,
@@ -179,7 +168,7 @@ extension InfiniteScaleSimulator {
                 .filter { !Self.isHidden($0.name, atTop: path.isEmpty) }
                 .map { response($0, path + [$0.name]) }
         }
-        return NextcloudXML.multistatus(responses)
+        return DAVXML.multistatus(responses)
     }
 
     private func get(
@@ -195,14 +184,7 @@ extension InfiniteScaleSimulator {
         guard let head = item.head else { return SimulatorAnswer(status: 200) }
         if isProcessing(item) { return SimulatorAnswer(status: 425) }
         if request.query("preview") == "1" {
-            guard Self.hasPreview(item), let picture = Data(base64Encoded: Self.pixel) else {
-                return SimulatorAnswer(status: 404)
-            }
-            return SimulatorAnswer(
-                status: 200,
-                headers: [("Content-Type", "image/png")],
-                body: .bytes(Array(picture))
-            )
+            return Self.picture(of: item) ?? SimulatorAnswer(status: 404)
         }
         // Neither `If-Match` nor `If-Range` is looked at.
         let tag = "\"\(tag(item, tree))\""
@@ -212,13 +194,10 @@ extension InfiniteScaleSimulator {
             headers: [
                 ("ETag", tag), ("OC-ETag", tag), ("OC-FileId", Self.fullID(item, tree)),
                 ("OC-Checksum", "SHA1:\(head.content.sha1)"),
-                ("Last-Modified", NextcloudXML.httpDate(item.modifiedTime)),
+                ("Last-Modified", DAVXML.httpDate(item.modifiedTime)),
             ]
         )
     }
-
-    private static let pixel =
-        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 
     // MARK: Writing
 
@@ -380,7 +359,7 @@ extension InfiniteScaleSimulator {
             return SimulatorAnswer(status: 404)
         }
         let place = href(request, ["dav", "spaces", Self.space(root)] + path)
-        return NextcloudXML.multistatus([
+        return DAVXML.multistatus([
             "<d:response><d:href>\(place)</d:href><d:propstat><d:prop><d:lastmodified/></d:prop>"
                 + "<d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response>"
         ])
@@ -389,13 +368,7 @@ extension InfiniteScaleSimulator {
     /// The space and path that a destination names; nil where it is none, or names the space's program
     /// twice.
     func destination(_ request: SimulatorRequest) -> (root: String, path: [String])? {
-        guard var text = request.header("Destination").map({ $0[...] }) else { return nil }
-        if let scheme = text.firstRange(of: "://") {
-            guard let slash = text[scheme.upperBound...].firstIndex(of: "/") else { return nil }
-            text = text[slash...]
-        }
-        var parts = text.split(separator: "/").map { $0.removingPercentEncoding ?? String($0) }
-        if parts.first == Self.host { parts.removeFirst() }
+        guard let parts = Self.destinationParts(request) else { return nil }
         let whole = "/" + parts.joined(separator: "/")
         guard whole.components(separatedBy: "/dav/spaces").count == 2,
             case .space(let id, let path) = Place(parts), let root = Self.root(ofSpace: id)
@@ -440,24 +413,6 @@ extension InfiniteScaleSimulator {
                 Self.copy(item, to: parent.id, name: name, &tree)
             }
             return SimulatorAnswer(status: old == nil ? 201 : 204)
-        }
-    }
-
-    private static func copy(
-        _ item: SimulatedItem,
-        to parent: String,
-        name: String,
-        _ tree: inout SimulatedTree
-    ) {
-        let made = tree.create(
-            name,
-            in: parent,
-            kind: item.kind,
-            content: item.head?.content,
-            modifiedTime: item.modifiedTime
-        )
-        for child in tree.children(of: item.id) where child.id != made.id {
-            copy(child, to: made.id, name: child.name, &tree)
         }
     }
 }

@@ -28,8 +28,8 @@ extension InfiniteScaleSimulator {
             let seconds = item.trashedTime?.seconds ?? 0
             var values = [
                 "resourcetype": item.isFolder ? "<d:collection/>" : "",
-                "trashbin-original-filename": NextcloudXML.escaped(item.name),
-                "trashbin-original-location": NextcloudXML.escaped(
+                "trashbin-original-filename": DAVXML.escaped(item.name),
+                "trashbin-original-location": DAVXML.escaped(
                     (tree.path(of: item.id) ?? []).joined(separator: "/")
                 ),
                 "trashbin-delete-timestamp": String(seconds), "spaceid": Self.space(root),
@@ -41,7 +41,7 @@ extension InfiniteScaleSimulator {
                 values
             )
         }
-        return NextcloudXML.multistatus([own] + entries.sorted())
+        return DAVXML.multistatus([own] + entries.sorted())
     }
 
     /// Puts what was deleted to the place that the destination names.
@@ -96,11 +96,11 @@ extension InfiniteScaleSimulator {
                     href: href(request, base + [name]),
                     [
                         "resourcetype": "", "getcontentlength": String(revision.content.size),
-                        "getlastmodified": NextcloudXML.httpDate(revision.modifiedTime),
+                        "getlastmodified": DAVXML.httpDate(revision.modifiedTime),
                     ]
                 )
             }
-            return NextcloudXML.multistatus([own] + all)
+            return DAVXML.multistatus([own] + all)
         case ("GET", 1):
             guard let revision = earlier.first(where: { $0.name == key[0] })?.revision else {
                 return SimulatorAnswer(status: 404)
@@ -153,11 +153,11 @@ extension InfiniteScaleSimulator {
             !tree.isTrashed(item.id)
         else { return Self.failure(404, "NotFound", "Resource \(id) not found") }
         let path = "/" + (tree.path(of: item.id) ?? []).joined(separator: "/")
-        return NextcloudXML.multistatus([
+        return DAVXML.multistatus([
             response(
                 request,
                 href: href(request, ["dav", "meta", id]) + "/",
-                ["meta-path-for-user": NextcloudXML.escaped(path), "id": id]
+                ["meta-path-for-user": DAVXML.escaped(path), "id": id]
             )
         ])
     }

@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// It speaks as its source says (github.com/opencloud-eu/reva, `internal/http/services/owncloud/ocdav`);
 /// ownCloud Infinite Scale has the same roots. The edits of tests are in the personal space; there is a project space beside it.
-public final class InfiniteScaleSimulator: SimulatedService {
+public final class InfiniteScaleSimulator: SimulatedService, DAVSimulator {
     /// How the server behaves; may be changed at any time.
     public struct Habits: Sendable, Hashable {
         /// So often is each upload answered with 425 before the server has looked it over.
@@ -115,14 +115,7 @@ public final class InfiniteScaleSimulator: SimulatedService {
     /// The account that tests begin with.
     public static func sample() -> InfiniteScaleSimulator {
         let simulator = InfiniteScaleSimulator()
-        simulator.account.withTree { tree in
-            SampleAccount(
-                allowsDuplicates: false,
-                allowsSlashes: false,
-                allowsShortcuts: false,
-                nativeName: { _, _ in nil }
-            ).fill(&tree)
-        }
+        simulator.fillWithSample()
         return simulator
     }
 
@@ -203,10 +196,7 @@ public final class InfiniteScaleSimulator: SimulatedService {
     ) -> SimulatorAnswer {
         switch trouble {
         case .rateLimited(let status, let after), .serverError(let status, let after):
-            SimulatorAnswer(
-                status: status,
-                headers: after.map { [("Retry-After", String($0))] } ?? []
-            )
+            Self.answer(status: status, retryAfterSeconds: after)
         case .expiredToken: SimulatorAnswer(status: 401)
         }
     }
@@ -248,12 +238,10 @@ public final class InfiniteScaleSimulator: SimulatedService {
 
     /// An app token with the person's name; the person's own password is not taken.
     private func isSignedIn(_ request: SimulatorRequest) -> Bool {
-        guard let value = request.header("Authorization"), value.lowercased().hasPrefix("basic "),
-            let data = Data(base64Encoded: String(value.dropFirst(6))),
-            let (user, token) = String(decoding: data, as: UTF8.self).cut(atFirst: ":"),
-            user == Self.user
-        else { return false }
-        return account.tokens.standing(of: String(token)) == .valid
+        guard let (user, token) = Self.credentials(request), user == Self.user else {
+            return false
+        }
+        return account.tokens.standing(of: token) == .valid
     }
 
     /// An error in the words of the sabre family, with this server's own namespace.
@@ -261,7 +249,7 @@ public final class InfiniteScaleSimulator: SimulatedService {
         let body =
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<d:error xmlns:d=\"DAV\" "
             + "xmlns:s=\"http://sabredav.org/ns\"><s:exception>Sabre\\DAV\\Exception\\\(exception)"
-            + "</s:exception><s:message>\(NextcloudXML.escaped(message))</s:message>"
+            + "</s:exception><s:message>\(DAVXML.escaped(message))</s:message>"
             + "<s:errorcode></s:errorcode></d:error>"
         return SimulatorAnswer(
             status: status,

@@ -25,32 +25,25 @@ extension NextcloudSimulator {
     private func stranger(_ request: SimulatorRequest, _ user: String) -> SimulatorAnswer {
         guard user == "bob" else { return Self.failure(404, "NotFound", "not found") }
         guard request.method == "PROPFIND" else { return Self.failure(403, "Forbidden", "") }
-        return NextcloudXML.multistatus([
-            NextcloudXML.response(
-                href: href(request, [], user: user) + "/",
+        return DAVXML.multistatus([
+            DAVXML.response(
+                href: href(request, [], user: user, in: "files") + "/",
                 ["resourcetype": "<d:collection/>"],
-                asked: NextcloudXML.names(in: request.bytes)
+                asked: DAVXML.names(in: request.bytes)
             )
         ])
     }
 
     // MARK: Looking
 
+    /// The path of something in one of the person's programs.
     func href(
         _ request: SimulatorRequest,
         _ path: [String],
         user: String = NextcloudSimulator.userID,
-        program: String = "files"
+        in program: String
     ) -> String {
-        let whole = request.url(
-            host: Self.host,
-            path: "/" + NextcloudXML.encoded(["remote.php", "dav", program, user] + path)
-        )
-        // A path, from the client's own view of the server.
-        guard let scheme = whole.firstRange(of: "://"),
-            let slash = whole[scheme.upperBound...].firstIndex(of: "/")
-        else { return whole }
-        return String(whole[slash...])
+        href(request, ["remote.php", "dav", program, user] + path)
     }
 
     /// How the storage of a place is down; nil where it is up.
@@ -85,12 +78,12 @@ extension NextcloudSimulator {
         var values = [
             "resourcetype": item.isFolder ? "<d:collection/>" : "",
             "getetag": isDown
-                ? "" : NextcloudXML.escaped("\"\(NextcloudXML.tag(item, in: tree))\""),
-            "getlastmodified": NextcloudXML.httpDate(item.modifiedTime),
-            "displayname": NextcloudXML.escaped(item.name),
-            "id": item.id, "fileid": NextcloudXML.number(of: item.id),
+                ? "" : DAVXML.escaped("\"\(DAVXML.tag(item, in: tree))\""),
+            "getlastmodified": DAVXML.httpDate(item.modifiedTime),
+            "displayname": DAVXML.escaped(item.name),
+            "id": item.id, "fileid": DAVXML.number(of: item.id),
             "owner-display-name": mount == "shared"
-                ? "Grace Other" : NextcloudXML.escaped(account.displayName),
+                ? "Grace Other" : DAVXML.escaped(account.displayName),
             "mount-type": mount, "is-mount-root": isMountRoot ? "true" : "false",
             "is-encrypted": item.extra["is-encrypted"] == nil ? "0" : "1",
         ]
@@ -114,7 +107,7 @@ extension NextcloudSimulator {
             let total = tree.descendants(of: item.id).reduce(0) { $0 + $1.size }
             values["size"] = String(total)
             if item.parentID == nil {
-                values["data-fingerprint"] = NextcloudXML.escaped(habits.fingerprint)
+                values["data-fingerprint"] = DAVXML.escaped(habits.fingerprint)
                 let used = tree.usedBytes
                 values["quota-used-bytes"] = String(used)
                 values["quota-available-bytes"] =
@@ -126,10 +119,10 @@ extension NextcloudSimulator {
             values["getcontenttype"] = item.mimeType ?? "application/octet-stream"
             if isOwnCloud { return values }
             values["creation_time"] = "0"
-            values["has-preview"] = NextcloudXML.hasPreview(item) ? "true" : "false"
+            values["has-preview"] = DAVXML.hasPreview(item) ? "true" : "false"
             if let checksum = item.extra["checksum"]?.text {
                 values["checksums"] =
-                    "<oc:checksum>\(NextcloudXML.escaped(checksum))</oc:checksum>"
+                    "<oc:checksum>\(DAVXML.escaped(checksum))</oc:checksum>"
             }
         }
         return values
@@ -150,7 +143,7 @@ extension NextcloudSimulator {
                 )
             }
         }
-        var asked = NextcloudXML.names(in: request.bytes)
+        var asked = DAVXML.names(in: request.bytes)
         if asked.isEmpty || asked.contains("allprop") {
             asked = [
                 "resourcetype", "getetag", "getlastmodified", "getcontentlength", "getcontenttype",
@@ -165,8 +158,8 @@ extension NextcloudSimulator {
         func add(_ item: SimulatedItem, _ path: [String], levels: Int) {
             let place = path.isEmpty || item.isFolder ? "/" : ""
             responses.append(
-                NextcloudXML.response(
-                    href: href(request, path) + place,
+                DAVXML.response(
+                    href: href(request, path, in: "files") + place,
                     properties(item, path, tree),
                     asked: asked
                 )
@@ -179,7 +172,7 @@ extension NextcloudSimulator {
             }
         }
         add(item, path, levels: depth == "infinity" ? 64 : Int(depth) ?? 1)
-        return NextcloudXML.multistatus(responses)
+        return DAVXML.multistatus(responses)
     }
 
     private func get(_ request: SimulatorRequest, _ path: [String]) -> SimulatorAnswer {
@@ -200,7 +193,7 @@ extension NextcloudSimulator {
         }
         var headers: [(name: String, value: String)] = [
             ("ETag", "\"\(head.id)\""), ("OC-ETag", "\"\(head.id)\""),
-            ("Last-Modified", NextcloudXML.httpDate(item.modifiedTime)),
+            ("Last-Modified", DAVXML.httpDate(item.modifiedTime)),
         ]
         if let checksum = item.extra["checksum"]?.text { headers.append(("OC-Checksum", checksum)) }
         return .content(head.content, for: request, headers: headers)
@@ -355,15 +348,7 @@ extension NextcloudSimulator {
 
     /// The program that a destination names.
     func target(_ request: SimulatorRequest) -> Place.Program? {
-        guard let text = request.header("Destination") else { return nil }
-        var path = text
-        if let scheme = text.firstRange(of: "://") {
-            guard let slash = text[scheme.upperBound...].firstIndex(of: "/") else { return nil }
-            path = String(text[slash...])
-        }
-        var parts = path.split(separator: "/").map { $0.removingPercentEncoding ?? String($0) }
-        if parts.first == Self.host { parts.removeFirst() }
-        return Place.dav(parts)
+        Self.destinationParts(request).flatMap(Place.dav)
     }
 
     /// The tag in `If: <place> (["tag"])`, in quotes; nil without the field.
@@ -409,32 +394,14 @@ extension NextcloudSimulator {
                 // A rename changes nothing of the content, nor of its time.
                 tree.update(item.id) { $0.modifiedTime = item.modifiedTime }
             } else {
-                copy(item, to: parent.id, name: name, &tree)
+                Self.copy(item, to: parent.id, name: name, &tree)
             }
             return SimulatorAnswer(status: old == nil ? 201 : 204)
         }
     }
 
-    private func copy(
-        _ item: SimulatedItem,
-        to parent: String,
-        name: String,
-        _ tree: inout SimulatedTree
-    ) {
-        let made = tree.create(
-            name,
-            in: parent,
-            kind: item.kind,
-            content: item.head?.content,
-            modifiedTime: item.modifiedTime
-        )
-        for child in tree.children(of: item.id) where child.id != made.id {
-            copy(child, to: made.id, name: child.name, &tree)
-        }
-    }
-
     private func setTime(_ request: SimulatorRequest, _ path: [String]) -> SimulatorAnswer {
-        guard let text = NextcloudXML.text(of: "lastmodified", in: request.bytes),
+        guard let text = DAVXML.text(of: "lastmodified", in: request.bytes),
             let seconds = Int64(text)
         else { return Self.failure(403, "Forbidden", "") }
         let isThere = account.withTree { tree in
@@ -444,8 +411,8 @@ extension NextcloudSimulator {
             return true
         }
         guard isThere else { return Self.failure(404, "NotFound", "not found") }
-        return NextcloudXML.multistatus([
-            "<d:response><d:href>\(href(request, path))</d:href><d:propstat><d:prop>"
+        return DAVXML.multistatus([
+            "<d:response><d:href>\(href(request, path, in: "files"))</d:href><d:propstat><d:prop>"
                 + "<d:lastmodified/></d:prop><d:status>HTTP/1.1 200 OK</d:status></d:propstat>"
                 + "</d:response>"
         ])

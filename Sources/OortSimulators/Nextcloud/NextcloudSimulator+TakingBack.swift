@@ -23,32 +23,32 @@ extension NextcloudSimulator {
         }
         switch (request.method, parts.count) {
         case ("PROPFIND", 1):
-            let asked = NextcloudXML.names(in: request.bytes)
+            let asked = DAVXML.names(in: request.bytes)
             let entries = account.withTree { tree in
                 tree.allItems.filter { $0.trashedTime != nil }.map { item in
-                    NextcloudXML.response(
-                        href: href(request, ["trash", Self.trashName(item)], program: "trashbin"),
+                    DAVXML.response(
+                        href: href(request, ["trash", Self.trashName(item)], in: "trashbin"),
                         properties(ofTrashed: item, tree),
                         asked: asked
                     )
                 }
             }
-            let own = NextcloudXML.response(
-                href: href(request, ["trash"], program: "trashbin") + "/",
+            let own = DAVXML.response(
+                href: href(request, ["trash"], in: "trashbin") + "/",
                 ["resourcetype": "<d:collection/>"],
                 asked: asked
             )
-            return NextcloudXML.multistatus([own] + entries.sorted())
+            return DAVXML.multistatus([own] + entries.sorted())
         case ("PROPFIND", 2):
             return account.withTree { tree in
                 guard let item = Self.trashed(parts[1], tree) else {
                     return Self.failure(404, "NotFound", "not found")
                 }
-                return NextcloudXML.multistatus([
-                    NextcloudXML.response(
-                        href: href(request, parts, program: "trashbin"),
+                return DAVXML.multistatus([
+                    DAVXML.response(
+                        href: href(request, parts, in: "trashbin"),
                         properties(ofTrashed: item, tree),
-                        asked: NextcloudXML.names(in: request.bytes)
+                        asked: DAVXML.names(in: request.bytes)
                     )
                 ])
             }
@@ -67,9 +67,9 @@ extension NextcloudSimulator {
     ) -> [String: String] {
         var values = [
             "resourcetype": item.isFolder ? "<d:collection/>" : "",
-            "fileid": NextcloudXML.number(of: item.id),
-            "trashbin-filename": NextcloudXML.escaped(item.name),
-            "trashbin-original-location": NextcloudXML.escaped(
+            "fileid": DAVXML.number(of: item.id),
+            "trashbin-filename": DAVXML.escaped(item.name),
+            "trashbin-original-location": DAVXML.escaped(
                 (tree.path(of: item.id) ?? []).joined(separator: "/")
             ),
             "trashbin-deletion-time": String(item.trashedTime?.seconds ?? 0),
@@ -161,7 +161,7 @@ extension NextcloudSimulator {
         }
         let found = account.withTree { tree in
             tree.allItems.first {
-                !$0.isFolder && NextcloudXML.number(of: $0.id) == parts[1]
+                !$0.isFolder && DAVXML.number(of: $0.id) == parts[1]
                     && !tree.isTrashed($0.id)
             }
         }
@@ -171,24 +171,24 @@ extension NextcloudSimulator {
         for revision in item.revisions { contents[revision.modifiedTime.seconds] = revision }
         switch (request.method, parts.count) {
         case ("PROPFIND", 2):
-            let asked = NextcloudXML.names(in: request.bytes)
-            let own = NextcloudXML.response(
-                href: href(request, parts, program: "versions") + "/",
+            let asked = DAVXML.names(in: request.bytes)
+            let own = DAVXML.response(
+                href: href(request, parts, in: "versions") + "/",
                 ["resourcetype": "<d:collection/>"],
                 asked: asked
             )
             let all = contents.keys.sorted().map { seconds in
-                NextcloudXML.response(
-                    href: href(request, parts + [String(seconds)], program: "versions"),
+                DAVXML.response(
+                    href: href(request, parts + [String(seconds)], in: "versions"),
                     [
                         "resourcetype": "",
                         "getcontentlength": String(contents[seconds]?.content.size ?? 0),
-                        "getlastmodified": NextcloudXML.httpDate(Timestamp(seconds: seconds)),
+                        "getlastmodified": DAVXML.httpDate(Timestamp(seconds: seconds)),
                     ],
                     asked: asked
                 )
             }
-            return NextcloudXML.multistatus([own] + all)
+            return DAVXML.multistatus([own] + all)
         case ("GET", 3):
             // What the file has now is listed, but not handed out here.
             guard let seconds = Int64(parts[2]), let revision = contents[seconds],

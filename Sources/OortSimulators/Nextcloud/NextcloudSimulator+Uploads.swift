@@ -36,11 +36,11 @@ extension NextcloudSimulator {
         guard let session = state.withLock({ $0.sessions[name] }) else {
             return Self.failure(404, "NotFound", "not found")
         }
-        let asked = NextcloudXML.names(in: request.bytes)
+        let asked = DAVXML.names(in: request.bytes)
         let base = "/remote.php/dav/uploads/\(Self.userID)/\(name)/"
         var responses = [
-            NextcloudXML.response(href: base, ["resourcetype": "<d:collection/>"], asked: asked),
-            NextcloudXML.response(
+            DAVXML.response(href: base, ["resourcetype": "<d:collection/>"], asked: asked),
+            DAVXML.response(
                 href: base + ".file",
                 ["resourcetype": "", "getcontentlength": "0"],
                 asked: asked
@@ -48,14 +48,14 @@ extension NextcloudSimulator {
         ]
         for (part, content) in session.inOrder {
             responses.append(
-                NextcloudXML.response(
-                    href: base + NextcloudXML.encoded([part]),
+                DAVXML.response(
+                    href: base + DAVXML.encoded([part]),
                     ["resourcetype": "", "getcontentlength": String(content.size)],
                     asked: asked
                 )
             )
         }
-        return NextcloudXML.multistatus(responses)
+        return DAVXML.multistatus(responses)
     }
 
     private func take(

@@ -8,7 +8,7 @@ import Synchronization
 /// checksums are kept unseen, old times are an error although the file is written. As an ownCloud 10 it
 /// goes by that one's source (github.com/owncloud/core): checksums are compared and its own, no letter says
 /// that something can be read, no browser's sign-in, no namespace of Nextcloud's.
-public final class NextcloudSimulator: SimulatedService {
+public final class NextcloudSimulator: SimulatedService, DAVSimulator {
     /// How a storage that is not there shows.
     public enum Down: Sendable, Hashable {
         /// Listed without a tag; asking for it gives 503.
@@ -117,14 +117,7 @@ public final class NextcloudSimulator: SimulatedService {
     /// The account that the demo and the tests begin with.
     public static func sample() -> NextcloudSimulator {
         let simulator = NextcloudSimulator()
-        simulator.account.withTree { tree in
-            SampleAccount(
-                allowsDuplicates: false,
-                allowsSlashes: false,
-                allowsShortcuts: false,
-                nativeName: { _, _ in nil }
-            ).fill(&tree)
-        }
+        simulator.fillWithSample()
         return simulator
     }
 
@@ -158,16 +151,8 @@ public final class NextcloudSimulator: SimulatedService {
         for trouble: SimulatedTrouble
     ) -> SimulatorAnswer {
         switch trouble {
-        case .rateLimited(let status, let after):
-            SimulatorAnswer(
-                status: status,
-                headers: after.map { [("Retry-After", String($0))] } ?? []
-            )
-        case .serverError(let status, let after):
-            SimulatorAnswer(
-                status: status,
-                headers: after.map { [("Retry-After", String($0))] } ?? []
-            )
+        case .rateLimited(let status, let after), .serverError(let status, let after):
+            Self.answer(status: status, retryAfterSeconds: after)
         case .expiredToken: Self.failure(401, "NotAuthenticated", "No public access")
         }
     }
@@ -233,14 +218,11 @@ public final class NextcloudSimulator: SimulatedService {
 
     /// The app password of a request; nil where it is not good.
     private func password(_ request: SimulatorRequest) -> String? {
-        guard let value = request.header("Authorization") else { return nil }
         if let token = request.bearerToken { return isGood(token) ? token : nil }
-        guard value.lowercased().hasPrefix("basic "),
-            let data = Data(base64Encoded: String(value.dropFirst(6))),
-            let (user, password) = String(decoding: data, as: UTF8.self).cut(atFirst: ":"),
+        guard let (user, password) = Self.credentials(request),
             [Self.userID, Self.loginName].contains(user.lowercased())
         else { return nil }
-        return isGood(String(password)) ? String(password) : nil
+        return isGood(password) ? password : nil
     }
 
     private func isGood(_ password: String) -> Bool {
@@ -253,7 +235,7 @@ public final class NextcloudSimulator: SimulatedService {
             <?xml version="1.0" encoding="utf-8"?>
             <d:error xmlns:d="DAV:" xmlns:s="http://sabredav.org/ns">
               <s:exception>Sabre\\DAV\\Exception\\\(exception)</s:exception>
-              <s:message>\(NextcloudXML.escaped(message))</s:message>
+              <s:message>\(DAVXML.escaped(message))</s:message>
             </d:error>
             """
         return SimulatorAnswer(
@@ -394,29 +376,18 @@ public final class NextcloudSimulator: SimulatedService {
         ])
     }
 
-    /// A picture of one pixel, of what is a picture by its name.
     private func preview(_ request: SimulatorRequest) -> SimulatorAnswer {
         let number = request.query("fileId") ?? ""
         let item = account.withTree { tree in
-            tree.allItems.first { NextcloudXML.number(of: $0.id) == number }
+            tree.allItems.first { DAVXML.number(of: $0.id) == number }
         }
         guard let item, !isOwnCloud else { return .json(.array([]), status: 404) }
         return picture(of: item)
     }
 
     func picture(of item: SimulatedItem) -> SimulatorAnswer {
-        guard NextcloudXML.hasPreview(item),
-            let picture = Data(base64Encoded: Self.pixel)
-        else { return .json(.array([]), status: 404) }
-        return SimulatorAnswer(
-            status: 200,
-            headers: [("Content-Type", "image/png")],
-            body: .bytes(Array(picture))
-        )
+        Self.picture(of: item) ?? .json(.array([]), status: 404)
     }
-
-    private static let pixel =
-        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 }
 
 /// Where a request goes.

@@ -3,7 +3,7 @@ import Foundation
 import OortModel
 
 /// Writes the properties of items, and reads the little that requests say in XML.
-enum NextcloudXML {
+enum DAVXML {
     static func escaped(_ text: String) -> String {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;")
             .replacing(">", with: "&gt;").replacing("\"", with: "&quot;")
