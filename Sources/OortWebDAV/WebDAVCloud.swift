@@ -145,6 +145,12 @@ extension WebDAVClient {
     ) async throws(ProviderError) -> ProviderError {
         switch error.kind {
         case .preconditionFailed:
+            // So an Infinite Scale answers an upload in parts into a folder that is gone, too.
+            if dialect == .infinitescale, let parent = upload.path.parent,
+                try await isMissing(parent)
+            {
+                return error.asKind(.parentNotFound)
+            }
             return upload.before == .nothing ? error.asKind(.nameTaken) : error
         case .parentNotFound, .badRequest, .unsupported, .noPermission:
             do throws(ProviderError) {

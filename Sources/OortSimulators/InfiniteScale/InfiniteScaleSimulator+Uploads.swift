@@ -25,8 +25,9 @@ extension InfiniteScaleSimulator {
             guard wanted == "\"\(tag(old, tree))\"" else { return SimulatorAnswer(status: 412) }
         }
         guard account.hasRoom(for: size) else { return SimulatorAnswer(status: 507) }
+        // A folder that is not there is answered as a condition that failed (reva, `tus.go`).
         guard tree.item(at: path.dropLast(), from: root)?.isFolder == true else {
-            return SimulatorAnswer(status: 409)
+            return SimulatorAnswer(status: 412)
         }
         var session = Session(root: root, path: path, size: size, replaced: old?.id)
         session.time = Self.time(fields["mtime"])
