@@ -38,11 +38,17 @@ extension WebDAVClient {
         } catch  where error.kind == .tooLarge && upload.size > partSize {
             // A proxy before the server lets no such body through; parts are smaller.
             return try await uploadByTUS(upload, observer: observer)
+        } catch  where upload.before == .nothing && error.isOutcomeUnknown {
+            guard error.kind != .cancelled, let entry = try await arrived(upload) else {
+                throw error
+            }
+            return try await made(entry, of: upload, hasOverwritten: false)
         } catch {
             throw try await cloudFailure(error, of: upload)
         }
-        if upload.before == .nothing, head.status == 204 { throw try await givenBack(upload) }
-        return try await landing(upload)
+        let entry = try await landing(upload)
+        guard upload.before == .nothing, head.status == 204 else { return entry }
+        return try await made(entry, of: upload, hasOverwritten: true)
     }
 
     /// The time as it is sent: the server makes a file's tag of its id and this time alone, so two contents
@@ -56,37 +62,71 @@ extension WebDAVClient {
     private func landing(_ upload: PlaceUpload) async throws(ProviderError) -> PlaceEntry {
         var entry = try await afterwards(upload.path)
         guard entry.size == upload.size, entry.hash == nil || entry.hash == upload.hash else {
-            throw ProviderError(
-                .outcomeUnknown(retryAfter: nil),
-                detail: "the file has another content than was sent"
-            )
+            throw Self.unknown("the file has another content than was sent")
         }
         entry.hash = upload.hash
         return entry
     }
 
-    /// Gives a place back to the file over which an upload was written that was to make one: somebody else
-    /// made it in the moment after it was looked for.
+    /// The entry of an upload that was to make a file and whose content lies at its place: somebody else may
+    /// have made one there in the moment after it was looked for, which is the one earlier version then, and
+    /// is made the newest again.
     ///
-    /// - Returns: `.nameTaken`, the truth again.
-    /// - Throws: `.outcomeUnknown` where that could not be done; what was there is an earlier version then.
-    private func givenBack(_ upload: PlaceUpload) async throws(ProviderError) -> ProviderError {
+    /// `hasOverwritten` is whether the server says that a file was there.
+    ///
+    /// - Throws: `.nameTaken` where their file is back; `.outcomeUnknown` where nobody can tell which of
+    ///   several versions was there, since the server orders them by times that programs choose, or where
+    ///   it may not be back. It is an earlier version then.
+    private func made(
+        _ entry: PlaceEntry,
+        of upload: PlaceUpload,
+        hasOverwritten: Bool
+    ) async throws(ProviderError) -> PlaceEntry {
+        let item = ItemReference(id: ItemID(""), path: upload.path)
+        let history = InfiniteScaleVersions(client: self)
         do throws(ProviderError) {
-            let item = ItemReference(id: ItemID(""), path: upload.path)
-            let written = try await landing(upload)
-            let history = InfiniteScaleVersions(client: self)
             let older = try await history.versions(of: item, page: nil).versions
-            guard let theirs = older.first(where: { !$0.isCurrent }) else {
-                throw ProviderError(.notFound, detail: "no earlier version is there")
+                .filter { !$0.isCurrent }
+            if older.isEmpty, !hasOverwritten { return entry }
+            guard let theirs = older.first, older.count == 1 else {
+                throw Self.unknown("the file that was there is not one earlier version alone")
             }
-            try await history.restore(theirs, of: item, current: written.revision)
+            // Their content is here, whoever sent it.
+            if try await content(of: theirs, in: history, of: item, isThatOf: upload) {
+                return entry
+            }
+            do throws(ProviderError) {
+                try await history.restore(theirs, of: item, current: entry.revision)
+            } catch  where error.isOutcomeUnknown && error.kind != .cancelled {
+                // What is there now tells.
+            }
+            guard let hash = try await settledEntry(at: upload.path).hash, hash != upload.hash
+            else { throw Self.unknown("the file that was there is not back") }
         } catch {
-            throw error.asUnknownOutcome
+            throw error.isOutcomeUnknown ? error : Self.unknown(error.detail)
         }
-        return ProviderError(
+        throw ProviderError(
             .nameTaken,
             detail: "somebody else made a file of the name just before"
         )
+    }
+
+    private static func unknown(_ detail: String) -> ProviderError {
+        ProviderError(.outcomeUnknown(retryAfter: nil), detail: detail)
+    }
+
+    /// Whether a version has the content of an upload; it is read where the sizes are equal.
+    private func content(
+        of version: ItemVersion,
+        in history: InfiniteScaleVersions,
+        of item: ItemReference,
+        isThatOf upload: PlaceUpload
+    ) async throws(ProviderError) -> Bool {
+        guard version.size == upload.size else { return false }
+        let stored = try await history.read(version, of: item)
+        var hasher = makeHasher()
+        while let bytes = try await stored.next() { hasher.update(bytes[...]) }
+        return hasher.finalize() == upload.hash
     }
 
     // MARK: In parts
@@ -182,10 +222,7 @@ extension WebDAVClient {
             _ = try await offset(of: session)
         } catch  where error.kind == .sessionLost {
             await observer.sessionChanged(nil)
-            throw ProviderError(
-                .outcomeUnknown(retryAfter: nil),
-                detail: "all was sent, and the file is not there"
-            )
+            throw Self.unknown("all was sent, and the file is not there")
         } catch {
             throw error.asUnknownOutcome
         }
@@ -193,10 +230,7 @@ extension WebDAVClient {
             await abort(session, observer: observer)
             throw ProviderError(.sessionLost, detail: "the server never made a file of the upload")
         }
-        throw ProviderError(
-            .outcomeUnknown(retryAfter: nil),
-            detail: "all was sent, and the server has not made a file of it yet"
-        )
+        throw Self.unknown("all was sent, and the server has not made a file of it yet")
     }
 
     /// The entry of an upload's file; nil where there is none, or another one.

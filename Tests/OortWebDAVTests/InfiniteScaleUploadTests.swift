@@ -312,6 +312,65 @@ struct InfiniteScaleUploadTests {
         }
     }
 
+    @Test("a new file whose answer is lost is there, and wrote over nothing of somebody else's")
+    func lostCreation() async throws {
+        try await OpenCloud.with { cloud in
+            let client = cloud.client()
+            cloud.simulator.add(FaultRule(.doneButNoAnswer, at: "PUT spaces"))
+            let entry = try await client.put("mine", to: "new")
+            #expect(entry.size == 4 && cloud.item("new")?.revisions.count == 1)
+            #expect(cloud.simulator.counts["PUT spaces"]?.calls == 1)
+            cloud.simulator.add(FaultRule(.doneButNoAnswer, at: "PUT spaces"))
+            cloud.service.habits.races = 1
+            #expect(await failure { try await client.put("mine", to: "both") } == .nameTaken)
+            #expect(cloud.text("both") == "theirs")
+            // What never came is sent again by who asked for it.
+            cloud.simulator.add(FaultRule(.noAnswer, at: "PUT spaces"))
+            let kind = await failure { try await client.put("mine", to: "never") }
+            #expect(kind == .outcomeUnknown(retryAfter: nil) && cloud.item("never") == nil)
+        }
+    }
+
+    @Test(
+        "a file that was written over is given back although that answer is lost",
+        arguments: [Fault.doneButNoAnswer, .doneButStatus(504)]
+    )
+    func lostReturn(fault: Fault) async throws {
+        try await OpenCloud.with { cloud in
+            cloud.service.habits.races = 1
+            cloud.simulator.add(FaultRule(fault, at: "COPY versions"))
+            let kind = await failure { try await cloud.client().put("mine", to: "file") }
+            #expect(kind == .nameTaken)
+            #expect(cloud.text("file") == "theirs")
+        }
+    }
+
+    @Test("a file that could not be given back is unknown, and the very same content needs not be")
+    func noReturn() async throws {
+        try await OpenCloud.with { cloud in
+            let client = cloud.client()
+            cloud.service.habits.races = 1
+            cloud.simulator.add(FaultRule(.noAnswer, at: "COPY versions"))
+            let kind = await failure { try await client.put("mine", to: "left") }
+            #expect(kind == .outcomeUnknown(retryAfter: nil) && cloud.text("left") == "mine")
+            cloud.service.habits.races = 1
+            let entry = try await client.put("theirs", to: "same")
+            #expect(entry.size == 6 && cloud.text("same") == "theirs")
+        }
+    }
+
+    @Test("which of several versions was written over is not guessed")
+    func severalVersions() async throws {
+        try await OpenCloud.with { cloud in
+            let client = cloud.client()
+            cloud.service.habits.raceTexts = ["theirs", "theirs, too"]
+            cloud.service.habits.races = 1
+            let kind = await failure { try await client.put("mine", to: "file") }
+            #expect(kind == .outcomeUnknown(retryAfter: nil) && cloud.text("file") == "mine")
+            #expect(cloud.item("file")?.revisions.count == 3)
+        }
+    }
+
     @Test("what the server looks over for long has an unknown outcome, and is not sent again")
     func longProcessing() async throws {
         try await OpenCloud.with { cloud in

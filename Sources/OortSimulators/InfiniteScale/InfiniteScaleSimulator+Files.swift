@@ -238,17 +238,18 @@ extension InfiniteScaleSimulator {
 
     /// Somebody else makes a file just before an upload that is to make one.
     func race(_ root: String, _ path: [String]) {
-        let happens = state.withLock { state in
-            guard state.habits.races > 0 else { return false }
+        let texts = state.withLock { state -> [String] in
+            guard state.habits.races > 0 else { return [] }
             state.habits.races -= 1
-            return true
+            return state.habits.raceTexts
         }
-        guard happens, let name = path.last else { return }
+        guard let first = texts.first, let name = path.last else { return }
         account.withTree { tree in
             guard let parent = tree.item(at: path.dropLast(), from: root),
                 tree.items(named: name, in: parent.id).isEmpty
             else { return }
-            _ = tree.create(name, in: parent.id, content: SimulatedContent("theirs"))
+            let made = tree.create(name, in: parent.id, content: SimulatedContent(first))
+            for text in texts.dropFirst() { _ = tree.write(SimulatedContent(text), to: made.id) }
         }
     }
 

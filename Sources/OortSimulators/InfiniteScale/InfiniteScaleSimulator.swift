@@ -19,6 +19,8 @@ public final class InfiniteScaleSimulator: SimulatedService, DAVSimulator {
         public var locks = 0
         /// Before so many uploads that are to make a file somebody else has made one of the name.
         public var races = 0
+        /// What somebody else saves then, one after the other.
+        public var raceTexts = ["theirs"]
         /// So often is the address of an upload in parts asked after its last bytes, which are answered with
         /// 504, before the file is there: the server reads all of it first.
         public var finishing = 0
