@@ -235,8 +235,9 @@ public struct PlaceTraits: Sendable {
     public var provider: ProviderTraits
     /// How it is found out what somebody else changed.
     public var scan: Scan
-    /// How long a listing is believed where stamps do not show everything (`.folderStamps`).
-    public var listingFreshness: Duration
+    /// How long a listing is believed although the folder's stamp stays as it is; nil where stamps show
+    /// each change, or there are none.
+    public var listingFreshness: Duration?
     /// How many listings may be asked for at once.
     public var listingsInFlight: Int
     /// Whether a folder is moved in one step; else it is made anew and its files are moved.
@@ -251,12 +252,12 @@ public struct PlaceTraits: Sendable {
     /// the same revision, and nobody who knows the former sees it.
     public var hasRevisionsOfTimes = false
 
-    /// Traits of a service of which listings hold for ten minutes, that lists 4 folders at once, moves
-    /// folders and deletes for good.
+    /// Traits of a service whose stamps show each change, that lists 4 folders at once, moves folders and
+    /// deletes for good.
     public init(
         provider: ProviderTraits,
         scan: Scan,
-        listingFreshness: Duration = .seconds(600),
+        listingFreshness: Duration? = nil,
         listingsInFlight: Int = 4,
         movesFolders: Bool = true,
         deletesToTrash: Bool = false

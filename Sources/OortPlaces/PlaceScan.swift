@@ -45,8 +45,8 @@ actor PlaceScan {
 
     /// How long a folder counts as visited.
     private static let visitLength: Int64 = 300
-    /// The folders without stamps that are listed in one round although nothing says so: a small account
-    /// is looked through each time, a large one in turn.
+    /// The folders that are listed in one round although nothing says so, without stamps or under stamps of
+    /// whole trees: a small account is looked through each time, a large one in turn.
     private static let listingsAtOnce = 32
     /// The folders whose stamps go into one question.
     private static let stampsAtOnce = 256
@@ -149,17 +149,21 @@ actor PlaceScan {
     /// The folders that are due, and those that programs use.
     private func dueFolders() async throws(ProviderError) -> [Int64] {
         let second = now().seconds
-        // Stamps of whole trees show each change, and a snapshot names all.
         let scan = client.traits.scan
-        let ages = scan == .folderStamps
-        let oldest = ages ? second - client.traits.listingFreshness.components.seconds : .min
+        let oldest = client.traits.listingFreshness.map { second - $0.components.seconds }
+        // A look at stamps of whole trees costs one question: what is old does not come all at once.
+        let aged = scan == .subtreeStamps ? Self.listingsAtOnce : .max
         let budget = scan == .listings ? Self.listingsAtOnce : 0
         let recent = visits.filter { $0.value.seconds > second - Self.visitLength }.keys
         let visited = client.traits.scan == .subtreeStamps ? [] : Array(recent)
         return try await map.read { database in
             let transaction = PlaceTransaction(database: database)
-            var folders = try transaction.dueFolders(oldest: oldest)
+            var folders = try transaction.dueFolders()
             var known = Set(folders)
+            if let oldest {
+                folders += try transaction.agedFolders(before: oldest, atMost: aged)
+                    .filter { known.insert($0).inserted }
+            }
             let others = try visited.sorted() + transaction.oldestFolders(atMost: budget)
             for folder in others where known.insert(folder).inserted {
                 if try transaction.row(folder)?.entry.kind == .folder { folders.append(folder) }

@@ -236,17 +236,24 @@ extension PlaceTransaction {
             .execute(arguments: [stamp.rawValue, folder])
     }
 
-    /// The folders that are to be listed: asked for, never listed, of a new stamp, or last listed
-    /// before `oldest` (seconds since 1970).
-    func dueFolders(oldest: Int64) throws -> [Int64] {
+    /// The folders that are to be listed: asked for, never listed, or of a new stamp.
+    func dueFolders() throws -> [Int64] {
         try Int64.fetchAll(
             database,
             sql: """
                 SELECT id FROM folder
-                WHERE is_due = 1 OR listed_round = 0 OR stamp IS NOT listed_stamp OR listed_at < ?
+                WHERE is_due = 1 OR listed_round = 0 OR stamp IS NOT listed_stamp
                 ORDER BY id
-                """,
-            arguments: [oldest]
+                """
+        )
+    }
+
+    /// The folders that were last listed before a second since 1970, the longest ago first.
+    func agedFolders(before second: Int64, atMost count: Int) throws -> [Int64] {
+        try Int64.fetchAll(
+            database,
+            sql: "SELECT id FROM folder WHERE listed_at < ? ORDER BY listed_at, id LIMIT ?",
+            arguments: [second, count]
         )
     }
 

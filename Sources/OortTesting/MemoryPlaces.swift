@@ -107,7 +107,7 @@ public final class MemoryPlaces: PlaceClient {
         var traits = PlaceTraits(
             provider: provider,
             scan: scan,
-            listingFreshness: .zero,
+            listingFreshness: scan == .folderStamps ? .zero : nil,
             movesFolders: movesFolders
         )
         traits.mayHaveDisks = mayHaveDisks

@@ -104,7 +104,8 @@ public struct WebDAVClient: PlaceClient {
         let traits = PlaceTraits(
             provider: provider,
             scan: isCloud ? .subtreeStamps : .listings,
-            listingFreshness: isCloud ? .seconds(3600) : .seconds(600),
+            // An Infinite Scale drops a change on its way up where it cannot lock a folder in time.
+            listingFreshness: dialect == .infinitescale ? .seconds(86_400) : nil,
             listingsInFlight: isCloud ? 6 : 4,
             deletesToTrash: isCloud
         )

@@ -3,6 +3,7 @@ import OortPlaces
 import OortSimulators
 import OortTesting
 import OortWebDAV
+import Synchronization
 import Testing
 
 @Suite("news of an OpenCloud", .timeLimit(.minutes(5)))
@@ -31,6 +32,38 @@ struct InfiniteScaleFeedTests {
                 let calls = cloud.simulator.calls.count
                 try await look(&replica, provider)
                 #expect(cloud.simulator.calls.count == calls + 1)
+            }
+        }
+    }
+
+    @Test("a change that no tag shows comes within a day, by a few listings with each look")
+    func lostChanges() async throws {
+        try await OpenCloud.with { cloud in
+            cloud.write("1", to: ["a", "deep", "one"])
+            for number in 0..<40 { cloud.write("x", to: ["many", "\(number)", "file"]) }
+            let passed = Mutex<Int64>(0)
+            let now: @Sendable () -> Timestamp = {
+                Timestamp(seconds: Timestamp.now.seconds + passed.withLock { $0 })
+            }
+            try await cloud.client().withProvider(now: now) { provider in
+                var replica = FeedReplica(of: provider)
+                try await replica.catchUp(with: provider)
+                cloud.service.habits.losesChanges = true
+                cloud.write("changed", to: ["a", "deep", "one"])
+                cloud.simulator.clearCalls()
+                try await look(&replica, provider)
+                #expect(replica.named("one").first?.size == 1)
+                #expect(cloud.calls == 1)
+                // A day later the 44 folders have their turn, 32 with a look at most.
+                passed.withLock { $0 = 86_401 }
+                var looks: [Int] = []
+                for _ in 0..<3 {
+                    cloud.simulator.clearCalls()
+                    try await look(&replica, provider)
+                    looks.append(cloud.calls)
+                }
+                #expect(looks == [33, 13, 1])
+                #expect(replica.named("one").first?.size == 7)
             }
         }
     }

@@ -78,7 +78,10 @@ extension WebDAVClient {
 
 extension WebDAVClient {
     /// Does something with a provider of the account, whose map is removed afterwards.
-    func withProvider(_ body: (PlaceProvider) async throws -> Void) async throws {
+    func withProvider(
+        now: @escaping @Sendable () -> Timestamp = { .now },
+        _ body: (PlaceProvider) async throws -> Void
+    ) async throws {
         let file = NSTemporaryDirectory() + "oort-places-\(UUID().uuidString).sqlite"
         let map = try PlaceMap(path: file)
         defer {
@@ -91,7 +94,8 @@ extension WebDAVClient {
             PlaceProvider(
                 client: self,
                 map: map,
-                logger: Logger(label: "places") { _ in SwiftLogNoOpLogHandler() }
+                logger: Logger(label: "places") { _ in SwiftLogNoOpLogHandler() },
+                now: now
             )
         )
     }

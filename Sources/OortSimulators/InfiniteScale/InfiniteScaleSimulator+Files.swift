@@ -59,6 +59,10 @@ extension InfiniteScaleSimulator {
                 return time
             }
             guard shown.live != live else { return shown.time }
+            guard !state.habits.losesChanges else {
+                state.shown[folder.id]?.live = live
+                return shown.time
+            }
             shown.looks += 1
             if shown.looks > state.habits.lag {
                 shown = Shown(live: live, time: max(.now, shown.time))

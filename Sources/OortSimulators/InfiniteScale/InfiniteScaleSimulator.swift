@@ -15,6 +15,8 @@ public final class InfiniteScaleSimulator: SimulatedService, DAVSimulator {
         /// So often is a folder asked for after a change below it before its tag shows that: each folder
         /// by itself, so the root's may be new while one below it is still old.
         public var lag = 0
+        /// Whether changes get lost on their way to the tags of the folders above.
+        public var losesChanges = false
         /// So many requests are answered with 423.
         public var locks = 0
         /// Before so many uploads that are to make a file somebody else has made one of the name.
