@@ -138,14 +138,7 @@ struct InfiniteScaleLinks: LinkSharing {
 
     /// Where an item lies in the account; nil where it lies outside of its folder.
     private func path(of id: String) async throws(ProviderError) -> RemotePath? {
-        let name = XMLName.owncloud("meta-path-for-user")
-        let (responses, _) = try await client.api.look(
-            at: client.address.program(["dav", "meta", id]) + "/",
-            depth: 0,
-            properties: [name]
-        )
-        let path = responses.first?.text(name) ?? ""
-        let parts = path.parts(between: "/").map(String.init).filter { !$0.isEmpty }
+        let parts = try await graph.names(toItem: id)
         let own = client.address.folder
         guard parts.count > own.count, zip(parts, own).allSatisfy({ $0.isSameText(as: $1) })
         else { return nil }

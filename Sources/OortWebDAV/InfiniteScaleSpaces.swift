@@ -61,6 +61,18 @@ struct InfiniteScaleSpaces: Sendable {
         }
     }
 
+    /// The names on the way from a space's root to an item.
+    func names(toItem id: String) async throws(ProviderError) -> [String] {
+        let name = XMLName.owncloud("meta-path-for-user")
+        let (responses, _) = try await api.look(
+            at: api.address.program(["dav", "meta", id]) + "/",
+            depth: 0,
+            properties: [name]
+        )
+        let path = responses.first?.text(name) ?? ""
+        return path.parts(between: "/").map(String.init).filter { !$0.isEmpty }
+    }
+
     func person() async throws(ProviderError) -> Person {
         try await get(Person.self, ["v1.0", "me"], isSignIn: true)
     }

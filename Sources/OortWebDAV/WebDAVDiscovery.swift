@@ -28,6 +28,9 @@ public enum WebDAVDiscovery {
         /// The space that the address names, or a person chose (`WebDAVSpace`): its name, its address or its
         /// id; nil for the person's own.
         public var space: String?
+        /// The id of the folder where the account begins, at an Infinite Scale of which the address names one;
+        /// nil for the folder of `address`.
+        public var folderID: String?
     }
 
     /// What a sign-in found, to be kept with the account: all but the password.
@@ -89,6 +92,13 @@ public enum WebDAVDiscovery {
                     "The server at \(pasted.text) is under maintenance. Try again later."
                 )
             }
+            if let id = pasted.folderID, found != .infinitescale {
+                throw WebDAVSignInError(
+                    "The address names its folder by the number \(id) alone. Open it in a browser and "
+                        + "give the address that is shown then, or give the server's address and "
+                        + "name the folder: --root FOLDER."
+                )
+            }
             // What it says of its version elsewhere is a pretence for older programs.
             let path = [status.productname, status.productversion ?? status.versionstring]
                 .compactMap(\.self)
@@ -102,7 +112,8 @@ public enum WebDAVDiscovery {
                 ),
                 dialect: found,
                 product: path.isEmpty ? nil : String(path.joined(separator: " ").prefix(80)),
-                space: found == .infinitescale ? pasted.space : nil
+                space: found == .infinitescale ? pasted.space : nil,
+                folderID: pasted.folderID
             )
         }
         return nil
@@ -360,6 +371,9 @@ public enum WebDAVDiscovery {
             let space = try await InfiniteScaleSpaces(api: programs.api).space(server.space)
             address.space = space
             address.files = address.base + ["dav", "spaces", space.id]
+            if let id = server.folderID {
+                address.folder = try await InfiniteScaleSpaces(api: programs.api).names(toItem: id)
+            }
         } else {
             address.files = address.base + ["remote.php", "dav", "files", person.id]
         }
@@ -419,6 +433,8 @@ struct PastedAddress {
     var folder: [String] = []
     /// The space that it names, at a server that has such.
     var space: String?
+    /// What it names of a folder where that is no path: `STORAGE$SPACE!ITEM`, or a number.
+    var folderID: String?
     var user: String?
     /// Where a cloud's programs may lie, the likeliest first.
     var bases: [[String]] = []
@@ -491,7 +507,8 @@ struct PastedAddress {
             "dav", "files", "graph", "account",
         ]
         if let place = path.firstIndex(where: { programs.contains($0) }) {
-            let rest = Array(path[place...])
+            var rest = Array(path[place...])
+            if rest.first == "index.php" { rest.removeFirst() }
             let dav = rest.first == "remote.php" ? Array(rest.dropFirst()) : rest
             if dav.starts(with: ["dav", "spaces"]) {
                 space = dav.dropFirst(2).first
@@ -500,8 +517,12 @@ struct PastedAddress {
                 // As the web pages have it: by the space's kind and name.
                 space = rest[2...3].joined(separator: "/")
                 folder = Array(rest.dropFirst(4))
-            } else if rest.starts(with: ["remote.php", "dav", "files"]) {
-                folder = Array(rest.dropFirst(4))
+            } else if dav.starts(with: ["dav", "files"]) {
+                folder = Array(dav.dropFirst(3))
+            } else if rest.first == "f", rest.count == 2 {
+                let id = rest[1]
+                space = id.cut(atFirst: "!").map { String($0.before) } ?? (id.has("$") ? id : nil)
+                if id.has("!") || space == nil { folderID = id }
             } else if rest.starts(with: ["remote.php", "webdav"]) {
                 folder = Array(rest.dropFirst(2))
             } else if rest.contains("files") {

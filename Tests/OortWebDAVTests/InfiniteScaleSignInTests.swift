@@ -22,6 +22,9 @@ struct InfiniteScaleSignInTests {
             ("/files/spaces/project/the-team", "project/the-team", []),
             ("/dav/spaces/\(personal)/Sub", personal, ["Sub"]),
             ("/remote.php/dav/spaces/\(personal)/", personal, []),
+            ("/dav/files/ada/Sub/a%20b/", nil, ["Sub", "a b"]),
+            ("/remote.php/dav/files/ada/Sub", nil, ["Sub"]),
+            ("/f/\(personal)%21x", personal, []),
         ]
         for (path, space, folder) in pasted {
             let server = try await WebDAVDiscovery.server(at: url + path, http: http)
@@ -70,6 +73,38 @@ struct InfiniteScaleSignInTests {
                 try await WebDAVDiscovery.account(at: server, http: cloud.http)
             }
             #expect(error?.description.contains("\"The Team\"") == true)
+        }
+    }
+
+    @Test("a link to a folder leads to an account that begins there")
+    func linkToFolder() async throws {
+        try await OpenCloud.with { cloud in
+            cloud.write("x", to: ["papers", "100% ü", "file"])
+            let client = cloud.client()
+            let url = OpenCloud.url(cloud.simulator)
+            func account(_ path: String) async throws -> WebDAVDiscovery.Account {
+                var server = try await WebDAVDiscovery.server(at: url + path, http: cloud.http)
+                server.address.user = InfiniteScaleSimulator.user
+                return try await WebDAVDiscovery.account(at: server, http: cloud.http)
+            }
+            let pages = try #require(client.webPages)
+            for (path, isFolder) in [("papers/100% ü", true), ("papers", true)] {
+                let page = try await pages.page(of: .at(path), isFolder: isFolder)
+                let account = try await account(String(page.dropFirst(url.count)))
+                #expect(account.address.folder == RemotePath(text: path).parts)
+                #expect(account.address.space?.isPersonal == true)
+                #expect(account.ownerID != cloud.account.ownerID)
+            }
+            let root = try await account("/f/\(InfiniteScaleSimulator.personalSpace)")
+            #expect(root == cloud.account)
+            let file = try await pages.page(of: .at("papers/100% ü/file"), isFolder: false)
+            let error = await #expect(throws: WebDAVSignInError.self) {
+                try await account(String(file.dropFirst(url.count)))
+            }
+            #expect(error?.description.contains("begins at a folder") == true)
+            await #expect(throws: WebDAVSignInError.self) {
+                try await account("/f/\(InfiniteScaleSimulator.personalSpace)!gone")
+            }
         }
     }
 

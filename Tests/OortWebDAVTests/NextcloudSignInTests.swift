@@ -25,6 +25,12 @@ struct NextcloudSignInTests {
             #expect(server.address.base == [NextcloudSimulator.host])
             #expect(server.address.folder == folder)
         }
+        for path in ["/f/123", "/index.php/f/123"] {
+            let error = await #expect(throws: WebDAVSignInError.self) {
+                _ = try await WebDAVDiscovery.server(at: url + path, http: http)
+            }
+            #expect(error?.description.contains("--root") == true)
+        }
         service.habits.isUnderMaintenance = true
         await #expect(throws: WebDAVSignInError.self) {
             _ = try await WebDAVDiscovery.server(at: url, http: http)

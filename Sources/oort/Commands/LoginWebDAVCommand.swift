@@ -241,6 +241,7 @@ struct DAVSignIn {
                 server.address.files += names
             } else {
                 server.address.folder = names
+                server.folderID = nil
             }
         }
         // The person's own password opens more than files, and is kept nowhere.
