@@ -23,7 +23,7 @@ public enum WebDAVDiscovery {
         public var address: WebDAVAddress
         /// Which family it is of.
         public var dialect: WebDAVDialect
-        /// The product as it calls itself, such as `Nextcloud 34.0.1`; nil of plain servers.
+        /// The product as it calls itself, such as `Nextcloud 34.0.1`; nil of most plain servers.
         public var product: String?
         /// The space that the address names, or a person chose (`WebDAVSpace`): its name, its address or its
         /// id; nil for the person's own.
@@ -60,8 +60,10 @@ public enum WebDAVDiscovery {
         http: any HTTPClient
     ) async throws(WebDAVSignInError) -> Server {
         let pasted = try PastedAddress(text)
-        if dialect != .plain, let cloud = try await cloud(pasted, dialect: dialect, http: http) {
-            return cloud
+        var stranger: String?
+        if dialect != .plain {
+            let found = try await cloud(pasted, dialect: dialect, stranger: &stranger, http: http)
+            if let found { return found }
         }
         if let dialect, dialect != .plain {
             throw WebDAVSignInError(
@@ -69,12 +71,25 @@ public enum WebDAVDiscovery {
                     + "which its web pages open."
             )
         }
-        return try await plain(pasted, http: http)
+        do throws(WebDAVSignInError) {
+            var server = try await plain(pasted, http: http)
+            server.product = stranger
+            return server
+        } catch { throw WebDAVSignInError(named(stranger) + error.description) }
     }
 
+    /// What a sentence begins with about a server that says what it is, and is none of the clouds.
+    private static func named(_ product: String?) -> String {
+        product.map { "The server calls itself \($0), which Oort knows as plain WebDAV only. " }
+            ?? ""
+    }
+
+    /// The cloud at an address; nil where there is none, with what a server of another kind calls itself
+    /// in `stranger`.
     private static func cloud(
         _ pasted: PastedAddress,
         dialect: WebDAVDialect?,
+        stranger: inout String?,
         http: any HTTPClient
     ) async throws(WebDAVSignInError) -> Server? {
         for base in pasted.bases {
@@ -85,8 +100,12 @@ public enum WebDAVDiscovery {
                 let status = try? JSONDecoder().decode(
                     CloudStatus.self,
                     from: Data(response.body)
-                ), let found = dialect ?? status.dialect
+                ), status.version != nil
             else { continue }
+            guard let found = dialect ?? status.dialect else {
+                stranger = stranger ?? status.product
+                continue
+            }
             if status.maintenance == true {
                 throw WebDAVSignInError(
                     "The server at \(pasted.text) is under maintenance. Try again later."
@@ -99,9 +118,6 @@ public enum WebDAVDiscovery {
                         + "name the folder: --root FOLDER."
                 )
             }
-            // What it says of its version elsewhere is a pretence for older programs.
-            let path = [status.productname, status.productversion ?? status.versionstring]
-                .compactMap(\.self)
             return Server(
                 address: WebDAVAddress(
                     origin: origin,
@@ -111,7 +127,7 @@ public enum WebDAVDiscovery {
                     user: pasted.user
                 ),
                 dialect: found,
-                product: path.isEmpty ? nil : String(path.joined(separator: " ").prefix(80)),
+                product: status.product,
                 space: found == .infinitescale ? pasted.space : nil,
                 folderID: pasted.folderID
             )
@@ -406,10 +422,19 @@ public enum WebDAVDiscovery {
         let address = server.address
         let base = address.base.isEmpty ? "" : "/" + PercentEncoding.path(address.base)
         let place = server.dialect.isCloud ? address.origin + base : address.text
-        return switch error.kind {
+        let before = server.dialect == .plain ? named(server.product) : ""
+        return before + sentence(error, at: place, address)
+    }
+
+    private static func sentence(
+        _ error: ProviderError,
+        at place: String,
+        _ address: WebDAVAddress
+    ) -> String {
+        switch error.kind {
         case .signedOut:
             "The server at \(place) does not take the password"
-                + (server.address.user.map { " of \($0)" } ?? "") + ". It was tried once."
+                + (address.user.map { " of \($0)" } ?? "") + ". It was tried once."
         case .notFound, .outcomeUnknown:
             "The server has no folder at \(place) for this account (\(error.detail))."
         case .notAFolder: "A file lies at \(place); an account begins at a folder."
@@ -574,14 +599,28 @@ private struct CloudStatus: Decodable {
     var maintenance: Bool?
     var extendedSupport: Bool?
 
+    /// The product as it calls itself; nil where it does not.
+    ///
+    /// What an Infinite Scale says in `version` is a pretence for older programs.
+    var product: String? {
+        let parts = [productname, productversion ?? versionstring ?? version].compactMap(\.self)
+        return parts.isEmpty ? nil : String(parts.joined(separator: " ").prefix(80))
+    }
+
+    /// The family, which `productname` tells, but where somebody gave the product a name of their own; nil
+    /// of a server of none.
+    ///
+    /// Only Infinite Scale and OpenCloud say a `productversion` (reva, `status.go`; owncloud/core and
+    /// nextcloud/server, `status.php`).
     var dialect: WebDAVDialect? {
-        guard version != nil else { return nil }
         let name = (productname ?? "").lowercased()
         if name.contains("infinite scale") || name.contains("opencloud") { return .infinitescale }
+        if productversion?.isEmpty == false { return .infinitescale }
         if name.contains("owncloud") || name.contains("community") { return .owncloud10 }
         if name.contains("nextcloud") || extendedSupport != nil { return .nextcloud }
-        // Providers give it names of their own: ownCloud stopped at 10 and 11.
+        // ownCloud stopped at 10 and 11.
         let major = version?.cut(atFirst: ".").flatMap { Int($0.before) } ?? 0
+        guard major >= 8 else { return nil }
         return major >= 12 ? .nextcloud : .owncloud10
     }
 }

@@ -38,6 +38,41 @@ struct NextcloudSignInTests {
         await simulator.stop()
     }
 
+    @Test("a product under another name is known by its version, and one of no family is named")
+    func otherNames() async throws {
+        let service = NextcloudSimulator()
+        let simulator = try await Simulator.start(service)
+        let http = try DavServer.http(user: NextcloudSimulator.loginName, password: "any")
+        let url = Cloud.url(simulator)
+        let told: [(JSON, WebDAVDialect, String?)] = [
+            (
+                [
+                    "version": .string("10.11.0.0"), "productname": .string("Wolke"),
+                    "productversion": .string("5.0.0"),
+                ], .infinitescale, "Wolke 5.0.0"
+            ),
+            (["version": .string("10.15.0.3")], .owncloud10, "10.15.0.3"),
+            (
+                ["version": .string("34.0.1.2"), "productname": .string("Wolke")], .nextcloud,
+                "Wolke 34.0.1.2"
+            ),
+            (
+                ["version": .string("3.1"), "productname": .string("Pebble")], .plain, "Pebble 3.1"
+            ),
+        ]
+        for (status, dialect, product) in told {
+            service.habits.status = status
+            let server = try await WebDAVDiscovery.server(at: url, http: http)
+            #expect(server.dialect == dialect && server.product == product)
+        }
+        let stranger = try await WebDAVDiscovery.server(at: url, http: http)
+        let error = await #expect(throws: WebDAVSignInError.self) {
+            try await WebDAVDiscovery.account(at: stranger, http: http)
+        }
+        #expect(error?.description.contains("calls itself Pebble 3.1") == true)
+        await simulator.stop()
+    }
+
     @Test("the browser's sign-in gives a password, and a sign-out takes it back")
     func login() async throws {
         let service = NextcloudSimulator()

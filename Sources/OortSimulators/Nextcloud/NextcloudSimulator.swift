@@ -37,6 +37,8 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
         public var fingerprint = ""
         /// So many requests are answered with 423.
         public var locks = 0
+        /// What `status.php` answers in place of the server's own words.
+        public var status: JSON?
 
         /// A server on a good day.
         public init() {}
@@ -248,6 +250,7 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
     // MARK: Beside the files
 
     private func status() -> SimulatorAnswer {
+        if let other = habits.status { return .json(other) }
         if isOwnCloud {
             return .json([
                 "installed": .bool(true), "maintenance": .bool(habits.isUnderMaintenance),

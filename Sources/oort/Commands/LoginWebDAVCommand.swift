@@ -34,7 +34,8 @@ struct LoginNextcloudCommand: AsyncParsableCommand {
         var server = try await signIn.server(at: url, dialect: nil)
         guard server.dialect != .plain else {
             throw Failure(
-                "What answers at \(TerminalText.line(url)) is no Nextcloud.",
+                "What answers at \(TerminalText.line(url)) is no Nextcloud"
+                    + (server.product.map { ", but \(TerminalText.line($0))." } ?? "."),
                 advice: "For any other server: oort login webdav URL"
             )
         }
