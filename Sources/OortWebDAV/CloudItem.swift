@@ -46,11 +46,20 @@ struct CloudItem {
     var isOwn: Bool { !isMounted }
 
     /// Whether somebody else shares it with the account's person, or a folder above it.
-    var isShared: Bool { letters.has("S") }
+    private var isTheirs: Bool { letters.has("S") }
+
+    /// Whether the account's person shares it, with people, groups or by a link: the server tells by numbers
+    /// how, and by none that nobody has it.
+    private var isGiven: Bool {
+        response.properties[.owncloud("share-types")]?.child(.owncloud("share-type")) != nil
+    }
+
+    /// Whether others can reach it, as far as the server tells of the item itself.
+    var isShared: Bool { isTheirs || isGiven }
 
     /// The name of whose it is, of what somebody else shares; some servers keep names to themselves.
     var owner: String? {
-        guard isShared, let name = response.text(.owncloud("owner-display-name")) else {
+        guard isTheirs, let name = response.text(.owncloud("owner-display-name")) else {
             return nil
         }
         return name.isEmpty ? nil : name

@@ -42,6 +42,14 @@ enum DAVXML {
         return nil
     }
 
+    /// How an item is shared, by the numbers of the family: a person 0, a group 1, a link 3.
+    static func shareTypes(_ item: SimulatedItem, hasLink: Bool) -> String? {
+        var types = item.extra["share-types"]?.elements?.compactMap(\.integer) ?? []
+        if hasLink { types.append(3) }
+        return types.isEmpty
+            ? nil : types.map { "<oc:share-type>\($0)</oc:share-type>" }.joined()
+    }
+
     /// A file's tag is its revision's; a folder's follows from all that is below.
     static func tag(_ item: SimulatedItem, in tree: SimulatedTree) -> String {
         guard item.isFolder else { return item.head?.id ?? "" }
@@ -119,7 +127,7 @@ enum DAVXML {
         "resourcetype": "d", "getetag": "d", "getlastmodified": "d", "getcontentlength": "d",
         "getcontenttype": "d", "displayname": "d", "quota-used-bytes": "d",
         "quota-available-bytes": "d", "id": "oc", "fileid": "oc", "permissions": "oc",
-        "owner-display-name": "oc", "data-fingerprint": "oc",
+        "owner-display-name": "oc", "data-fingerprint": "oc", "share-types": "oc",
         "size": "oc", "checksums": "oc", "mount-type": "nc", "is-mount-root": "nc",
         "is-federated": "nc", "creation_time": "nc", "has-preview": "nc", "is-encrypted": "nc",
         "trashbin-filename": "nc", "trashbin-original-location": "nc",

@@ -85,6 +85,8 @@ extension InfiniteScaleSimulator {
             "permissions": tree.isReadOnly(item.id)
                 ? "" : item.isFolder ? "RDNVCKP" : "RDNVWP",
         ]
+        let hasLink = state.withLock { $0.links.contains { $0.item == item.id } }
+        values["share-types"] = DAVXML.shareTypes(item, hasLink: hasLink)
         values["file-parent"] = item.parentID.flatMap { tree.item($0) }
             .map { Self.fullID($0, tree) }
         if item.isFolder {

@@ -1,5 +1,6 @@
 import Foundation
 import OortModel
+import Synchronization
 
 extension NextcloudSimulator {
     /// A request to a person's files.
@@ -87,6 +88,9 @@ extension NextcloudSimulator {
             "mount-type": mount, "is-mount-root": isMountRoot ? "true" : "false",
             "is-encrypted": item.extra["is-encrypted"] == nil ? "0" : "1",
         ]
+        let hasLink = state.withLock { $0.shares.contains { $0.item == item.id } }
+        // Empty where it is not shared.
+        values["share-types"] = DAVXML.shareTypes(item, hasLink: hasLink) ?? ""
         let access = item.isFolder ? "CK" : "W"
         values["permissions"] =
             switch (mount, isMountRoot) {
