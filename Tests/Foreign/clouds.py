@@ -1,12 +1,15 @@
-"""rclone at the simulated servers of ownCloud's family: what all of them are asked for.
+"""rclone and webdav4 at the simulated servers of ownCloud's family: what all of them are asked for.
 
-Each server's module takes these checks over and says by REMOTE how rclone reaches it.
+Each server's module takes these checks over and says by REMOTE how its files are reached.
 """
 
 import hashlib
+import io
 import subprocess
 
-from run import Rclone, tool
+from webdav4.client import Client, ClientError, HTTPError
+
+from run import Rclone, noise, tool
 
 
 def rclone(world, password=None):
@@ -73,3 +76,59 @@ def check_rclone_quota(world):
 
 def check_rclone_is_refused(world):
     rclone(world, password="wrong")("lsf", "remote:", fails=True)
+
+
+def webdav4(world, password=None):
+    secret = password or world.tokens()["access_token"]
+    return Client(world.module.REMOTE["url"], auth=(world.module.REMOTE["user"], secret), timeout=60)
+
+
+def check_webdav4_round_trip(world):
+    client = webdav4(world)
+    contents = {"empty.txt": b"", "Grüße 🌋.txt": b"hello", "large.bin": noise(3 << 20, 1)}
+    client.mkdir("by webdav4")
+    for name, content in contents.items():
+        client.upload_fileobj(io.BytesIO(content), f"by webdav4/{name}")
+    tree = world.tree("sha256")
+    listed = {entry["name"]: entry for entry in client.ls("by webdav4", detail=True)}
+    for name, content in contents.items():
+        path = f"by webdav4/{name}"
+        assert tree["/" + path]["hash"] == hashlib.sha256(content).hexdigest(), path
+        assert listed[path]["content_length"] == len(content), listed
+        assert listed[path]["etag"] and listed[path]["type"] == "file", listed
+        with client.open(path, "rb") as file:
+            assert file.read() == content, path
+    # A range of bytes, as a program reads it.
+    with client.open("by webdav4/large.bin", "rb") as file:
+        file.seek(1_000_000)
+        assert file.read(100) == contents["large.bin"][1_000_000:1_000_100]
+
+
+def check_webdav4_moves_copies_deletes(world):
+    client = webdav4(world)
+    client.mkdir("moving")
+    client.upload_fileobj(io.BytesIO(b"text"), "moving/a")
+    known = world.tree()["/moving/a"]["id"]
+    client.move("moving/a", "moving/b c")
+    assert world.tree()["/moving/b c"]["id"] == known
+    client.copy("moving/b c", "moving/copy")
+    for refused in (lambda: client.move("moving/copy", "moving/b c"),
+                    lambda: client.mkdir("moving"), lambda: client.info("moving/none")):
+        try:
+            refused()
+        except ClientError:
+            continue
+        raise AssertionError("done, although the name is taken or nothing is there")
+    assert {path for path in world.tree() if path.startswith("/moving/")} == {
+        "/moving/b c", "/moving/copy"}
+    client.remove("moving")
+    assert not any(path.startswith("/moving") for path in world.tree())
+
+
+def check_webdav4_is_refused(world):
+    try:
+        webdav4(world, password="wrong").ls("")
+    except HTTPError as error:
+        assert error.status_code == 401, error
+    else:
+        raise AssertionError("let in by a wrong password")

@@ -1,4 +1,4 @@
-"""The simulated OpenCloud under rclone, which speaks the dialect with uploads by TUS of its own."""
+"""The simulated OpenCloud under rclone, which uploads by TUS there, and webdav4."""
 
 import hashlib
 import os

@@ -179,6 +179,28 @@ extension NextcloudSimulator {
         return DAVXML.multistatus(responses)
     }
 
+    /// What has the number that a search names (`oc:fileid`), the only thing that is searched for here.
+    func search(_ request: SimulatorRequest) -> SimulatorAnswer {
+        let asked = DAVXML.names(in: request.bytes)
+        guard request.method == "SEARCH", !isOwnCloud, asked.isSuperset(of: ["eq", "fileid"]),
+            let number = DAVXML.text(of: "literal", in: request.bytes).map(DAVXML.number)
+        else { return Self.failure(501, "NotImplemented", "") }
+        let tree = account.withTree { $0 }
+        let found = tree.allItems.filter {
+            DAVXML.number(of: $0.id) == number && !tree.isTrashed($0.id)
+        }
+        return DAVXML.multistatus(
+            found.map { item in
+                let path = tree.path(of: item.id) ?? []
+                return DAVXML.response(
+                    href: href(request, path, in: "files") + (item.isFolder ? "/" : ""),
+                    properties(item, path, tree),
+                    asked: asked
+                )
+            }
+        )
+    }
+
     private func get(_ request: SimulatorRequest, _ path: [String]) -> SimulatorAnswer {
         if down(path) != nil { return Self.failure(503, "StorageNotAvailable", "not available") }
         guard let item = account.withTree({ $0.item(at: path) }) else {
@@ -400,7 +422,11 @@ extension NextcloudSimulator {
             } else {
                 Self.copy(item, to: parent.id, name: name, &tree)
             }
-            return SimulatorAnswer(status: old == nil ? 201 : 204)
+            let id = tree.items(named: name, in: parent.id).first?.id
+            return SimulatorAnswer(
+                status: old == nil ? 201 : 204,
+                headers: id.map { [("OC-FileId", $0)] } ?? []
+            )
         }
     }
 

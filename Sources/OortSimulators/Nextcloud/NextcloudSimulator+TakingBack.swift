@@ -67,7 +67,7 @@ extension NextcloudSimulator {
     ) -> [String: String] {
         var values = [
             "resourcetype": item.isFolder ? "<d:collection/>" : "",
-            "fileid": DAVXML.number(of: item.id),
+            "fileid": DAVXML.number(of: item.id), "id": DAVXML.number(of: item.id),
             "trashbin-filename": DAVXML.escaped(item.name),
             "trashbin-original-location": DAVXML.escaped(
                 (tree.path(of: item.id) ?? []).joined(separator: "/")
@@ -184,6 +184,7 @@ extension NextcloudSimulator {
                         "resourcetype": "",
                         "getcontentlength": String(contents[seconds]?.content.size ?? 0),
                         "getlastmodified": DAVXML.httpDate(Timestamp(seconds: seconds)),
+                        "getetag": String(seconds),
                     ],
                     asked: asked
                 )
@@ -228,15 +229,16 @@ extension NextcloudSimulator {
 
     /// The sharing programs: `shares`, `shares/ID`.
     func shares(_ request: SimulatorRequest, _ parts: [String]) -> SimulatorAnswer {
-        let form = request.form
+        let body = request.form
+        func field(_ name: String) -> String? { body[name] ?? request.query(name) }
         switch (request.method, parts.count) {
         case ("POST", 0):
-            guard form["shareType"] == "3" else { return Self.ocs(400, "Unknown share type") }
-            let path = Self.names(in: form["path"] ?? "")
+            guard field("shareType") == "3" else { return Self.ocs(400, "Unknown share type") }
+            let path = Self.names(in: field("path") ?? "")
             guard let item = account.withTree({ $0.item(at: path) }), item.parentID != nil else {
                 return Self.ocs(404, "Wrong path, file/folder does not exist")
             }
-            if let day = form["expireDate"], day.utf8.count != 10 {
+            if let day = field("expireDate"), day.utf8.count != 10 {
                 return Self.ocs(404, "Invalid date, date format must be YYYY-MM-DD")
             }
             let share = state.withLock { state in
@@ -244,9 +246,9 @@ extension NextcloudSimulator {
                 let share = NextcloudShare(
                     id: state.lastShare,
                     item: item.id,
-                    permissions: form["permissions"].flatMap { Int64($0) } ?? 1,
-                    password: form["password"],
-                    expiration: form["expireDate"].map { $0 + " 00:00:00" },
+                    permissions: field("permissions").flatMap { Int64($0) } ?? 1,
+                    password: field("password"),
+                    expiration: field("expireDate").map { $0 + " 00:00:00" },
                     token: "token\(state.lastShare)"
                 )
                 state.shares.append(share)
@@ -284,7 +286,7 @@ extension NextcloudSimulator {
             "permissions": .integer(share.permissions | 16),
             "expiration": share.expiration.map { .string($0) } ?? .null,
             "password": share.password == nil ? .null : .string("hidden"),
-            "token": .string(share.token),
+            "token": .string(share.token), "name": "", "share_with": .null,
             "url": .string(request.url(host: Self.host, path: "/s/\(share.token)")),
         ]
     }

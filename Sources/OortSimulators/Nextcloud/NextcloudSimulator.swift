@@ -190,8 +190,10 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
         }
         state.withLock { $0.failures = 0 }
         switch place.program {
-        case .ocs(let parts): return ocs(request, parts, password: password)
+        case .ocs(let parts):
+            return OCSWords.put(ocs(request, parts, password: password), for: request)
         case .preview: return preview(request)
+        case .search: return search(request)
         case .files(let user, let parts):
             let isLocked = state.withLock { state in
                 guard state.habits.locks > 0, request.method != "PROPFIND" else { return false }
@@ -300,7 +302,10 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
     private func capabilities() -> JSON {
         if isOwnCloud {
             return [
-                "version": ["major": .integer(10), "string": .string("10.15.0")],
+                "version": [
+                    "major": .integer(10), "minor": .integer(15), "micro": .integer(0),
+                    "string": .string("10.15.0"), "edition": .string("Community"),
+                ],
                 "capabilities": [
                     // In milliseconds.
                     "core": ["pollinterval": .integer(30000)],
@@ -320,12 +325,18 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
         let isWindows = habits.refusesWindowsNames
         let characters = isWindows ? ["<", ">", ":", "\"", "|", "?", "*", "\\", "/"] : ["\\", "/"]
         return [
-            "version": ["major": .integer(34), "string": .string("34.0.1")],
+            "version": [
+                "major": .integer(34), "minor": .integer(0), "micro": .integer(1),
+                "string": .string("34.0.1"), "edition": .string(""),
+                "extendedSupport": .bool(false),
+            ],
             "capabilities": [
                 "core": ["pollinterval": .integer(60)],
                 "dav": ["chunking": .string("1.0")],
+                "files_sharing": ["api_enabled": .bool(true)],
                 "files": [
-                    "bigfilechunking": .bool(true),
+                    "bigfilechunking": .bool(true), "undelete": .bool(true),
+                    "versioning": .bool(true),
                     "chunked_upload": [
                         "max_size": .integer(104_857_600), "max_parallel_count": .integer(5),
                     ],
@@ -396,7 +407,7 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
 /// Where a request goes.
 struct Place {
     enum Program {
-        case status, login, poll, preview, unknown
+        case status, login, poll, preview, search, unknown
         case ocs([String])
         case files(user: String, [String])
         case trash(user: String, [String])
@@ -417,7 +428,10 @@ struct Place {
         case ["core", "preview"]: program = .preview
         default: break
         }
-        if parts.starts(with: ["ocs", "v2.php"]) { program = .ocs(Array(parts.dropFirst(2))) }
+        if parts.count > 2, parts[0] == "ocs", ["v1.php", "v2.php"].contains(parts[1]) {
+            program = .ocs(Array(parts.dropFirst(2)))
+        }
+        if parts == ["remote.php", "dav"] { program = .search }
         if let place = Self.dav(parts) { program = place }
     }
 
@@ -449,6 +463,7 @@ struct Place {
         case .login: "login"
         case .poll: "poll"
         case .preview: "preview"
+        case .search: "search"
         case .ocs(let parts): "ocs/" + parts.joined(separator: "/")
         case .files: "files"
         case .trash: "trashbin"
