@@ -301,24 +301,4 @@ struct InfiniteScaleTests {
             )
         }
     }
-
-    @Test("a save whose answer is lost is an unknown outcome, and never a second one")
-    func lostAnswers() async throws {
-        try await OpenCloud.with { cloud in
-            let client = cloud.client()
-            let first = try await client.put("first", to: "a")
-            cloud.simulator.add(FaultRule(.doneButNoAnswer, at: "PUT spaces"))
-            let kind = await failure {
-                try await client.put("second", to: "a", before: .file(first.revision))
-            }
-            guard case .outcomeUnknown = kind else {
-                Issue.record("\(String(describing: kind))")
-                return
-            }
-            #expect(cloud.item("a")?.revisions.count == 2)
-            cloud.simulator.add(FaultRule(.doneButNoAnswer, at: "MOVE spaces"))
-            let moved = try await client.move(.file, from: .init(["a"]), to: .init(["b"]))
-            #expect(moved.size == 6)
-        }
-    }
 }

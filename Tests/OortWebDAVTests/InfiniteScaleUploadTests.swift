@@ -7,41 +7,6 @@ import Testing
 struct InfiniteScaleUploadTests {
     private static let large = (0..<7_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
 
-    @Test("a large file goes up in parts, guarded as a small one")
-    func parts() async throws {
-        try await OpenCloud.with { cloud in
-            let client = cloud.client(partSize: 1 << 20)
-            let path = RemotePath(["large"])
-            cloud.service.habits.processing = 1
-            let first = try await client.put(Self.large, to: path)
-            cloud.service.habits.processing = 0
-            #expect(first.size == Int64(Self.large.count))
-            #expect(first.modifiedTime?.seconds == 1_700_000_000)
-            #expect(cloud.simulator.counts["PATCH data"]?.calls == 8)
-            #expect(cloud.item("large")?.head?.content.bytes == Self.large)
-            #expect(await failure { try await client.put(Self.large, to: path) } == .nameTaken)
-            let other = Self.large.reversed() as [UInt8]
-            let second = try await client.put(other, to: path, before: .file(first.revision))
-            #expect(second.key == first.key && second.revision != first.revision)
-            #expect(cloud.item("large")?.head?.content.bytes == other)
-            #expect(
-                await failure {
-                    try await client.put(Self.large, to: path, before: .file(first.revision))
-                } == .preconditionFailed
-            )
-            try await client.delete(.file, at: path, revision: nil)
-            #expect(
-                await failure {
-                    try await client.put(Self.large, to: path, before: .file(second.revision))
-                } == .preconditionFailed
-            )
-            #expect(
-                await failure { try await client.put(Self.large, to: .init(["no", "file"])) }
-                    == .parentNotFound
-            )
-        }
-    }
-
     @Test("an upload that broke off goes on where it stopped, and one that is over is known")
     func resumed() async throws {
         try await OpenCloud.with { cloud in

@@ -166,45 +166,6 @@ struct NextcloudTests {
         }
     }
 
-    @Test(
-        "what the person shares counts as shared, with people and by links, at no further question",
-        arguments: [false, true]
-    )
-    func given(isOwnCloud: Bool) async throws {
-        try await Cloud.with(isOwnCloud: isOwnCloud) { cloud in
-            try await Self.checkShared(cloud)
-        }
-        guard !isOwnCloud else { return }
-        try await OpenCloud.with { cloud in try await Self.checkShared(cloud) }
-    }
-
-    private static func checkShared<Service>(_ cloud: SignedInCloud<Service>) async throws {
-        let client = cloud.client()
-        for name in ["mine", "with a person", "with a group", "by a link"] {
-            cloud.write("x", to: [name])
-        }
-        let types: [String: JSON] = ["with a person": .array([0]), "with a group": .array([1])]
-        for (name, types) in types {
-            let id = try #require(cloud.item(name)).id
-            _ = cloud.service.account.withTree { tree in
-                tree.update(id) { $0.extra["share-types"] = types }
-            }
-        }
-        var shared: Set = ["with a person", "with a group"]
-        if let links = client.links {
-            _ = try await links.share(LinkWish(item: .at("by a link"), isFolder: false))
-            shared.insert("by a link")
-        }
-        cloud.simulator.clearCalls()
-        let entries = try await client.listing(of: .root).entries
-        #expect(cloud.calls == 1)
-        #expect(Set(entries.filter { $0.isShared }.map(\.name)) == shared)
-        // It stays one's own, and whose it is needs no word.
-        #expect(entries.allSatisfy { $0.isOwn && $0.owner == nil })
-        let one = try await client.entry(at: .init(["with a person"]))
-        #expect(one.isShared)
-    }
-
     @Test("names are composed; what the server refuses is refused before")
     func names() async throws {
         try await Cloud.with { cloud in
@@ -280,23 +241,6 @@ struct NextcloudTests {
             }
             let names = try await client.names(.init(["folder"]))
             #expect(names.count == 20)
-        }
-    }
-
-    @Test("a save whose answer is lost is an unknown outcome, and never a second one")
-    func lostAnswers() async throws {
-        try await Cloud.with { cloud in
-            let client = cloud.client()
-            let first = try await client.put("first", to: "a")
-            cloud.simulator.add(FaultRule(.doneButNoAnswer, at: "PUT files"))
-            let kind = await failure {
-                try await client.put("second", to: "a", before: .file(first.revision))
-            }
-            guard case .outcomeUnknown = kind else {
-                Issue.record("\(String(describing: kind))")
-                return
-            }
-            #expect(cloud.item("a")?.revisions.count == 2)
         }
     }
 }
