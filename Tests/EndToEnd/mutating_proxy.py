@@ -1,9 +1,10 @@
-"""A proxy before a simulator that changes its JSON answers: by a seed, or by a rule of the test's."""
+"""A proxy before a simulator that changes its answers in JSON and XML: by a seed, or by a rule of the test's."""
 
 import copy
 import json
 import random
 import threading
+from xml.etree import ElementTree
 
 from relay import Relay
 
@@ -30,7 +31,7 @@ class MutatingProxy(Relay):
         self.lock = threading.Lock()
         # How many of the answers are changed while it is armed.
         self.rate = 0.0
-        # Changes an answer's JSON in place; for tests of one certain answer.
+        # Changes an answer in place, JSON or the root of some XML; for tests of one certain answer.
         self.rule = None
         self.mutated = 0
         # Texts of earlier answers: an item's id in another's place makes circles and twins.
@@ -42,12 +43,14 @@ class MutatingProxy(Relay):
         self.give(handler, answer.status, answer.getheaders(), data)
 
     def changed(self, path, answer, data):
+        kind = answer.headers.get("Content-Type", "")
         # Tokens that were replaced would only sign the account out.
-        if "token" in path or "json" not in answer.headers.get("Content-Type", ""):
+        if "token" in path or not ("json" in kind or "xml" in kind):
             return data
+        is_xml = "json" not in kind
         try:
-            value = json.loads(data)
-        except ValueError:
+            value = ElementTree.fromstring(data) if is_xml else json.loads(data)
+        except (ValueError, ElementTree.ParseError):
             return data
         with self.lock:
             if self.rule is not None:
@@ -57,11 +60,11 @@ class MutatingProxy(Relay):
                 if self.random.random() < 0.1:
                     return self.raw(data)
                 for _ in range(self.random.randint(1, 3)):
-                    value = self.mutate(value)
+                    value = self.mutate_element(value) if is_xml else self.mutate(value)
             else:
-                self.remember(value)
+                self.remember_texts(value) if is_xml else self.remember(value)
                 return data
-        return json.dumps(value).encode()
+        return ElementTree.tostring(value) if is_xml else json.dumps(value).encode()
 
     # By the seed
 
@@ -77,6 +80,33 @@ class MutatingProxy(Relay):
             if isinstance(text, str) and len(text) < 200:
                 self.seen.append(text)
         del self.seen[:-2_000]
+
+    def remember_texts(self, root):
+        self.seen += [element.text for element in root.iter() if element.text and len(element.text) < 200]
+        del self.seen[:-2_000]
+
+    def mutate_element(self, root):
+        choose = self.random.choice
+        owner = choose([element for element in root.iter() if len(element)] or [root])
+        if not len(owner):
+            owner.text = choose(TEXTS)
+            return root
+        child = choose(list(owner))
+        leaves = [element for element in child.iter() if not len(element)]
+        act = self.random.randrange(8)
+        if act == 0:
+            owner.remove(child)
+        elif act == 1:
+            owner.append(copy.deepcopy(child))
+        elif act == 2:
+            self.random.shuffle(owner)
+        elif act == 3:
+            child.tag = choose([element.tag for element in root.iter()])
+        elif act in (4, 5) and self.seen:
+            choose(leaves).text = choose(self.seen)
+        else:
+            choose(leaves).text = choose([None, str(choose(NUMBERS)), choose(TEXTS), choose(TEXTS)])
+        return root
 
     def mutate(self, value):
         found = [place for place in places(value) if place]

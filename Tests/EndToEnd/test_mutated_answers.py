@@ -12,12 +12,18 @@ import time
 
 import pytest
 
-from machine import OORT, alive, eventually
+from machine import CLOUDS, OORT, alive, eventually
 from mutating_proxy import MutatingProxy, each
 
 # A call that needs the service waits for it two minutes at most.
 BOUND = 150
 LARGEST = 2**63 - 1
+
+
+@pytest.fixture(params=[
+    *CLOUDS, *(pytest.param(name, marks=pytest.mark.clouds(name)) for name in ("box", "nextcloud"))])
+def cloud(request):
+    return request.param
 
 
 @pytest.fixture
@@ -154,6 +160,7 @@ def patient(value):
             item["retry_after"] = LARGEST
 
 
+@pytest.mark.parametrize("cloud", CLOUDS)
 @pytest.mark.parametrize("rule", [big, boundless, patient], ids=lambda rule: rule.__name__)
 def test_numbers_beyond_all_bounds(machine, clouds, cloud, proxy, rule):
     clouds.edit(cloud, "write", "/there.txt", text="there")
