@@ -54,7 +54,6 @@ public final class BoxProvider: Provider {
 
     private static func traits(simpleUpload: Int64) -> ProviderTraits {
         var traits = ProviderTraits(
-            addressing: .id,
             names: .box,
             hashAlgorithm: .sha1,
             largestSimpleUpload: simpleUpload,

@@ -34,7 +34,6 @@ public final class DropboxProvider: Provider {
         let block = Int64(DropboxContentHasher.blockSize)
         let largestRequest: Int64 = 144 << 20
         var traits = ProviderTraits(
-            addressing: .path,
             names: .dropbox,
             hashAlgorithm: .dropboxContentHash,
             largestSimpleUpload: min(max(simpleUpload / block, 1) * block, largestRequest),

@@ -50,7 +50,6 @@ public final class FTPClient: PlaceClient {
         self.now = now
         lines = FTPLines(account.address, settings: settings, secret: secret)
         var provider = ProviderTraits(
-            addressing: .id,
             names: NameRules(comparison: .exact, allowsDuplicates: false) { name, _, _ in
                 let bytes = ByteNames.bytes(name)
                 if bytes.count > 255 { return .tooLong }

@@ -57,7 +57,6 @@ public final class GoogleDriveProvider: Provider {
             return name.utf8.count > 32767 || depth >= 100 ? .tooLong : nil
         }
         var traits = ProviderTraits(
-            addressing: .id,
             names: names,
             hashAlgorithm: .md5,
             largestSimpleUpload: 5_000_000,

@@ -231,7 +231,7 @@ public struct PlaceTraits: Sendable {
         case snapshots
     }
 
-    /// What the core needs to know; `addressing` is `.id`, since `OortPlaces` gives ids.
+    /// What the core needs to know; `OortPlaces` sets `feed`.
     public var provider: ProviderTraits
     /// How it is found out what somebody else changed.
     public var scan: Scan

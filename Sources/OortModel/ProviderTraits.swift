@@ -1,19 +1,14 @@
 /// How a service differs from the others, declared so that nobody has to ask which service it is.
 public struct ProviderTraits: Sendable {
-    /// How the service addresses items.
-    public enum Addressing: Sendable, Hashable {
-        /// By path; the feed tells removals by path too.
-        case path
-        /// By id and parent id.
-        case id
-    }
-
     /// How news of changes arrive.
     public enum Feed: Sendable, Hashable {
         /// `waitForChanges` holds a request open at the service.
         case longPoll
         /// `waitForChanges` sleeps; the feed itself is asked then.
         case poll
+        /// There is no feed: `waitForChanges` sleeps and has the next `changes` look at the service. What
+        /// somebody else moved may come as one item that is gone and another that is new.
+        case scan
     }
 
     /// The most entries in one batch call; 1 means that there is no batch form.
@@ -33,8 +28,6 @@ public struct ProviderTraits: Sendable {
         public init() {}
     }
 
-    /// How the service addresses items.
-    public var addressing: Addressing
     /// Which names it takes and how it compares them.
     public var names: NameRules
     /// The hash by which it names files' contents; verifies transfers and finds equal content.
@@ -92,7 +85,6 @@ public struct ProviderTraits: Sendable {
     /// Traits with what every service must say; the rest has cautious defaults: no batch forms, no
     /// client ids, nothing settable, polling every minute, 4 writes in flight.
     public init(
-        addressing: Addressing,
         names: NameRules,
         hashAlgorithm: HashAlgorithm,
         largestSimpleUpload: Int64,
@@ -100,7 +92,6 @@ public struct ProviderTraits: Sendable {
         uploadPartMultiple: Int64,
         uploadPartSize: Int64
     ) {
-        self.addressing = addressing
         self.names = names
         self.hashAlgorithm = hashAlgorithm
         self.largestSimpleUpload = largestSimpleUpload

@@ -40,7 +40,6 @@ public struct OneDriveProvider: Provider {
 
     private static func traits(partSize: Int64) -> ProviderTraits {
         var traits = ProviderTraits(
-            addressing: .id,
             names: OneDriveNames.rules,
             hashAlgorithm: .quickXor,
             // A simple upload cannot carry the modified time; a session can, at one call more.

@@ -34,7 +34,9 @@ public final class PlaceProvider: Provider {
         self.client = client
         self.map = map
         self.logger = logger
-        traits = client.traits.provider
+        var traits = client.traits.provider
+        traits.feed = .scan
+        self.traits = traits
         moves = PlaceMoves(client: client, map: map, turns: turns, logger: logger)
         scan = PlaceScan(
             client: client,

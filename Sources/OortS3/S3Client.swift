@@ -107,7 +107,6 @@ public final class S3Client: PlaceClient {
         let prefix = account.place.prefix
         let abilities = account.abilities
         var provider = ProviderTraits(
-            addressing: .id,
             names: NameRules(comparison: .exact, allowsDuplicates: false) { name, _, _ in
                 S3Names.refusal(of: name, prefix: prefix)
             },

@@ -46,7 +46,6 @@ public final class SFTPClient: PlaceClient {
         self.bandwidth = bandwidth
         self.now = now
         var provider = ProviderTraits(
-            addressing: .id,
             names: NameRules(comparison: .exact, allowsDuplicates: false) { name, _, _ in
                 if ByteNames.bytes(name).count > 255 { return .tooLong }
                 if Self.isHidden(name) {

@@ -92,7 +92,6 @@ public final class MemoryPlaces: PlaceClient {
         self.hasKeys = hasKeys
         self.makesFoldersAbove = makesFoldersAbove
         var provider = ProviderTraits(
-            addressing: .id,
             names: NameRules(comparison: .exact, allowsDuplicates: false) { _, _, _ in nil },
             hashAlgorithm: .sha256,
             largestSimpleUpload: .max,

@@ -66,7 +66,6 @@ public final class WeatherProvider: Provider {
         requests = WeatherRequests(client: client, endpoints: endpoints, userAgent: userAgent)
         places = try WeatherPlaces(path: file)
         var traits = ProviderTraits(
-            addressing: .id,
             names: NameRules(comparison: .composedCaseInsensitive, allowsDuplicates: false) {
                 name,
                 kind,

@@ -80,7 +80,6 @@ public struct WebDAVClient: PlaceClient {
     ) -> PlaceTraits {
         let isCloud = dialect.isCloud
         var provider = ProviderTraits(
-            addressing: .id,
             names: WebDAVNames.rules(dialect, abilities, hasTop: hasTop),
             hashAlgorithm: isCloud ? .sha1 : .sha256,
             largestSimpleUpload: isCloud
@@ -97,7 +96,6 @@ public struct WebDAVClient: PlaceClient {
         provider.timeResolution = .seconds
         provider.copiesFiles = isCloud || abilities.copies
         provider.caseRenameNeedsDetour = !isCloud && abilities.ignoresCase
-        provider.feed = .poll
         let pollSeconds = isCloud ? min(max(abilities.cloud?.pollSeconds ?? 30, 30), 600) : 60
         provider.pollInterval = .seconds(pollSeconds)
         provider.maximumWritesInFlight = isCloud ? 3 : 2

@@ -143,7 +143,6 @@ final class FileSystemFixture {
 final class FakeService: ContentFetcher, FolderLister {
     static let traits: ProviderTraits = {
         var traits = ProviderTraits(
-            addressing: .id,
             names: NameRules(
                 comparison: .caseInsensitive,
                 allowsDuplicates: false,

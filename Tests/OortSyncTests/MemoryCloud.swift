@@ -103,7 +103,6 @@ final class MemoryCloud: Sendable {
 
     init(duplicates: Bool = false, change: (inout ProviderTraits) -> Void = { _ in }) {
         var traits = ProviderTraits(
-            addressing: .id,
             names: NameRules(
                 comparison: duplicates ? .exact : .caseInsensitive,
                 allowsDuplicates: duplicates,
