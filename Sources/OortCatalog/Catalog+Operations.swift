@@ -415,7 +415,13 @@ extension CatalogTransaction {
         let folder = parentID?.rawValue ?? intent.folderID
         switch intent.kind {
         case .createFolder, .upload:
-            try become(inode, item, parentID: folder, asked: asked)
+            var made = folder
+            if let folder, try Catalog.folder(folder, in: node.account, database) == nil {
+                // Forgotten, it would be made a second time: it counts as where it was sent to, and is
+                // asked for.
+                (made, isOpen) = (intent.folderID, true)
+            }
+            try become(inode, item, parentID: made, asked: asked)
             // A folder that was renamed before, or was gone there, is made here where it lies.
             if node.kind == .folder, node.born == nil,
                 intent.name.map(node.serviceName.isSameText) ?? false

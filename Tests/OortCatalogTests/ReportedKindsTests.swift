@@ -127,6 +127,31 @@ struct ReportedKindsTests {
         #expect(try node("d/mine") == nil)
     }
 
+    @Test("what was made in a folder that nobody knows is asked for, and is not made again")
+    func answerInUnknownFolder() async throws {
+        try await fixture.page([item("d", .folder, "d", in: "root")])
+        let file = try await write("mine", in: try #require(try node("d")).inode)
+        let operation = try #require(try await fixture.plan().first)
+        let start = try await catalog.begin(operation, account: account.id, reservedID: nil)
+        var answer = Item(
+            id: ItemID("m"),
+            kind: .file,
+            fileName: "mine",
+            parentID: ItemID("somewhere")
+        )
+        (answer.rev, answer.size, answer.contentHash) = (Revision("1"), 4, Self.hash)
+        let isOpen = try await catalog.succeeded(
+            try #require(start).intent,
+            of: file.inode,
+            item: answer,
+            sentModified: nil,
+            answersUpload: true
+        )
+        #expect(isOpen)
+        #expect(try node("d/mine")?.remoteID == ItemID("m"))
+        #expect(try await fixture.plan().isEmpty)
+    }
+
     @Test("an answer that names the account's root makes nothing of it")
     func answerNamesRoot() async throws {
         let folder = try catalog.create(.folder, named: "new", in: account.root)
