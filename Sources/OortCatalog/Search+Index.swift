@@ -144,7 +144,7 @@ extension Search {
                 if known.insert(inode).inserted { queue.append(inode) }
                 return true
             }
-            guard known.count <= bounds.listed else { return nil }
+            guard known.count <= bounds.folders else { return nil }
         }
         var inodes: [Int64] = []
         for folder in known {

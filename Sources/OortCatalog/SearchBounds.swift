@@ -13,4 +13,6 @@ struct SearchBounds: Sendable {
     var most = 300_000
     /// So many inodes that filters leave are listed, to be compared with what the index finds.
     var listed = 50_000
+    /// So many folders that filters leave are.
+    var folders = 10_000
 }
