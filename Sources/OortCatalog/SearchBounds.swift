@@ -3,7 +3,7 @@ struct SearchBounds: Sendable {
     /// So many that fit are enough to choose the best from.
     var enough = 1000
     /// So many items are all looked at, whether the index finds them or filters leave them.
-    var few = 2000
+    var few = 1000
     /// So many are looked at, the latest first, where there are more and nothing else tells them apart.
     var some = 5000
     /// So many are, where their folder, size or time tells most of them apart, and enough was found to
