@@ -11,7 +11,6 @@ import Testing
 
     private func hashes(largestUpload: Int64 = 1000, together: Int = 2) -> HashQueue {
         var traits = ProviderTraits(
-            addressing: .id,
             names: NameRules(comparison: .exact, allowsDuplicates: false) { _, _, _ in nil },
             hashAlgorithm: .md5,
             largestSimpleUpload: .max,

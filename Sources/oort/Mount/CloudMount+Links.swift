@@ -302,8 +302,8 @@ extension CloudMount {
     ) async throws(Failure) {
         guard links.abilities.listsAll else {
             report.notes.append(
-                "\(title(of: folder.account)) lists the links of one file or folder only: what lies in "
-                    + "\(folder.shown) may have some."
+                "\(title(of: folder.account)) lists the links of one file or folder only: what lies "
+                    + "in \(folder.shown) may have some."
             )
             return
         }
@@ -360,8 +360,8 @@ extension CloudMount {
                 error,
                 what,
                 account,
-                advice: "The account's plan may have no links with an end or a password: share without "
-                    + "--expires and --password-file."
+                advice: "The account's plan may have no links with an end or a password: share "
+                    + "without --expires and --password-file."
             )
         }
         let scopes = links.abilities.scopes
