@@ -103,6 +103,31 @@ public final class PlaceMap: Sendable {
         migrator.registerMigration("no guesses of what was sent") { database in
             try database.execute(sql: "DROP TABLE sending")
         }
+        migrator.registerMigration("what a file was before") { database in
+            try database.execute(
+                sql: """
+                    -- The sizes and seconds that a file had with other contents, the last hundred.
+                    CREATE TABLE former (
+                        id INTEGER NOT NULL REFERENCES place(id) ON DELETE CASCADE,
+                        size INTEGER NOT NULL,
+                        modified INTEGER NOT NULL,
+                        number INTEGER NOT NULL,
+                        PRIMARY KEY (id, size, modified)
+                    ) STRICT, WITHOUT ROWID;
+                    CREATE TRIGGER place_has_another_content AFTER UPDATE ON place
+                    WHEN old.is_folder = 0 AND old.size IS NOT NULL AND old.modified IS NOT NULL
+                        AND (old.size IS NOT new.size OR old.modified IS NOT new.modified)
+                        AND (old.hash IS NULL OR new.hash IS NULL OR old.hash <> new.hash)
+                    BEGIN
+                        INSERT OR REPLACE INTO former
+                            SELECT old.id, old.size, old.modified, ifnull(max(number), 0) + 1
+                            FROM former WHERE id = old.id;
+                        DELETE FROM former WHERE id = old.id AND number <=
+                            (SELECT max(number) FROM former WHERE id = old.id) - 100;
+                    END;
+                    """
+            )
+        }
         try migrator.migrate(queue)
         return queue
     }

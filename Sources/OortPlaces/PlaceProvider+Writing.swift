@@ -53,7 +53,12 @@ extension PlaceProvider {
             before: before,
             size: upload.size,
             hash: upload.hash,
-            modifiedTime: time(of: upload, over: row?.entry),
+            modifiedTime: try await time(
+                upload.modifiedTime,
+                for: row,
+                size: upload.size,
+                hash: upload.hash
+            ),
             mimeType: upload.mimeType,
             content: upload.content,
             session: upload.session
@@ -72,24 +77,25 @@ extension PlaceProvider {
         return item(new)
     }
 
-    /// How long after the time of a content another one of that size may have an earlier time and still
-    /// gets a later one, in seconds: as many contents that a program gives one time, one after the other,
-    /// have different times.
-    private static let mostSameTimes: Int64 = 60
-
-    /// The modified time that a content is sent with.
+    /// The modified time that a file gets.
     ///
-    /// Where size and second are the revision, a content that takes another one's place has a later second
-    /// than that: two saves within a second, and programs that set the old time again after they wrote
-    /// (`touch -r`), would leave it unseen by everybody else, who would then write over it.
-    private func time(of upload: Upload, over old: PlaceEntry?) -> Timestamp? {
-        let time = upload.modifiedTime?.truncated(to: traits.timeResolution)
-        guard client.traits.hasRevisionsOfTimes, let time, let old, old.size == upload.size,
-            old.hash != upload.hash, let known = old.modifiedTime,
-            (0...Self.mostSameTimes).contains(known.seconds &- time.seconds)
-        else { return time }
-        let (next, isTooLate) = known.seconds.addingReportingOverflow(1)
-        return isTooLate ? time : Timestamp(seconds: next)
+    /// Where size and second are the revision, no content gets the second that another one of its size has
+    /// or had there: two saves within a second, and programs that set the old time again after they wrote
+    /// (`touch -r`), would leave it unseen by everybody else, who would then write over it. `hash` is of
+    /// the content that is to have the time; nil for the one that the file holds.
+    private func time(
+        _ wanted: Timestamp?,
+        for row: PlaceRow?,
+        size: Int64?,
+        hash: ContentHash?
+    ) async throws(ProviderError) -> Timestamp? {
+        let time = wanted?.truncated(to: traits.timeResolution)
+        guard client.traits.hasRevisionsOfTimes, let time, let row, let size else { return time }
+        let isOther = hash.map { $0 != row.entry.hash } ?? false
+        return try await map.read { database in
+            try PlaceTransaction(database: database)
+                .freeTime(from: time, of: row, size: size, isOther: isOther)
+        }
     }
 
     public func move(_ move: Move) async throws(ProviderError) -> Item {
@@ -243,11 +249,9 @@ extension PlaceProvider {
             guard let parent = row.parent else { throw gone(reference) }
             // The new revision is believed to have the content of the one that is known.
             if row.entry.hash != nil { _ = try await unchanged(row, at: ground.rowPaths[0]) }
+            let free = try await self.time(time, for: row, size: row.entry.size, hash: nil)
             var entry = try await refusable(in: parent) { () async throws(ProviderError) in
-                try await client.setModifiedTime(
-                    time.truncated(to: traits.timeResolution),
-                    of: ground.rowPaths[0]
-                )
+                try await client.setModifiedTime(free ?? time, of: ground.rowPaths[0])
             }
             // Where the time is a part of the revision, the content is still the one that was known.
             if entry.hash == nil, entry.size == row.entry.size { entry.hash = row.entry.hash }

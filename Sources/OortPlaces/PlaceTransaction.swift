@@ -275,4 +275,30 @@ struct PlaceTransaction {
     func forgetMotion(of id: Int64) throws {
         try database.execute(sql: "DELETE FROM motion WHERE id = ?", arguments: [id])
     }
+
+    /// The first second from a time on that a file had with no other content of a size, and, where what
+    /// is to get it is `isOther` than what the file holds, has not now either.
+    func freeTime(
+        from time: Timestamp,
+        of row: PlaceRow,
+        size: Int64,
+        isOther: Bool
+    ) throws -> Timestamp {
+        var taken = try Set(
+            Int64.fetchAll(
+                database.cachedStatement(
+                    sql: """
+                        SELECT modified FROM former WHERE id = ? AND size = ? AND modified >= ?
+                        """
+                ),
+                arguments: [row.id, size, time.seconds]
+            )
+        )
+        if isOther, row.entry.size == size, let now = row.entry.modifiedTime {
+            taken.insert(now.seconds)
+        }
+        var seconds = time.seconds
+        while taken.contains(seconds), seconds < .max { seconds += 1 }
+        return seconds == time.seconds ? time : Timestamp(seconds: seconds)
+    }
 }

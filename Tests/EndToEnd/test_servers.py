@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from machine import eventually
+from machine import Machine, eventually
 from servers import KINDS, Server
 
 
@@ -169,6 +169,36 @@ def test_limits_hold(machine, server, drive):
     machine.oort("limit", "--off")
     assert seconds(machine.sync) < 60
     assert (server.files / "late").read_bytes() == other
+
+
+@pytest.mark.parametrize("server", ["sftp", "ftp"], indirect=True)
+@pytest.mark.parametrize("is_sent_between", [False, True])
+def test_a_save_that_keeps_size_and_time_is_seen_elsewhere(
+        machine, clouds, server, drive, folder, is_sent_between):
+    """Size and second are all that these servers tell of a content."""
+    other = Machine(folder, clouds, "two")
+    try:
+        (drive / "vera").write_text("content one\n")
+        machine.sync()
+        before = (drive / "vera").stat()
+        server.login(other)
+        other.mount()
+        there = other.ready(server.kind)
+        assert (there / "vera").read_text() == "content one\n"
+        for text in ("content two\n", "content 3  \n"):
+            (drive / "vera").write_text(text)
+            if is_sent_between:
+                machine.sync()
+            os.utime(drive / "vera", ns=(before.st_atime_ns, before.st_mtime_ns))
+            machine.sync()
+            eventually(lambda: (there / "vera").read_text() == text, "the other machine sees it")
+        with open(there / "vera", "a") as file:
+            file.write("and more\n")
+        other.sync()
+        server.holds({"vera": b"content 3  \nand more\n"})
+        assert other.account(server.kind)["conflicts"] == []
+    finally:
+        other.clean()
 
 
 def test_links_at_sftp(machine, folder):

@@ -332,9 +332,20 @@ struct PlaceRuleTests {
             }
             #expect(Set(revisions).count == 10)
             #expect(client.contents == ["/a": "text 9"])
-            // The same content has the time that it was given.
-            item = try await send("text 9", over: item)
-            #expect(item.clientModifiedTime == Timestamp(seconds: 1_600_000_000))
+            // Nor does a program that sets the old time afterwards give one of the former revisions.
+            let change = AttributeChange(modifiedTime: Timestamp(seconds: 1_600_000_000))
+            for _ in 0..<2 {
+                item = try await world.provider.setAttributes(of: Self.reference(item), to: change)
+                #expect(!revisions.dropLast().contains(item.rev))
+            }
+            // Somebody's content in between is no exception.
+            client.write("/a", "theirs")
+            await world.readFeed()
+            for text in ["text a", "text b"] {
+                item = try await send(text, over: world.paths["/a"])
+                #expect(!revisions.contains(item.rev))
+                revisions.append(item.rev)
+            }
         }
     }
 
