@@ -94,8 +94,13 @@ public final class CachedContent: Sendable {
     /// Whether all bytes are here.
     public var isComplete: Bool { state.withLock { $0.present.covers(0..<size) } }
 
-    /// Bytes that are not here.
-    var missingBytes: Int64 { state.withLock { size - $0.present.byteCount } }
+    /// Bytes of some ranges that are not here.
+    func missingBytes(in ranges: [Range<Int64>]) -> Int64 {
+        state.withLock { state in
+            ranges.flatMap { state.present.gaps(in: $0.clamped(to: 0..<size)) }
+                .reduce(0) { $0 + ($1.upperBound - $1.lowerBound) }
+        }
+    }
 
     /// Whether all bytes are here and were compared with the service's hash, where it has one.
     var isVerified: Bool { state.withLock { $0.isVerified } }

@@ -484,10 +484,10 @@ public final class ContentStore: Sendable {
     }
 
     /// Makes room on the cache's disk for bytes that were fetched and did not fit.
-    func makeCacheRoom(for bytes: Int64) async {
+    func makeCacheRoom(for bytes: Int64, staged: Int64 = 0) async {
         // What is not stored yet is not evicted.
         await save()
-        await evict(cached: bytes)
+        await evict(toFit: staged, cached: bytes)
     }
 
     private func evictOnce(toFit bytes: Int64, cached: Int64) async {

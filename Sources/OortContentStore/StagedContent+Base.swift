@@ -6,6 +6,8 @@ import Synchronization
 extension StagedContent {
     /// Bytes of the base that are taken over before they are synchronised, once for all of them.
     private static let mostUnsynchronised: Int64 = 64 << 20
+    /// How often room is looked for: for a second.
+    private static let tries = 10
 
     /// Takes over what is missing from the base: afterwards the staged file has all bytes.
     ///
@@ -21,17 +23,30 @@ extension StagedContent {
             guard !missing.isEmpty, successor == nil else { return }
             var filled = RangeSet<Int64>()
             var count: Int64 = 0
-            for gap in missing {
-                var position = gap.lowerBound
-                while position < gap.upperBound, count < Self.mostUnsynchronised {
-                    try checkNeed(looking: position >= 16 << 20)
-                    let part = position..<min(gap.upperBound, position + (4 << 20))
-                    // What goes up with a program's bytes is of exactly the revision that they lie over.
-                    try fill(part, with: try await base.verifiedBytes(part))
-                    filled.insert(contentsOf: part)
-                    count += part.upperBound - part.lowerBound
-                    position = part.upperBound
+            do throws(ContentError) {
+                for gap in missing {
+                    var position = gap.lowerBound
+                    while position < gap.upperBound, count < Self.mostUnsynchronised {
+                        try checkNeed(looking: position >= 16 << 20)
+                        let part = position..<min(gap.upperBound, position + (4 << 20))
+                        // What goes up with a program's bytes is of exactly the revision that they lie
+                        // over.
+                        let bytes = try await base.verifiedBytes(part)
+                        // Others take room meanwhile.
+                        let length = part.upperBound - part.lowerBound
+                        guard store.room.hasRoom(toComplete: length, cached: 0) else {
+                            throw .noSpace
+                        }
+                        try fill(part, with: bytes)
+                        filled.insert(contentsOf: part)
+                        count += length
+                        position = part.upperBound
+                    }
                 }
+            } catch {
+                // What is filled takes room, and is not to be fetched again.
+                if count > 0 { try claim(filled) }
+                throw error
             }
             // The upload that this is for makes room: it is not refused by the limit.
             try claim(filled)
@@ -39,14 +54,21 @@ extension StagedContent {
     }
 
     private func makeRoom(over base: CachedContent) async throws(ContentError) {
-        let lacking = try pieces(0..<size).filter { !$0.isOwn }
-            .reduce(Int64(0)) { $0 + ($1.range.upperBound - $1.range.lowerBound) }
-        guard lacking > 0, successor == nil else { return }
-        let coming = base.missingBytes
-        if store.room.hasRoom(toComplete: lacking, cached: coming) { return }
-        await store.evict(toFit: lacking, cached: coming)
-        await store.collectGarbage()
-        guard store.room.hasRoom(toComplete: lacking, cached: coming) else { throw .noSpace }
+        for _ in 0..<Self.tries {
+            let missing = try pieces(0..<size).filter { !$0.isOwn }.map(\.range)
+            guard !missing.isEmpty, successor == nil else { return }
+            let lacking = missing.reduce(Int64(0)) { $0 + ($1.upperBound - $1.lowerBound) }
+            let coming = base.missingBytes(in: missing)
+            if store.room.hasRoom(toComplete: lacking, cached: coming) { return }
+            await store.makeCacheRoom(for: coming, staged: lacking)
+            await store.collectGarbage()
+            if store.room.hasRoom(toComplete: lacking, cached: coming) { return }
+            // Somebody else may be making room just now.
+            guard (try? await store.clock.sleep(for: .milliseconds(100))) != nil else {
+                throw .noLongerNeeded
+            }
+        }
+        throw .noSpace
     }
 
     /// Takes over all that is missing from a small base, fetched and verified first, while programs may
