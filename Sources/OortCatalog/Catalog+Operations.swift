@@ -412,16 +412,17 @@ extension CatalogTransaction {
             try reparent(twin.inode, to: inode, rules)
         }
         // Path services do not name the parent: it is where it was sent to.
-        let folder = parentID?.rawValue ?? intent.folderID
+        var folder = parentID?.rawValue ?? intent.folderID
+        if intent.expected != nil, let told = folder,
+            try Catalog.folder(told, in: node.account, database) == nil
+        {
+            // Forgotten, it would be made a second time: it counts as where it was sent to, and is
+            // asked for.
+            (folder, isOpen) = (intent.folderID, true)
+        }
         switch intent.kind {
         case .createFolder, .upload:
-            var made = folder
-            if let folder, try Catalog.folder(folder, in: node.account, database) == nil {
-                // Forgotten, it would be made a second time: it counts as where it was sent to, and is
-                // asked for.
-                (made, isOpen) = (intent.folderID, true)
-            }
-            try become(inode, item, parentID: made, asked: asked)
+            try become(inode, item, parentID: folder, asked: asked)
             // A folder that was renamed before, or was gone there, is made here where it lies.
             if node.kind == .folder, node.born == nil,
                 intent.name.map(node.serviceName.isSameText) ?? false

@@ -55,15 +55,30 @@ extension SyncEngine {
         if size > 0 {
             logger.info("a file is read to be compared", metadata: ["item": "\(item.id)"])
             let reference = ItemReference(id: item.id, path: item.path ?? .root)
-            let stream = try await provider.read(reference, revision: item.rev, range: 0..<size)
-            while let part = try await stream.next() {
-                hasher.update(part[...])
-                if let frozen {
-                    guard count + Int64(part.count) <= frozen.size,
-                        try await frozen.read(at: count, count: part.count).elementsEqual(part)
-                    else { return false }
+            while count < size {
+                let start = count
+                do throws(ProviderError) {
+                    let stream = try await provider.read(
+                        reference,
+                        revision: item.rev,
+                        range: start..<size
+                    )
+                    while let part = try await stream.next() {
+                        hasher.update(part[...])
+                        if let frozen {
+                            guard count + Int64(part.count) <= frozen.size,
+                                try await frozen.read(at: count, count: part.count)
+                                    .elementsEqual(part)
+                            else { return false }
+                        }
+                        count += Int64(part.count)
+                    }
+                } catch {
+                    // A line that breaks now and then must not make a large file begin anew; that it is
+                    // the same file then only a revision says.
+                    guard error.isTransient, item.rev != nil, count > start else { throw error }
                 }
-                count += Int64(part.count)
+                guard count > start else { break }
             }
         }
         return count == size && hasher.finalize() == hash
