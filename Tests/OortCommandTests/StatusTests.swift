@@ -80,8 +80,8 @@ struct StatusTests {
         survey.groups[good] = .init(count: 3, bytes: 12, examples: [])
         survey.groups[bad] = .init(count: 1, bytes: 4, examples: [item])
         let groups = SyncWords.groups(survey, below: "/m/w", obstacles: [:], now: now)
-        #expect(groups.count { $0.isUnderWay && $0.count == 3 } == 1)
-        let again = groups.first { !$0.isUnderWay }
+        #expect(groups.count { !$0.needsWords && $0.count == 3 } == 1)
+        let again = groups.first(where: \.needsWords)
         #expect(again?.next == "being sent again" && again?.needsPerson == false)
         #expect(again?.reason != nil)
         #expect(again?.examples.first?.detail == "500 from the store")

@@ -200,6 +200,9 @@ struct PendingGroup: Codable, Hashable, Sendable {
     var next: String
     /// A few of them.
     var examples: [PendingExample]
+
+    /// Whether there is more to say of them than that they are being sent.
+    var needsWords: Bool { !isUnderWay || reason != nil }
 }
 
 /// One of a group.

@@ -307,11 +307,25 @@ extension CloudMount {
             )
             return
         }
-        for link in try await all(links, of: nil, folder.account) {
-            guard let path = path(of: link, folder.account),
-                path.begins(with: folder.path + "/")
-            else { continue }
+        let found: [SharedLink]
+        do throws(Failure) { found = try await all(links, of: nil, folder.account) } catch {
+            report.notes.append("What lies in \(folder.shown) may have some: \(error.message)")
+            return
+        }
+        var elsewhere = 0
+        for link in found {
+            guard let path = path(of: link, folder.account) else {
+                elsewhere += 1
+                continue
+            }
+            guard path.begins(with: folder.path + "/") else { continue }
             report.links.append(self.report(link, folder.account, path))
+        }
+        if elsewhere > 0 {
+            report.notes.append(
+                "\(elsewhere) more link\(elsewhere == 1 ? "" : "s") of \(folder.account.name) lead to "
+                    + "what is not in the mount: oort share --list"
+            )
         }
     }
 

@@ -4,7 +4,7 @@ import OortModel
 
 /// Why pending changes wait: those of one kind are one line of the status.
 struct PendingKind: Hashable, Sendable {
-    /// Whether they are being sent, and nothing went wrong with them before.
+    /// Whether they are being sent.
     var isUnderWay = false
     /// Whether a program has them open.
     var isHeld = false
@@ -23,12 +23,12 @@ struct PendingKind: Hashable, Sendable {
 
     /// The kind of one item.
     init(_ item: PendingItem, obstacle: Inode?, isHeld: Bool, now: Date) {
-        guard !item.isUnderWay || item.errorKind != nil else {
+        errorKind = item.errorKind.map { String($0.prefix { $0 != "(" }) }
+        guard !item.isUnderWay else {
             isUnderWay = true
             return
         }
         isForbidden = item.isForbidden
-        errorKind = item.errorKind.map { String($0.prefix { $0 != "(" }) }
         needsPerson = SyncWords.isRefused(item, now: now)
         if !item.isForbidden, item.errorKind == nil, let obstacle {
             self.obstacle = obstacle
@@ -68,7 +68,7 @@ extension SyncWords {
                 examples: group.examples.map { item in
                     PendingExample(
                         path: ([folder] + item.path).joined(separator: "/"),
-                        detail: kind.isUnderWay || kind.obstacle != nil || kind.isForbidden
+                        detail: kind.obstacle != nil || kind.isForbidden
                             ? nil : item.errorDetail.flatMap { $0.isEmpty ? nil : $0 }
                     )
                 }

@@ -64,7 +64,7 @@ enum StatusText {
             pinned != nil, account.staysHere != nil, refused != nil, caution != nil, remark != nil,
         ].count { $0 }
         let mostGroups = mostGroups - others
-        let groups = (account.waiting ?? []).filter { !$0.isUnderWay }
+        let groups = (account.waiting ?? []).filter(\.needsWords)
         let isCut = groups.count > mostGroups
         lines += groups.prefix(isCut ? mostGroups - 1 : mostGroups).map { "  " + line($0) }
         if isCut {
@@ -235,7 +235,7 @@ enum StatusText {
                 bytesPerSecond: account.uploadBytesPerSecond,
                 secondsLeft: account.secondsLeft
             )
-        let underWay = (account.waiting ?? []).first { $0.isUnderWay }
+        let underWay = (account.waiting ?? []).first { !$0.needsWords }
         var names = transfers.prefix(mostExamples).map(share)
         for example in underWay?.examples ?? [] where names.count < mostExamples {
             guard !transfers.contains(where: { $0.path == example.path }) else { continue }

@@ -136,7 +136,7 @@ extension Site {
     }
 
     private func waiting(_ account: AccountStatus, _ report: StatusReport) -> HTML? {
-        let groups = (account.waiting ?? []).filter { !$0.isUnderWay }
+        let groups = (account.waiting ?? []).filter(\.needsWords)
         guard !groups.isEmpty else { return nil }
         let rows = groups.map { group -> HTML in
             let names = group.examples.map { example in
