@@ -191,12 +191,9 @@ extension Search {
 
     /// Looks at what the index finds, the latest first, until that is enough.
     private func ask(_ question: String, in region: Region?) throws {
-        let isSelective =
-            region?.folders != nil || query.largerThan != nil || query.modifiedSince != nil
         var count = 0
         try inodes(question, among: region?.inodes) { inode in
-            let most =
-                !isSelective ? bounds.some : foundCount < query.limit ? bounds.most : bounds.many
+            let most = foundCount < query.limit ? bounds.most : bounds.some
             guard count < most, foundCount < enough else {
                 isCut = true
                 return false

@@ -4,11 +4,8 @@ struct SearchBounds: Sendable {
     var enough = 1000
     /// So many items are all looked at, whether the index finds them or filters leave them.
     var few = 1000
-    /// So many are looked at, the latest first, where there are more and nothing else tells them apart.
+    /// So many are looked at, the latest first, where there are more and enough was found to be shown.
     var some = 5000
-    /// So many are, where their folder, size or time tells most of them apart, and enough was found to
-    /// be shown.
-    var many = 20_000
     /// The same where less was found than is to be shown.
     var most = 300_000
     /// So many inodes that filters leave are listed, to be compared with what the index finds.

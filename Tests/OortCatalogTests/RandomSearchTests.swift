@@ -83,7 +83,7 @@ private final class SearchHistory {
                 }
                 // Every way of looking, as in trees of a million names.
                 var bounds = SearchBounds(enough: 1 + below(9), few: below(9), listed: below(30))
-                (bounds.some, bounds.many, bounds.most) = (.max, 1 + below(30), .max)
+                (bounds.some, bounds.most) = (below(9), .max)
                 bounds.folders = below(15)
                 if let difference = difference(
                     between: try await catalog.search(query, within: bounds),

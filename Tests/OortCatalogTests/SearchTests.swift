@@ -1,8 +1,9 @@
 import Foundation
 import GRDB
-import OortCatalog
 import OortModel
 import Testing
+
+@testable import OortCatalog
 
 @Suite("Search", .timeLimit(.minutes(15)))
 struct SearchTests {
@@ -218,6 +219,31 @@ struct SearchTests {
         )
         #expect(try await catalog.search(SearchQuery(words: ["jpg", "vacation"])).hits.count == 20)
         #expect(try await catalog.search(SearchQuery(words: ["jpg", "holiday"])).hits.isEmpty)
+    }
+
+    @Test("what is looked for is found below the newest names, too, of which it is none")
+    func newer() async throws {
+        let here = try make("here/")
+        for number in 0..<20 { try make("here/2024 \(number % 12)/invoice \(number)") }
+        for number in 0..<8 { try make("there/invoice new \(number)") }
+        while try await catalog.advanceSearchIndex() {}
+        // More names and folders than are listed, and more newer names than are looked at where enough
+        // was found.
+        let bounds = SearchBounds(few: 2, some: 5, listed: 10, folders: 10)
+        func find(
+            _ words: String...,
+            limit: Int = 100,
+            in folder: Inode? = nil
+        ) async throws -> SearchAnswer {
+            var query = SearchQuery(words: words, limit: limit)
+            query.folder = folder
+            return try await catalog.search(query, within: bounds)
+        }
+        #expect(try await find("invoice", in: here.inode).hits.count == 20)
+        #expect(try await find("invoice", "2024").hits.count == 20)
+        #expect(try await find("invoice").hits.count == 28)
+        let few = try await find("invoice", limit: 3)
+        #expect(few.hits.count == 3 && few.isCut)
     }
 
     @Test("what was read lately comes first however many fit as well")
