@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import OortModel
+import Synchronization
 import Testing
 
 @testable import OortCatalog
@@ -246,9 +247,9 @@ struct SearchTests {
         #expect(few.hits.count == 3 && few.isCut)
     }
 
-    @Test("what was read lately comes first however many fit as well")
-    func use() async throws {
-        let items = (0..<600).map { number in
+    /// Files of the same name but for their numbers.
+    private func makeReports(_ count: Int) async throws {
+        let items = (0..<count).map { number in
             var item = Item(
                 id: ItemID("\(number)"),
                 kind: .file,
@@ -260,8 +261,11 @@ struct SearchTests {
             return item
         }
         try await fixture.page(items.map { .changed($0) })
-        while try await catalog.advanceSearchIndex() {}
-        for number in [7, 300, 599] {
+    }
+
+    /// Reads some of these; their names.
+    private func read(_ numbers: [Int]) async throws -> Set<String> {
+        for number in numbers {
             let id = try await catalog.insertCachedContent(
                 account: fixture.account.id,
                 item: ItemID("\(number)"),
@@ -271,12 +275,36 @@ struct SearchTests {
             )
             try await catalog.markUsed([id: Timestamp.now.inMilliseconds])
         }
+        return Set(numbers.map { "report \($0).txt" })
+    }
+
+    @Test("what was read lately comes first however many fit as well")
+    func use() async throws {
+        try await makeReports(600)
+        while try await catalog.advanceSearchIndex() {}
+        let read = try await read([7, 300, 599])
         let hits = try await catalog.search(SearchQuery(words: ["report"], limit: 3)).hits
-        #expect(
-            Set(hits.compactMap(\.path.last)) == [
-                "report 7.txt", "report 300.txt", "report 599.txt",
-            ]
-        )
+        #expect(Set(hits.compactMap(\.path.last)) == read)
+    }
+
+    @Test("when something was read is not asked of each name that fits where less is here")
+    func costOfUse() async throws {
+        final class Counter: Sendable {
+            let count = Atomic(0)
+        }
+        try await makeReports(600)
+        let read = try await read([7, 300, 599])
+        let counter = Counter()
+        let queue = try DatabaseQueue(path: fixture.temporary.path)
+        let answer = try await queue.read { database in
+            database.trace { _ in counter.count.add(1, ordering: .relaxed) }
+            let query = SearchQuery(words: ["report"], limit: 3)
+            return try Search(database, query, without: []).answer(usingIndex: false)
+        }
+        try queue.close()
+        #expect(answer.unindexed > 600)
+        #expect(Set(answer.hits.compactMap(\.path.last)) == read)
+        #expect(counter.count.load(ordering: .relaxed) < 60)
     }
 
     @Test(
