@@ -32,6 +32,8 @@ QUESTIONS = {
     "a word and a year": ("invoice 2019", {}),
     "a frequent word": ("report", {}),
     "two frequent words": ("report final", {}),
+    "two frequent words that no name has both of": ("img scan", {}),
+    "three frequent words": ("report invoice final", {}),
     "an ending that a tenth has": ("jpg", {}),
     "the inside of a word": ("eport", {}),
     "one letter": ("r", {}),
@@ -42,7 +44,11 @@ QUESTIONS = {
     "only pictures": ("report", {"kind": "image"}),
     "only videos of a frequent name": ("img", {"kind": "video"}),
     "only large files, of which there are none": ("report", {"larger": 1 << 30}),
+    "only files of more than 1,000 bytes, of which there are none": ("report", {"larger": 1000}),
+    "only what is newer than all": ("report", {"since": "2999-01-01T00:00:00Z"}),
     "only below a folder": ("report", {"in": "{path}"}),
+    "two words, only below a folder": ("report final", {"in": "{path}"}),
+    "only below an account": ("report", {"in": "{drive}"}),
 }
 
 
@@ -144,7 +150,7 @@ def main():
         upper, lower = example.split("/")[1:3]
         number = f"IMG_{options.items // 6 * 3:07}"
         fills = {"rare": lower.split()[0], "number": number, "folder": lower,
-                 "path": f"{drive}/{upper}"}
+                 "path": f"{drive}/{upper}", "drive": drive}
         print(f"OORT_SEED={SEED}\n{options.items} items, {ROUNDS} times each\n"
               "median (least, most), processor: ms")
         for title, (words, more) in QUESTIONS.items():
