@@ -5,15 +5,19 @@ struct PastedAddress {
     var origin: String
     /// The names of its path, decoded.
     var path: [String]
-    /// The folder that a browser's or a WebDAV address of a cloud names.
-    var folder: [String] = []
-    /// The space that it names, at a server that has such.
-    var space: String?
-    /// What it names of a folder where that is no path: `STORAGE$SPACE!ITEM`, or a number.
-    var folderID: String?
     var user: String?
     /// Where a cloud's programs may lie, the likeliest first.
     var bases: [[String]] = []
+    private var query: String
+
+    /// What an address names at a cloud.
+    struct Named {
+        var folder: [String] = []
+        /// The space, at a server that has such.
+        var space: String?
+        /// What it names of a folder where that is no path: `STORAGE$SPACE!ITEM`, or a number.
+        var folderID: String?
+    }
 
     var text: String { origin + (path.isEmpty ? "" : "/" + PercentEncoding.path(path)) }
 
@@ -65,7 +69,8 @@ struct PastedAddress {
         guard let names = PercentEncoding.names(ofReference: pathText.isEmpty ? "/" : pathText)
         else { throw WebDAVSignInError("\(pasted.trimmed) is not an address that can be asked.") }
         path = names
-        findCloud(query: query)
+        self.query = query
+        findCloud()
     }
 
     private static func split(_ rest: String) -> (path: String, query: String) {
@@ -76,40 +81,58 @@ struct PastedAddress {
         return (String(path), String(query))
     }
 
-    /// Cuts back to where a cloud's programs would lie, and keeps the folder that is meant.
-    private mutating func findCloud(query: String) {
+    /// Finds where a cloud's programs would lie.
+    private mutating func findCloud() {
         let programs: Set<String> = [
             "remote.php", "index.php", "ocs", "status.php", "apps", "login", "s", "f", "settings",
-            "dav", "files", "graph", "account",
+            "dav", "webdav", "files", "graph", "account",
         ]
         if let place = path.firstIndex(where: { programs.contains($0) }) {
-            var rest = Array(path[place...])
-            if rest.first == "index.php" { rest.removeFirst() }
-            let dav = rest.first == "remote.php" ? Array(rest.dropFirst()) : rest
-            if dav.starts(with: ["dav", "spaces"]) {
-                space = dav.dropFirst(2).first
-                folder = Array(dav.dropFirst(3))
-            } else if rest.starts(with: ["files", "spaces"]), rest.count >= 4 {
-                // As the web pages have it: by the space's kind and name.
-                space = rest[2...3].joined(separator: "/")
-                folder = Array(rest.dropFirst(4))
-            } else if dav.starts(with: ["dav", "files"]) {
-                folder = Array(dav.dropFirst(3))
-            } else if rest.first == "f", rest.count == 2 {
-                let id = rest[1]
-                space = id.cut(atFirst: "!").map { String($0.before) } ?? (id.has("$") ? id : nil)
-                if id.has("!") || space == nil { folderID = id }
-            } else if rest.starts(with: ["remote.php", "webdav"]) {
-                folder = Array(rest.dropFirst(2))
-            } else if rest.contains("files") {
-                folder = Self.folder(query: query)
-            }
             bases.append(Array(path[..<place]))
         }
         for count in stride(from: min(path.count, 6), through: 0, by: -1) {
             let base = Array(path.prefix(count))
             if !bases.contains(base) { bases.append(base) }
         }
+    }
+
+    /// The space and the folder that a browser's or a WebDAV address names, of a cloud whose programs lie at
+    /// `base`; its files as a whole where it names none.
+    ///
+    /// The old `webdav` stands for the person's own files, behind `remote.php` and at an Infinite Scale without
+    /// (reva, `ocdav.go`).
+    ///
+    /// - Throws: for an address that leads to something of which nobody can tell where it lies: a public link.
+    func named(below base: [String]) throws(WebDAVSignInError) -> Named {
+        var named = Named()
+        var rest = Array(path.dropFirst(base.count))
+        if rest.first == "index.php" { rest.removeFirst() }
+        let dav = rest.first == "remote.php" ? Array(rest.dropFirst()) : rest
+        if dav.starts(with: ["dav", "spaces"]) {
+            named.space = dav.dropFirst(2).first
+            named.folder = Array(dav.dropFirst(3))
+        } else if rest.starts(with: ["files", "spaces"]), rest.count >= 4 {
+            // As the web pages have it: by the space's kind and name.
+            named.space = rest[2...3].joined(separator: "/")
+            named.folder = Array(rest.dropFirst(4))
+        } else if dav.starts(with: ["dav", "files"]) {
+            named.folder = Array(dav.dropFirst(3))
+        } else if dav.first == "webdav" {
+            named.folder = Array(dav.dropFirst())
+        } else if rest.first == "f", rest.count == 2 {
+            let id = rest[1]
+            let space = id.cut(atFirst: "!").map { String($0.before) }
+            named.space = space ?? (id.has("$") ? id : nil)
+            if id.has("!") || named.space == nil { named.folderID = id }
+        } else if ["f", "s"].contains(rest.first) {
+            throw WebDAVSignInError(
+                "Which folder of an account \(text) leads to is not known. Give the server's address, "
+                    + "and name the folder: --root FOLDER."
+            )
+        } else if rest.contains("files") {
+            named.folder = Self.folder(query: query)
+        }
+        return named
     }
 
     /// The folder in a browser's `?dir=/Photos`.

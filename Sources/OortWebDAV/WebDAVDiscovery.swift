@@ -111,7 +111,8 @@ public enum WebDAVDiscovery {
                     "The server at \(pasted.text) is under maintenance. Try again later."
                 )
             }
-            if let id = pasted.folderID, found != .infinitescale {
+            let named = try pasted.named(below: base)
+            if let id = named.folderID, found != .infinitescale {
                 throw WebDAVSignInError(
                     "The address names its folder by the number \(id) alone. Open it in a browser and "
                         + "give the address that is shown then, or give the server's address and "
@@ -123,13 +124,13 @@ public enum WebDAVDiscovery {
                     origin: origin,
                     base: base,
                     files: [],
-                    folder: pasted.folder,
+                    folder: named.folder,
                     user: pasted.user
                 ),
                 dialect: found,
                 product: status.product,
-                space: found == .infinitescale ? pasted.space : nil,
-                folderID: pasted.folderID
+                space: found == .infinitescale ? named.space : nil,
+                folderID: named.folderID
             )
         }
         return nil

@@ -78,9 +78,16 @@ struct AddressTests {
         let pasted = try PastedAddress("https://host/sub/cloud/index.php/apps/files?dir=%2FA%20b")
         #expect(pasted.bases.first == ["sub", "cloud"])
         #expect(pasted.bases.contains([]))
-        #expect(pasted.folder == ["A b"])
+        #expect(try pasted.named(below: ["sub", "cloud"]).folder == ["A b"])
         let dav = try PastedAddress("https://host/remote.php/dav/files/ada/Sub")
-        #expect(dav.bases.first == [] && dav.folder == ["Sub"])
+        #expect(dav.bases.first == [])
+        #expect(try dav.named(below: []).folder == ["Sub"])
+        // What a folder of the server is called says nothing of what lies in the account.
+        let below = try PastedAddress("https://host/webdav/index.php/apps/files?dir=/Sub")
+        #expect(try below.named(below: ["webdav"]).folder == ["Sub"])
+        #expect(
+            try PastedAddress("https://host/s/cloud/").named(below: ["s", "cloud"]).folder == []
+        )
     }
 
     @Test("the addresses of items are encoded byte for byte, and folders end in a slash")

@@ -25,6 +25,7 @@ struct InfiniteScaleSignInTests {
             ("/dav/files/ada/Sub/a%20b/", nil, ["Sub", "a b"]),
             ("/remote.php/dav/files/ada/Sub", nil, ["Sub"]),
             ("/f/\(personal)%21x", personal, []),
+            ("/webdav/Sub/a%20b", nil, ["Sub", "a b"]),
         ]
         for (path, space, folder) in pasted {
             let server = try await WebDAVDiscovery.server(at: url + path, http: http)
@@ -32,6 +33,12 @@ struct InfiniteScaleSignInTests {
             #expect(server.product == "OpenCloud 3.4.0")
             #expect(server.address.base == [InfiniteScaleSimulator.host])
             #expect(server.space == space && server.address.folder == folder, "\(path)")
+        }
+        for path in ["/f/\(personal)%21x/more", "/s/AbCdEf", "/index.php/s/AbCdEf"] {
+            let error = await #expect(throws: WebDAVSignInError.self) {
+                _ = try await WebDAVDiscovery.server(at: url + path, http: http)
+            }
+            #expect(error?.description.contains("--root FOLDER") == true)
         }
         await simulator.stop()
     }

@@ -25,7 +25,7 @@ struct NextcloudSignInTests {
             #expect(server.address.base == [NextcloudSimulator.host])
             #expect(server.address.folder == folder)
         }
-        for path in ["/f/123", "/index.php/f/123"] {
+        for path in ["/f/123", "/index.php/f/123", "/f/123/more", "/s/AbCdEf"] {
             let error = await #expect(throws: WebDAVSignInError.self) {
                 _ = try await WebDAVDiscovery.server(at: url + path, http: http)
             }
