@@ -61,7 +61,8 @@ struct InfiniteScaleSpaces: Sendable {
         }
     }
 
-    /// The names on the way from a space's root to an item.
+    /// The names on the way from a space's root to an item, byte for byte; none of the root, and none where
+    /// the server does not tell: it answers an empty path then (reva, `meta.go` in `ocdav`).
     func names(toItem id: String) async throws(ProviderError) -> [String] {
         let name = XMLName.owncloud("meta-path-for-user")
         let (responses, _) = try await api.look(
@@ -69,7 +70,7 @@ struct InfiniteScaleSpaces: Sendable {
             depth: 0,
             properties: [name]
         )
-        let path = responses.first?.text(name) ?? ""
+        let path = responses.first?.properties[name]?.text ?? ""
         return path.parts(between: "/").map(String.init).filter { !$0.isEmpty }
     }
 

@@ -31,6 +31,38 @@ public enum WebDAVDiscovery {
         /// The id of the folder where the account begins, at an Infinite Scale of which the address names one;
         /// nil for the folder of `address`.
         public var folderID: String?
+
+        /// Has the account lie in a space and begin at a folder that a person names beside the address.
+        ///
+        /// - Throws: for a space at a server without such, and beside an address that names a folder, which
+        ///   lies in a space already.
+        public mutating func choose(
+            space: String?,
+            folder: [String]?
+        ) throws(WebDAVSignInError) {
+            if let folder {
+                if dialect == .plain {
+                    address.files += folder
+                } else {
+                    address.folder = folder
+                    folderID = nil
+                }
+            }
+            guard let space else { return }
+            guard dialect == .infinitescale else {
+                throw WebDAVSignInError(
+                    "Only an OpenCloud or ownCloud Infinite Scale has spaces. For a folder of the "
+                        + "account: --root FOLDER"
+                )
+            }
+            guard folder != nil || address.folder.isEmpty && folderID == nil else {
+                throw WebDAVSignInError(
+                    "The address names a folder, which lies in a space already. With --space give "
+                        + "the server's address, and name a folder in the space by --root FOLDER."
+                )
+            }
+            self.space = space
+        }
     }
 
     /// What a sign-in found, to be kept with the account: all but the password.
@@ -403,8 +435,16 @@ public enum WebDAVDiscovery {
             abilities: abilities
         )
         // The files of a person who is none are answered by an empty folder without a tag.
-        guard try await client.entry(at: .root).kind == .folder else {
+        let root = try await client.entry(at: .root)
+        guard root.kind == .folder else {
             throw ProviderError(.notAFolder, detail: "a file is there")
+        }
+        if let id = server.folderID, root.key?.isSameText(as: id) != true {
+            throw ProviderError(
+                .unsupported,
+                detail: "the server does not tell where the folder of the address lies; give the "
+                    + "server's address, and name the folder by --root FOLDER"
+            )
         }
         abilities.cloud?.fingerprint = client.memory.fingerprint
         let owner = WebDAVClient.owner(person, address: address)

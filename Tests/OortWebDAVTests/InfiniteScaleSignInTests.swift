@@ -115,6 +115,62 @@ struct InfiniteScaleSignInTests {
         }
     }
 
+    @Test("a folder's link never leads to another folder, whatever the server says of its place")
+    func linkToUnknownPlace() async throws {
+        try await OpenCloud.with { cloud in
+            cloud.write("x", to: ["papers", "file"])
+            cloud.write("x", to: ["papers ", "file"])
+            let pages = try #require(cloud.client().webPages)
+            func server(_ path: String) async throws -> WebDAVDiscovery.Server {
+                let page = try await pages.page(of: .at(path), isFolder: true)
+                var server = try await WebDAVDiscovery.server(at: page, http: cloud.http)
+                server.address.user = InfiniteScaleSimulator.user
+                return server
+            }
+            let spaced = try await WebDAVDiscovery.account(
+                at: server("papers "),
+                http: cloud.http
+            )
+            #expect(spaced.address.folder == ["papers "])
+            cloud.service.habits.hidesPaths = true
+            let papers = try await server("papers")
+            let error = await #expect(throws: WebDAVSignInError.self) {
+                try await WebDAVDiscovery.account(at: papers, http: cloud.http)
+            }
+            #expect(error?.description.contains("--root FOLDER") == true)
+        }
+    }
+
+    @Test("a space or a folder that is named beside the address is never mixed with the address's")
+    func chosen() async throws {
+        try await OpenCloud.with { cloud in
+            cloud.write("x", to: ["papers", "file"])
+            let url = OpenCloud.url(cloud.simulator)
+            let papers = try #require(cloud.item("papers")).id
+            let personal = InfiniteScaleSimulator.personalSpace
+            for path in [
+                "/f/\(personal)!\(papers)", "/dav/spaces/\(personal)/papers",
+                "/dav/files/ada/papers",
+            ] {
+                let found = try await WebDAVDiscovery.server(at: url + path, http: cloud.http)
+                var server = found
+                #expect(throws: WebDAVSignInError.self) {
+                    try server.choose(space: "The Team", folder: nil)
+                }
+                #expect(server == found)
+                try server.choose(space: "The Team", folder: ["Sub"])
+                #expect(server.space == "The Team" && server.folderID == nil)
+                #expect(server.address.folder == ["Sub"])
+            }
+            var server = try await WebDAVDiscovery.server(
+                at: url + "/files/spaces/personal/ada",
+                http: cloud.http
+            )
+            try server.choose(space: "The Team", folder: nil)
+            #expect(server.space == "The Team" && server.address.folder.isEmpty)
+        }
+    }
+
     @Test("a wrong token is sent once, and a sign-out takes none back")
     func wrongToken() async throws {
         let service = InfiniteScaleSimulator()

@@ -152,7 +152,8 @@ extension InfiniteScaleSimulator {
         guard request.method == "PROPFIND", let item = tree.item(Self.node(id)),
             !tree.isTrashed(item.id)
         else { return Self.failure(404, "NotFound", "Resource \(id) not found") }
-        let path = "/" + (tree.path(of: item.id) ?? []).joined(separator: "/")
+        let names = tree.path(of: item.id) ?? []
+        let path = habits.hidesPaths ? "" : "/" + names.joined(separator: "/")
         return DAVXML.multistatus([
             response(
                 request,

@@ -174,24 +174,21 @@ struct DAVSignIn {
     /// The way to the server, without a password.
     var http: any HTTPClient { accounts.http }
 
-    /// What the address leads to, and the space that is wished for there.
+    /// What the address leads to, with the space and the folder that are wished for there.
     func server(
         at url: String,
         dialect: WebDAVDialect?
     ) async throws(Failure) -> WebDAVDiscovery.Server {
-        var server: WebDAVDiscovery.Server
         do throws(WebDAVSignInError) {
-            server = try await WebDAVDiscovery.server(at: url, dialect: dialect, http: http)
-        } catch { throw Failure(error.description) }
-        guard let space = options.space else { return server }
-        guard server.dialect == .infinitescale else {
-            throw Failure(
-                "Only an OpenCloud or ownCloud Infinite Scale has spaces.",
-                advice: "For a folder of the account: --root FOLDER"
+            var server = try await WebDAVDiscovery.server(at: url, dialect: dialect, http: http)
+            try server.choose(
+                space: options.space,
+                folder: options.root.map { root in
+                    root.parts(between: "/").filter { !$0.isEmpty }.map(String.init)
+                }
             )
-        }
-        server.space = space
-        return server
+            return server
+        } catch { throw Failure(error.description) }
     }
 
     /// Puts the user into the address, and returns the password.
@@ -231,20 +228,10 @@ struct DAVSignIn {
     /// An app password that was made for this sign-in (`isGranted`, or in place of the password) is taken
     /// back where the account does not come on the list: nobody knows it.
     func end(
-        _ found: WebDAVDiscovery.Server,
+        _ server: WebDAVDiscovery.Server,
         password: String,
         isGranted: Bool = false
     ) async throws {
-        var server = found
-        if let root = options.root {
-            let names = root.parts(between: "/").filter { !$0.isEmpty }.map(String.init)
-            if server.dialect == .plain {
-                server.address.files += names
-            } else {
-                server.address.folder = names
-                server.folderID = nil
-            }
-        }
         // The person's own password opens more than files, and is kept nowhere.
         var kept = password
         let entry = NewAccount(surroundings, accounts)
