@@ -94,7 +94,7 @@ extension WebDAVClient {
             while let bytes = try await stored.next() { hasher.update(bytes[...]) }
             try check(hasher.finalize().value, upload)
         } catch  where error.kind != .contentDamaged {
-            throw error.asUnknownOutcome
+            throw error.ofUnconfirmedWrite
         }
     }
 

@@ -131,4 +131,11 @@ extension AnswerRules {
 extension ProviderError {
     /// The same error as another kind, where the caller knows more than the answer said.
     func asKind(_ kind: Kind) -> ProviderError { ProviderError(kind, detail: detail) }
+
+    /// The error of a write that was answered as done, and that the look at it does not confirm: somebody
+    /// between here and the server may have answered in its place.
+    var ofUnconfirmedWrite: ProviderError {
+        let unknown = asUnknownOutcome
+        return unknown.isOutcomeUnknown ? unknown : asKind(.outcomeUnknown(retryAfter: nil))
+    }
 }

@@ -74,13 +74,8 @@ extension WebDAVClient {
         let entry: PlaceEntry
         do throws(ProviderError) {
             entry = try await settledEntry(at: path, kind)
-        } catch  where error.kind == .notFound {
-            throw ProviderError(
-                .outcomeUnknown(retryAfter: nil),
-                detail: "what was written is not there"
-            )
         } catch {
-            throw error.asUnknownOutcome
+            throw error.ofUnconfirmedWrite
         }
         guard entry.kind == kind else {
             throw ProviderError(

@@ -56,6 +56,25 @@ struct CloudTests {
         try await OpenCloud.with { try await Self.checkLostAnswers($0, "spaces") }
     }
 
+    @Test("a save that somebody else answers in the server's place is an unknown outcome")
+    func foreignAnswers() async throws {
+        try await Cloud.with { try await Self.checkForeignAnswers($0, "files") }
+        try await Cloud.with(isOwnCloud: true) {
+            try await Self.checkForeignAnswers($0, "files")
+        }
+        try await OpenCloud.with { try await Self.checkForeignAnswers($0, "spaces") }
+    }
+
+    private static func checkForeignAnswers<Service>(
+        _ cloud: SignedInCloud<Service>,
+        _ program: String
+    ) async throws {
+        cloud.simulator.add(FaultRule(.html(status: 200), at: "PUT \(program)"))
+        let kind = await failure { try await cloud.client().put("text", to: "a") }
+        #expect(kind == .outcomeUnknown(retryAfter: nil))
+        #expect(cloud.item("a") == nil)
+    }
+
     private static func checkLostAnswers<Service>(
         _ cloud: SignedInCloud<Service>,
         _ program: String
