@@ -41,7 +41,7 @@ struct WebDAVEntries: Sendable {
     ///
     /// For a listing the server looks for all of a folder's shares at once, for one item at a time it looks
     /// for each kind (nextcloud/server, `SharesPlugin.php`): so the root, which every look at the
-    /// account asks for and nobody can share, is asked without.
+    /// account asks for and of which nothing shows whether it is shared, is asked without.
     static let shareTypes = XMLName.owncloud("share-types")
 
     /// What a Nextcloud's root alone says: the property by which an administrator tells that a backup was
