@@ -15,6 +15,8 @@ actor PlaceScan {
         var folders: [Int64] = []
         /// The folders whose stamps are to be asked for.
         var unstamped: [Int64] = []
+        /// Those among the folders that nothing but their age brings up.
+        var aged: Set<Int64> = []
         /// The folders whose own folder was listed again because they were not found.
         var lookedAbove: Set<Int64> = []
         /// Whether due folders were collected.
@@ -140,14 +142,14 @@ actor PlaceScan {
                 round.unstamped = try await map.read {
                     try PlaceTransaction(database: $0).folders()
                 }
-            case .listings, .snapshots: round.folders = try await dueFolders()
+            case .listings, .snapshots: try await collectDueFolders(for: &round)
             }
         }
         current = round
     }
 
-    /// The folders that are due, and those that programs use.
-    private func dueFolders() async throws(ProviderError) -> [Int64] {
+    /// Finds the folders that are due, and those that programs use.
+    private func collectDueFolders(for round: inout Round) async throws(ProviderError) {
         let second = now().seconds
         let scan = client.traits.scan
         let oldest = client.traits.listingFreshness.map { second - $0.components.seconds }
@@ -156,19 +158,21 @@ actor PlaceScan {
         let budget = scan == .listings ? Self.listingsAtOnce : 0
         let recent = visits.filter { $0.value.seconds > second - Self.visitLength }.keys
         let visited = client.traits.scan == .subtreeStamps ? [] : Array(recent)
-        return try await map.read { database in
+        (round.folders, round.aged) = try await map.read { database in
             let transaction = PlaceTransaction(database: database)
             var folders = try transaction.dueFolders()
             var known = Set(folders)
+            var old: [Int64] = []
             if let oldest {
-                folders += try transaction.agedFolders(before: oldest, atMost: aged)
+                old = try transaction.agedFolders(before: oldest, atMost: aged)
                     .filter { known.insert($0).inserted }
+                folders += old
             }
             let others = try visited.sorted() + transaction.oldestFolders(atMost: budget)
             for folder in others where known.insert(folder).inserted {
                 if try transaction.row(folder)?.entry.kind == .folder { folders.append(folder) }
             }
-            return folders.reversed()
+            return (folders.reversed(), Set(old))
         }
     }
 
@@ -199,7 +203,7 @@ actor PlaceScan {
             }
         }
         round.unstamped.removeLast(some.count)
-        if round.unstamped.isEmpty { round.folders = try await dueFolders() }
+        if round.unstamped.isEmpty { try await collectDueFolders(for: &round) }
         current = round
     }
 
@@ -211,11 +215,16 @@ actor PlaceScan {
         var failure: ProviderError?
         var left: [Int64] = []
         var unlistable: [Int64] = []
+        var unanswered: [Int64] = []
         var new: [Int64] = []
         for (folder, result) in await list(some, round: number) {
             switch result {
             case .success(let folders):
                 new += round.isFull ? try await subfolders(of: folder) : folders
+            case .failure(let error)
+            where round.aged.contains(folder) && Self.isOfOneFolder(error):
+                logger.notice("a folder cannot be listed now", metadata: ["error": "\(error)"])
+                unanswered.append(folder)
             case .failure(let error) where folder == PlaceMap.rootRow:
                 // Nothing is known of the account then, and nothing is gone.
                 failure = rootless(error)
@@ -238,15 +247,33 @@ actor PlaceScan {
         }
         round.folders.removeLast(some.count)
         round.folders += left.reversed() + new.reversed()
+        // What the listing of its own folder brings up is listed for more than its age.
+        round.aged.subtract(new)
+        unanswered.removeAll { new.contains($0) }
         current = round
         let second = now().seconds
-        try await map.write { [unlistable] database in
+        let freshness = client.traits.listingFreshness?.components.seconds ?? 0
+        try await map.write { [unlistable, unanswered] database in
+            for folder in unanswered {
+                // Soon again, since it may have been the line; but behind what waits for its turn.
+                try PlaceTransaction(database: database)
+                    .noteUnanswered(folder, asOf: second - freshness + freshness / 24)
+            }
             for folder in unlistable {
                 try PlaceTransaction(database: database)
                     .noteUnlistable(folder, round: number, now: second)
             }
         }
         if let failure { throw failure }
+    }
+
+    /// Whether a listing failed of the folder, as far as anybody can tell, where others may be listed: what
+    /// is looked at for its age alone holds nothing up then.
+    private static func isOfOneFolder(_ error: ProviderError) -> Bool {
+        switch error.kind {
+        case .outcomeUnknown, .malformedAnswer, .locked: true
+        default: false
+        }
     }
 
     private func subfolders(of folder: Int64) async throws(ProviderError) -> [Int64] {

@@ -130,6 +130,13 @@ extension PlaceTransaction {
         )
     }
 
+    /// Notes that a folder that was looked at for its age alone could not be listed: it counts as last listed
+    /// at a second since 1970, and all else that is known of it stays.
+    func noteUnanswered(_ folder: Int64, asOf second: Int64) throws {
+        try database.cachedStatement(sql: "UPDATE folder SET listed_at = ? WHERE id = ?")
+            .execute(arguments: [second, folder])
+    }
+
     /// Has a folder listed in the next round.
     func makeDue(_ folder: Int64) throws {
         try database.cachedStatement(sql: "UPDATE folder SET is_due = 1 WHERE id = ?")

@@ -68,6 +68,41 @@ struct InfiniteScaleFeedTests {
         }
     }
 
+    @Test("a folder that fails holds up no news where it is looked at for its age alone")
+    func agedFolderFails() async throws {
+        try await OpenCloud.with { cloud in
+            cloud.write("1", to: ["a", "one"])
+            cloud.write("2", to: ["b", "two"])
+            let passed = Mutex<Int64>(0)
+            let now: @Sendable () -> Timestamp = {
+                Timestamp(seconds: Timestamp.now.seconds + passed.withLock { $0 })
+            }
+            try await cloud.client().withProvider(now: now) { provider in
+                var replica = FeedReplica(of: provider)
+                try await replica.catchUp(with: provider)
+                cloud.service.habits.losesChanges = true
+                cloud.write("changed", to: ["a", "one"])
+                try await look(&replica, provider)
+                cloud.service.habits.losesChanges = false
+                cloud.service.habits.unlistable = [["b"]]
+                passed.withLock { $0 = 86_401 }
+                try await look(&replica, provider)
+                #expect(replica.named("one").first?.size == 7)
+                #expect(replica.named("two").count == 1)
+                cloud.write("new", to: ["c", "three"])
+                try await look(&replica, provider)
+                #expect(replica.named("three").count == 1)
+                // What a tag brings up is known before anything counts as gone.
+                SimulatorEdit.move(from: ["a", "one"], to: ["b", "one"]).apply(to: cloud.service)
+                await #expect(throws: ProviderError.self) { try await look(&replica, provider) }
+                #expect(replica.named("one").count == 1)
+                cloud.service.habits.unlistable = []
+                try await look(&replica, provider)
+                #expect(replica.named("one").count == 1)
+            }
+        }
+    }
+
     @Test("a change comes although the folders above show another one first")
     func lateTags() async throws {
         try await OpenCloud.with { cloud in

@@ -159,6 +159,9 @@ extension InfiniteScaleSimulator {
         guard let item = tree.item(at: path, from: root) else {
             return Self.failure(404, "NotFound", "Resource not found")
         }
+        if depth == "1", habits.unlistable.contains(path) {
+            return Self.failure(500, "ServerError", "the storage is down")
+        }
         let base = ["dav", "spaces", Self.space(root)]
         func response(_ item: SimulatedItem, _ path: [String]) -> String {
             self.response(

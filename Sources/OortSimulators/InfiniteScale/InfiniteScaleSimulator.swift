@@ -17,6 +17,8 @@ public final class InfiniteScaleSimulator: SimulatedService, DAVSimulator {
         public var lag = 0
         /// Whether changes get lost on their way to the tags of the folders above.
         public var losesChanges = false
+        /// The paths of folders that cannot be listed at present.
+        public var unlistable: Set<[String]> = []
         /// Whether the server cannot tell where what has an id lies, and answers an empty path.
         public var hidesPaths = false
         /// So many requests are answered with 423.
