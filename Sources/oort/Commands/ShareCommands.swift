@@ -176,7 +176,7 @@ enum LinkText {
             ]
         }
         if report.links.isEmpty, report.notes.isEmpty { lines.append("Nothing is shared by link.") }
-        lines += report.notes.map { TerminalText.line($0) }
+        lines += (report.notes + (report.hints ?? [])).map { TerminalText.line($0) }
         return lines.joined(separator: "\n")
     }
 

@@ -141,6 +141,8 @@ struct LinksReport: Codable, Hashable, Sendable {
     var links: [LinkReport]
     /// Accounts of which not all can be listed, and why, in words.
     var notes: [String]
+    /// Where else there may be links that the question was about, in words.
+    var hints: [String]?
 }
 
 /// One link.

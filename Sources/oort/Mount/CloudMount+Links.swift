@@ -177,13 +177,7 @@ extension CloudMount {
                 try await checkPerson(place.account)
                 let found = try await all(links, of: reference, place.account)
                 report.links = found.map { self.report($0, place.account, place.path) }
-                if node.kind == .folder {
-                    try await readBelow(place, links, into: &report)
-                } else if found.isEmpty {
-                    report.notes.append(
-                        "\(place.shown) has no link of its own; a folder above it may have one."
-                    )
-                }
+                if node.kind == .folder { await readBelow(place, links, into: &report) }
             }
         } else {
             for account in accounts.withLock({ $0.values.sorted { $0.name < $1.name } }) {
@@ -299,12 +293,12 @@ extension CloudMount {
         _ folder: MountedPath,
         _ links: any LinkSharing,
         into report: inout LinksReport
-    ) async throws(Failure) {
+    ) async {
         guard links.abilities.listsAll else {
-            report.notes.append(
+            report.hints = [
                 "\(title(of: folder.account)) lists the links of one file or folder only: what lies "
                     + "in \(folder.shown) may have some."
-            )
+            ]
             return
         }
         let found: [SharedLink]
@@ -322,10 +316,10 @@ extension CloudMount {
             report.links.append(self.report(link, folder.account, path))
         }
         if elsewhere > 0 {
-            report.notes.append(
+            report.hints = [
                 "\(elsewhere) more link\(elsewhere == 1 ? "" : "s") of \(folder.account.name) lead to "
                     + "what is not in the mount: oort share --list"
-            )
+            ]
         }
     }
 
