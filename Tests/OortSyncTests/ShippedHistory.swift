@@ -323,7 +323,7 @@ final class ShippedHistory {
         // What an upload takes while the tree is read is looked for anew.
         while !hasOthers, before == nil, !isBroken { before = try? await machines[0].world.tree() }
         var failure = ""
-        let patience = ContinuousClock.now + .seconds(60)
+        let patience = ContinuousClock.now + .seconds(180)
         repeat {
             for machine in machines {
                 _ = await machine.world.engine.sync(timeout: .milliseconds(300))
