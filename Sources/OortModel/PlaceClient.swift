@@ -249,7 +249,7 @@ public struct PlaceTraits: Sendable {
     /// step (`.unsupported`) is moved piece by piece, and where there is no trash deleted so.
     public var mayHaveDisks = false
     /// Whether a file's size and second are all that its revision is made of: another content of both has
-    /// the same revision, and nobody who knows the former sees it.
+    /// the same revision, and a machine that knows the former content does not see it.
     public var hasRevisionsOfTimes = false
 
     /// Traits of a service whose stamps show each change, that lists 4 folders at once, moves folders and

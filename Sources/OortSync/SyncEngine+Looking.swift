@@ -2,7 +2,7 @@ import Logging
 import OortCatalog
 public import OortModel
 
-/// Single items that the service is asked for by themselves, because what was told of them may be old.
+/// Single items that the engine asks the service for, because what the service reported of them may be old.
 extension SyncEngine {
     /// The items that we changed after a request began, or are changing: an operation may end before
     /// what the request told is stored.
@@ -10,8 +10,8 @@ extension SyncEngine {
         order.suspects(since: began, underWay: queue.itemsUnderWay)
     }
 
-    /// Asks by themselves for the items of which something was told that may be old; where that
-    /// fails they stay to be asked for, over restarts, too.
+    /// Asks the service for each item of which it reported something that may be old; where that
+    /// fails, the catalog keeps them as unsure, over restarts, too.
     ///
     /// Many of one folder cost one listing.
     func lookAtUnsure() async throws(ProviderError) {
@@ -60,8 +60,9 @@ extension SyncEngine {
                 }
                 continue
             }
-            // What was never here and is not where it was told is gone, or the feed will tell where
-            // it is; or not even an operation of ours, whose answer would tell the id, can bring it.
+            // An item that the catalog never had, and that is not where the service reported it, is gone,
+            // or the feed will report where it is; or not even an operation of ours, whose answer would
+            // have the id, can bring it.
             guard item.reference != nil || queue.inFlight == 0 && !unanswered.mayExist else {
                 continue
             }

@@ -98,7 +98,7 @@ extension WebDAVClient {
             do throws(ProviderError) {
                 try await history.restore(theirs, of: item, current: entry.revision)
             } catch  where error.isOutcomeUnknown && error.kind != .cancelled {
-                // What is there now tells.
+                // What lies at the place now decides.
             }
             guard let hash = try await settledEntry(at: upload.path).hash, hash != upload.hash
             else { throw Self.unknown("the file that was there is not back") }

@@ -45,7 +45,7 @@ private final class SearchHistory {
     private var used: [String: Int64] = [:]
     private static let sizes: [Int64] = [0, 100, 1 << 20, 3 << 20]
 
-    /// Times that are told and asked for.
+    /// Times that items have and that searches ask for.
     private static func time(_ number: Int) -> Int64 { 1_700_000_000 + Int64(number) * 40_000_000 }
 
     init(seed: UInt64) throws {
