@@ -35,6 +35,10 @@ struct PlaceMoves: Sendable {
         return try await record(row.id, at: parent, name: name, as: entry)
     }
 
+    /// Writes down that a row lies at a place now.
+    ///
+    /// - Throws: `.notFound` where what was moved is of the other kind: somebody had put it in place of what
+    ///   the row was.
     private func record(
         _ id: Int64,
         at parent: Int64,
@@ -47,7 +51,9 @@ struct PlaceMoves: Sendable {
             guard let row = try transaction.row(id) else { return nil }
             return try transaction.rewrite(row, as: entry)
         }
-        guard let row else { throw ProviderError(.notFound, detail: "place \(id) is gone") }
+        guard let row, row.id == id else {
+            throw ProviderError(.notFound, detail: "place \(id) is gone")
+        }
         return row
     }
 

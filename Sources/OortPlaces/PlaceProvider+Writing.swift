@@ -259,7 +259,7 @@ extension PlaceProvider {
                 let transaction = PlaceTransaction(database: database)
                 return try transaction.row(row.id).map { try transaction.rewrite($0, as: entry) }
             }
-            guard let new else { throw gone(reference) }
+            guard let new, new.id == row.id else { throw gone(reference) }
             return item(new)
         }
     }

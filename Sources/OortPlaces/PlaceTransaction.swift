@@ -75,13 +75,10 @@ struct PlaceTransaction {
 
     /// Writes what an entry is like over the row at its place, or makes one; the row as it is then.
     ///
-    /// A row of the other kind makes way. Nothing changes where all is as it was.
+    /// Nothing changes where all is as it was.
     @discardableResult
     func put(_ entry: PlaceEntry, in parent: Int64) throws -> PlaceRow {
-        if let old = try row(named: entry.name, in: parent) {
-            if old.entry.kind == entry.kind { return try rewrite(old, as: entry) }
-            try remove(old.id)
-        }
+        if let old = try row(named: entry.name, in: parent) { return try rewrite(old, as: entry) }
         return try insert(entry, in: parent)
     }
 
@@ -111,11 +108,17 @@ struct PlaceTransaction {
         return try row(id) ?? { throw lost(id) }()
     }
 
-    /// Writes what an entry is like over a row of its kind, wherever that lies; the row then.
+    /// Writes what an entry is like over a row, wherever that lies; the row then.
+    ///
+    /// A row of the other kind makes way for a new one, since what lies there now is not what the id was
+    /// given to, and a file holds nothing.
     @discardableResult
     func rewrite(_ old: PlaceRow, as entry: PlaceEntry) throws -> PlaceRow {
         var entry = entry
         entry.name = old.entry.name
+        if entry.kind != old.entry.kind, let parent = old.parent {
+            return try insert(entry, in: parent)
+        }
         if entry.kind == .file, entry.revision == old.entry.revision {
             // What a listing does not say of a content holds for as long as the revision.
             if entry.modifiedTime == nil, entry.storedTime != nil {

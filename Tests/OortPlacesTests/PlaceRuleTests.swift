@@ -87,6 +87,35 @@ struct PlaceRuleTests {
         }
     }
 
+    @Test("what we move is a file by now, and nothing lies in it any more", arguments: kinds)
+    func movedAnother(kind: RandomPlacesTests.Kind) async throws {
+        try await with(kind.client) { world in
+            world.client.write("/one/deep/file", "content")
+            world.client.makeFolder("/two")
+            await world.readFeed()
+            let folder = try #require(world.paths["/one/"])
+            let two = try #require(world.paths["/two/"])
+            world.client.remove("/one")
+            world.client.write("/one", "theirs")
+            let move = Move(
+                item: Self.reference(folder),
+                oldParent: Self.root,
+                parent: Self.reference(two),
+                name: "one",
+                modifiedTime: nil
+            )
+            do {
+                // A service that moves files only made the folder anew, and is right about it.
+                _ = try await world.provider.move(move)
+                #expect(!world.client.traits.movesFolders)
+            } catch let error as ProviderError { #expect(error.kind == .notFound, "\(error)") }
+            for _ in 0..<6 { await world.readFeed() }
+            #expect(Set(world.paths.keys) == Set(world.client.contents.keys))
+            let file = try #require(world.paths.values.first { $0.kind == .file })
+            #expect(file.id != folder.id)
+        }
+    }
+
     @Test("the only file of a folder is at one place at any time while somebody moves it")
     func movedAlone() async throws {
         try await with(RandomPlacesTests.Kind.nextcloud.client) { world in
