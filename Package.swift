@@ -210,7 +210,7 @@ let package = Package(
                 "OortSignInTests",
                 [
                     "OortSignIn", "OortTransport", "OortModel", "OortTesting", crypto, flyingFox,
-                    logging,
+                    logging, system,
                 ]
             ),
             tests(

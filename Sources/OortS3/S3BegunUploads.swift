@@ -1,5 +1,6 @@
 import Foundation
 import OortModel
+import OortSignIn
 import Synchronization
 
 /// The uploads in parts that were begun from here and have not ended, in a file.
@@ -61,8 +62,7 @@ final class S3BegunUploads: Sendable {
                 return
             }
             guard let data = try? JSONEncoder().encode(uploads) else { return }
-            try? data.write(to: URL(filePath: path), options: .atomic)
-            unsafe chmod(path, 0o600)
+            try? PrivateFile.replace(path, with: data)
         }
     }
 

@@ -1,6 +1,5 @@
 import Crypto
 import Foundation
-import SystemPackage
 
 /// Keeps credentials in files that only their owner can read, written atomically and durably.
 public struct FileTokenStore: TokenStore {
@@ -29,30 +28,14 @@ public struct FileTokenStore: TokenStore {
         of account: String
     ) async throws(SignInError) {
         let path = path(of: account)
-        // A name of its own, so that two writers never write into one file.
-        let temporary = "\(path).\(RandomText.make()).new"
         do {
             try FileManager.default.createDirectory(
                 atPath: directory,
                 withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700]
             )
-            let file = try FileDescriptor.open(
-                FilePath(temporary),
-                .writeOnly,
-                options: [.create, .exclusiveCreate],
-                permissions: .ownerReadWrite
-            )
-            try file.closeAfter {
-                try file.writeAll(credentials.json)
-                try Self.synchronize(file)
-            }
-            // Unsafe only because C strings are passed, which live as long as the call.
-            guard unsafe rename(temporary, path) == 0 else { throw Errno(rawValue: errno) }
-            let folder = try FileDescriptor.open(FilePath(directory), .readOnly)
-            try folder.closeAfter { try Self.synchronize(folder) }
+            try PrivateFile.replace(path, with: credentials.json)
         } catch {
-            try? FileManager.default.removeItem(atPath: temporary)
             throw .store("\(path) cannot be written: \(error)")
         }
     }
@@ -72,10 +55,6 @@ public struct FileTokenStore: TokenStore {
         } catch {
             throw .store("\(path) cannot be removed: \(error)")
         }
-    }
-
-    private static func synchronize(_ file: FileDescriptor) throws {
-        guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
     }
 
     /// A file's name has 255 bytes at most, with what is added to it while it is written.

@@ -1,5 +1,6 @@
 import Foundation
 import OortModel
+import SystemPackage
 import Testing
 
 @testable import OortSignIn
@@ -63,6 +64,41 @@ struct TokenStoreTests {
                 let attributes = try FileManager.default.attributesOfItem(atPath: path)
                 #expect(attributes[.posixPermissions] as? Int == mode)
             }
+        }
+    }
+
+    /// Bytes that look at the modes of a folder's files when they are written.
+    private struct LookingBytes: Sequence {
+        let folder: String
+        let modes: (Int) -> Void
+
+        func makeIterator() -> IndexingIterator<[UInt8]> {
+            let files = FileManager.default
+            for name in (try? files.contentsOfDirectory(atPath: folder)) ?? [] {
+                let found = try? files.attributesOfItem(atPath: "\(folder)/\(name)")
+                modes(found?[.posixPermissions] as? Int ?? -1)
+            }
+            return Array("hush".utf8).makeIterator()
+        }
+    }
+
+    @Test("a private file is its owner's alone before it has a byte, and never goes over another")
+    func privateFromTheFirstMoment() async throws {
+        try await withFolder { folder in
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            var modes: [Int] = []
+            let bytes = LookingBytes(folder: folder) { modes.append($0) }
+            try PrivateFile.make(folder + "/made", bytes)
+            #expect(modes == [0o600])
+            #expect(throws: Errno.fileExists) { try PrivateFile.make(folder + "/made", [1]) }
+            modes = []
+            try PrivateFile.replace(folder + "/made", with: bytes)
+            #expect(modes == [0o600, 0o600])
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["made"])
+            #expect(FileManager.default.contents(atPath: folder + "/made") == Data("hush".utf8))
         }
     }
 

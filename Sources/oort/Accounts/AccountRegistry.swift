@@ -1,5 +1,6 @@
 import Foundation
 import OortModel
+import OortSignIn
 
 /// One sign-in that the user made.
 struct RegisteredAccount: Codable, Hashable, Sendable {
@@ -225,11 +226,10 @@ struct AccountRegistry: Sendable {
                 withJSONObject: entries + list.kept,
                 options: [.prettyPrinted, .sortedKeys]
             )
-            try data.write(to: URL(filePath: path), options: .atomic)
-            unsafe chmod(path, 0o600)
+            try PrivateFile.replace(path, with: data)
         } catch {
             throw Failure(
-                "The list of accounts \(path) cannot be written: \(error.localizedDescription)",
+                "The list of accounts \(path) cannot be written: \(error).",
                 advice: "Check the free space and the permissions of its folder."
             )
         }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import OortSignIn
 
 /// `oort web`.
 struct WebCommand: AsyncParsableCommand, StopsOrderly {
@@ -78,15 +79,9 @@ struct SiteOpener: Sendable {
             <body><p><a href="\(address)">Go on to the page of oort web</a></p></body></html>
 
             """
-        guard
-            FileManager.default.createFile(
-                atPath: path,
-                contents: Data(page.text.utf8),
-                attributes: [.posixPermissions: 0o600]
-            )
-        else {
+        do { try PrivateFile.make(path, page.text.utf8) } catch {
             throw Failure(
-                "\(TerminalText.line(path)) cannot be made, by which the browser would be opened.",
+                "\(TerminalText.line(path)) cannot be made, by which the browser would be opened: \(error).",
                 advice: "Leave --open out, and open the address that is printed."
             )
         }

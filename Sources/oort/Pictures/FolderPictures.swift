@@ -3,6 +3,7 @@ import Logging
 import OortCatalog
 import OortFileSystem
 import OortModel
+import OortSignIn
 
 /// Brings the services' small pictures to the person's folder of thumbnails, of what file managers show.
 ///
@@ -220,14 +221,11 @@ actor FolderPictures: PictureBringer {
         failures[wish.account] = nil
         guard let picture else { return remember(node) }
         let place = "\(workshop)/\(UUID().uuidString)"
+        do { try PrivateFile.make(place, picture) } catch {
+            logger.notice("a thumbnail has no room", metadata: ["error": "\(error)"])
+            return
+        }
         defer { _ = unsafe unlink(place) }
-        guard
-            FileManager.default.createFile(
-                atPath: place,
-                contents: picture,
-                attributes: [.posixPermissions: 0o600]
-            )
-        else { return }
         for size in ThumbnailFolder.Size.allCases {
             guard let png = await scaler.scaled(place, edge: size.edge, by: place + ".png") else {
                 return remember(node)

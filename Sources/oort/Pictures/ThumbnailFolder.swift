@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import OortModel
+import OortSignIn
 
 /// The person's folder of thumbnails, by the Thumbnail Managing Standard of freedesktop.org
 /// (https://specifications.freedesktop.org/thumbnail-spec/latest/).
@@ -84,13 +85,8 @@ struct ThumbnailFolder: Sendable {
             attributes: [.posixPermissions: 0o700]
         )
         let made = "\(folder)/.oort-\(UUID().uuidString).png"
-        guard
-            FileManager.default.createFile(
-                atPath: made,
-                contents: Data(picture),
-                attributes: [.posixPermissions: 0o600]
-            ), unsafe rename(made, "\(folder)/\(Self.name(of: address))") == 0
-        else {
+        try PrivateFile.make(made, picture)
+        guard unsafe rename(made, "\(folder)/\(Self.name(of: address))") == 0 else {
             let error = POSIXError(POSIXError.Code(rawValue: errno) ?? .EIO)
             _ = unsafe unlink(made)
             throw error
