@@ -21,6 +21,7 @@ public final class FileSystemMount: Sendable {
             options.isReadOnly = isReadOnly
             options.allowsOtherUsers = allowsOtherUsers
             options.unmountsAtDeath = unmountsAtDeath
+            options.sealsFolder = true
             // The catalog tells of each change that the feeds bring.
             options.tellsEveryChange = true
             // The way to a shortcut's target changes whenever that is moved, and the shortcut is not.

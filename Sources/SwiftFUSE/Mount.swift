@@ -52,7 +52,10 @@ public final class Mount: Sendable {
             notifier: notifier,
             guest: guest
         )
-        try core.mount(at: point.path)
+        let point = point
+        try point.cover(sealing: options.sealsFolder) { () throws(MountError) in
+            try core.mount(at: point.path)
+        }
         guard let device = try point.device() else {
             throw .system(.noSuchFile, "mount", path: point.path)
         }

@@ -14,6 +14,10 @@ extension Mount {
         public var checksPermissions = true
         /// Whether a folder that holds files may be mounted on (they are hidden meanwhile).
         public var coversFiles = false
+        /// Whether the folder beneath the mount loses its permission to write: when the mount is gone, also
+        /// with a process that died, no program's file goes into a folder that nobody looks after. Whoever
+        /// may write everywhere (root) still can; a later mount gets around it by itself.
+        public var sealsFolder = false
         /// Whether libfuse starts a `fusermount3` that unmounts when this process dies in any way.
         ///
         /// It lives, with one descriptor here, until the process ends, also after an unmount; so it is

@@ -19,6 +19,28 @@ struct MountPoint: Sendable {
         try checkFolder(coversFiles: coversFiles)
     }
 
+    /// Has `mount` cover the folder, and leaves what is then beneath without permission to write where it is
+    /// to be sealed.
+    ///
+    /// A folder that cannot be sealed (somebody else's, a file system without modes) is left as it is.
+    func cover(
+        sealing seals: Bool,
+        _ mount: () throws(MountError) -> Void
+    ) throws(MountError) {
+        guard seals else { return try mount() }
+        // By its descriptor the folder beneath is reached when it is covered.
+        let folder = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { throw .system(.current, "open", path: path) }
+        defer { close(folder) }
+        var status = stat()
+        guard unsafe fstat(folder, &status) == 0 else { return try mount() }
+        let mode = status.st_mode & 0o7777
+        // The helper mounts for a plain user on what that user may write.
+        if mode & S_IWUSR == 0 { fchmod(folder, mode | S_IWUSR) }
+        try mount()
+        fchmod(folder, mode & ~(S_IWUSR | S_IWGRP | S_IWOTH))
+    }
+
     /// Unmounts what is at the path if its device is `device`: programs that have files of it open may
     /// go on with them, new ones do not find it.
     ///

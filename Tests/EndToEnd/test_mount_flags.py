@@ -1,10 +1,16 @@
 """Each flag of `oort mount` does what its help says."""
 
 import errno
+import json
 import os
+import pwd
+import signal
 import stat
 import subprocess
+import tempfile
+import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -216,6 +222,55 @@ def test_the_state_belongs_to_the_user_alone(machine, account):
 @pytest.mark.parametrize("mask", ["8", "1000", "0o77", "x"])
 def test_a_mask_that_is_none(machine, mask):
     assert "--umask must be octal" in machine.oort("mount", "--umask", mask, status=None)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+def test_nothing_is_written_beneath_a_mount_that_died(machine):
+    """A program that goes on writes into no bare folder, which the next mount would hide or refuse."""
+    user = pwd.getpwnam("games")
+    # The folders of the tests are root's alone.
+    home = Path(tempfile.mkdtemp(dir="/tmp"))
+    os.chown(home, user.pw_uid, user.pw_gid)
+    environment = {**machine.environment, "HOME": str(home), "XDG_RUNTIME_DIR": str(home),
+                   **{f"XDG_{kind}_HOME": f"{home}/{kind.lower()}"
+                      for kind in ("CONFIG", "STATE", "CACHE")}}
+
+    def run(*arguments):
+        return subprocess.run(
+            arguments, env=environment, user=user.pw_uid, group=user.pw_gid, extra_groups=[],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            cwd="/", timeout=120)
+
+    clouds = home / "clouds"
+    ended = threading.Event()
+
+    def write():
+        while not ended.is_set():
+            made.append(run("mkdir", "-p", clouds / "dropbox" / "backup").returncode)
+
+    made = []
+    writer = threading.Thread(target=write)
+    try:
+        assert run(OORT, "mount").returncode == 0
+        writer.start()
+        for _ in range(3):
+            status = json.loads(run(OORT, "status", "--json").stdout)
+            os.kill(status["mount"]["process"], signal.SIGKILL)
+            before = len(made)
+            eventually(lambda: len(made) > before + 2, "the program goes on")
+            mounted = run(OORT, "mount")
+            assert mounted.returncode == 0, mounted.stdout
+        assert run(OORT, "unmount").returncode == 0
+        before = len(made)
+        eventually(lambda: len(made) > before + 2, "the program goes on")
+        ended.set()
+        writer.join()
+        assert 0 not in made and not list(clouds.iterdir())
+        assert "Permission denied" in run("touch", clouds / "file").stdout
+    finally:
+        ended.set()
+        run(OORT, "unmount")
+        subprocess.run(["rm", "-rf", home], check=True)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")

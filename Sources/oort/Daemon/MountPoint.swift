@@ -23,15 +23,18 @@ struct MountPoint: Hashable, Sendable {
         other == path || other.utf8.starts(with: (path == "/" ? path : path + "/").utf8)
     }
 
-    /// Makes the folder ready to be mounted on: makes it when it is missing, frees it of a mount
-    /// whose process died.
+    /// Makes the folder ready to be mounted on: makes it when it is missing.
+    ///
+    /// A mount whose process died is left for the moment of mounting: until then a program that goes on
+    /// gets an error there, and writes into no folder that the mount will hide.
     ///
     /// - Throws: `Failure` naming the path and what is wrong with it.
     func prepare() throws(Failure) {
-        let found = state()
-        if case .missing = found { return try make() }
-        if case .stale = found { try detach() }
-        if let obstacle = obstacle() { throw obstacle }
+        switch state() {
+        case .missing: try make()
+        case .stale: break
+        default: if let obstacle = obstacle() { throw obstacle }
+        }
     }
 
     /// Why nothing can be mounted there, nor a folder for it be made; nil when it can.
@@ -51,7 +54,8 @@ struct MountPoint: Hashable, Sendable {
         case .notEmpty:
             Failure(
                 "\(path) is not empty; a mount would hide what is in it.",
-                advice: "Move its files away, or name another folder."
+                advice: "Move its files away, or name another folder; after `oort mount` what a program "
+                    + "wrote there while nothing was mounted can be moved into its account."
             )
         case .notAFolder:
             Failure(

@@ -40,7 +40,7 @@ struct MountRequirements {
                 advice: "Root can allow it: chmod 666 \(device), as it is on most machines."
             )
         }
-        guard unsafe access(path, W_OK) == 0 else {
+        guard mayBeWritten(path) else {
             throw Failure(
                 "\(path) is not yours to write to, so you cannot mount there.",
                 advice: "Name a folder of your own: oort mount FOLDER"
@@ -53,6 +53,16 @@ struct MountRequirements {
                 advice: "Root can allow it: add the line user_allow_other to \(configuration)."
             )
         }
+    }
+
+    /// Whether a folder can be mounted on by who may write to it, as far as anybody can say before.
+    private func mayBeWritten(_ path: String) -> Bool {
+        if unsafe access(path, W_OK) == 0 { return true }
+        // Under a dead mount it shows when that is taken away.
+        if errno == ENOTCONN || errno == ECONNABORTED { return true }
+        var status = stat()
+        // Its owner gets the permission back with the mount, which left it without.
+        return unsafe stat(path, &status) == 0 && status.st_uid == user
     }
 
     /// The program that mounts for users; nil when it is not installed.
