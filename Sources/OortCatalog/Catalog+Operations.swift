@@ -43,6 +43,20 @@ public struct PushTrouble: Sendable {
     }
 }
 
+/// An item of which something was asked and not answered yet.
+public struct OpenIntent: Sendable {
+    /// The item.
+    public var inode: Inode
+    /// Bytes of the content that was sent, or copied; 0 for everything else.
+    public var size: Int64
+
+    /// An open intent of an item.
+    public init(inode: Inode, size: Int64) {
+        self.inode = inode
+        self.size = size
+    }
+}
+
 /// The push, step by step: each is a transaction, so that the process may die between any two.
 extension Catalog {
     /// Stores what is about to be asked of the service; nil when the plan is no longer true.
@@ -306,12 +320,15 @@ extension Catalog {
     }
 
     /// The items of which something was asked and not answered yet.
-    public func openIntents(of account: AccountID) async throws(CatalogError) -> [Inode] {
+    public func openIntents(of account: AccountID) async throws(CatalogError) -> [OpenIntent] {
         try await readAsync { database in
             try database.all(
-                "SELECT inode FROM motion WHERE account = ? AND intent IS NOT NULL",
+                """
+                SELECT inode, ifnull(json_extract(intent, '$.size'), 0) FROM motion
+                WHERE account = ? AND intent IS NOT NULL
+                """,
                 [account.rawValue]
-            ) { Inode(column: $0[0]) }
+            ) { OpenIntent(inode: Inode(column: $0[0]), size: $0[1]) }
         }
     }
 

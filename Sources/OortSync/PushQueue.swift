@@ -37,7 +37,8 @@ struct PushQueue {
     /// Operations before this one are started.
     private var firstUnstarted = 0
 
-    /// What is under way, of this plan and of those before, with how much of it was sent.
+    /// What is under way, of this plan and of those before, with how much of it was sent; and what is
+    /// asked about, since no answer came, with how much of it was read.
     private(set) var running: [Inode: SyncStatus.Transfer] = [:]
     /// The items that the running operations change.
     private var runningItems: [Inode: ItemID] = [:]
@@ -88,6 +89,9 @@ struct PushQueue {
 
     /// Whether anything is asked of the service, or will be at once.
     var isAnythingUnderWay: Bool { inFlight > 0 || hasWork }
+
+    /// Whether nothing is asked of the service, nor asked about.
+    var isQuiet: Bool { inFlight == 0 && running.isEmpty }
 
     /// Whether there was a plan, and nothing of it is under way any more.
     var isExhausted: Bool { inFlight == 0 && !operations.isEmpty }
@@ -222,7 +226,19 @@ struct PushQueue {
     /// An operation that is under way changes this item.
     mutating func changes(_ item: ItemID?, in inode: Inode) { runningItems[inode] = item }
 
-    /// So many bytes of a content were sent so far.
+    /// The service is asked what became of an earlier operation on an item: that counts as under way
+    /// until it has `ended`.
+    mutating func isAsked(about inode: Inode) {
+        running[inode] = SyncStatus.Transfer(inode: inode, sent: 0, size: 0)
+    }
+
+    /// A content of so many bytes is read at the service, to be compared with what was sent of an item.
+    mutating func compares(_ size: Int64, of inode: Inode) {
+        guard running[inode] != nil else { return }
+        running[inode] = SyncStatus.Transfer(inode: inode, sent: 0, size: size, isUpload: false)
+    }
+
+    /// So many bytes of a content were sent so far, or read to be compared.
     mutating func sent(_ bytes: Int64, of inode: Inode) {
         guard let transfer = running[inode], transfer.sent < bytes else { return }
         running[inode]?.sent = bytes

@@ -53,6 +53,7 @@ extension SyncEngine {
         var hasher = provider.makeHasher()
         var count: Int64 = 0
         if size > 0 {
+            queue.compares(size, of: inode)
             logger.info("a file is read to be compared", metadata: ["item": "\(item.id)"])
             let reference = ItemReference(id: item.id, path: item.path ?? .root)
             while count < size {
@@ -72,6 +73,7 @@ extension SyncEngine {
                             else { return false }
                         }
                         count += Int64(part.count)
+                        queue.sent(count, of: inode)
                     }
                 } catch {
                     // A line that breaks now and then must not make a large file begin anew; that it is

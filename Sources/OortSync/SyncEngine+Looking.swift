@@ -10,6 +10,9 @@ extension SyncEngine {
         order.suspects(since: began, underWay: queue.itemsUnderWay)
     }
 
+    /// Whether something waits to be asked for until what is under way has ended.
+    var owesLooks: Bool { !owedLooks.isEmpty || owesRun }
+
     /// Asks the service for each item of which it reported something that may be old; where that
     /// fails, the catalog keeps them as unsure, over restarts, too.
     ///
@@ -27,8 +30,7 @@ extension SyncEngine {
         let mayBeGone = try await storedAsync { () throws(CatalogError) in
             try await self.catalog.hasAnyThatMayBeGone(self.account)
         }
-        let isAnythingOpen =
-            !queue.running.isEmpty || unanswered.mayExist || unanswered.isAsking
+        let isAnythingOpen = !queue.running.isEmpty || unanswered.mayExist
         owesRun = mayBeGone && isAnythingOpen
         if mayBeGone, !owesRun, !isMidRun { readFeedSoon() }
     }
@@ -63,7 +65,7 @@ extension SyncEngine {
             // An item that the catalog never had, and that is not where the service reported it, is gone,
             // or the feed will report where it is; or not even an operation of ours, whose answer would
             // have the id, can bring it.
-            guard item.reference != nil || queue.inFlight == 0 && !unanswered.mayExist else {
+            guard item.reference != nil || queue.isQuiet && !unanswered.mayExist else {
                 continue
             }
             try await storedAsync { () throws(CatalogError) in

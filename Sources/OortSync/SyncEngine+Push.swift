@@ -15,7 +15,11 @@ extension SyncEngine {
                 defer { tellWatchers() }
                 guard isIdentified, !settings.isReadOnly || needsPlan else { continue }
                 if case .signedOut = trouble { continue }
-                if !isPaused { await resolveIntents() }
+                if !isPaused {
+                    for round in await unansweredRounds() {
+                        group.addTask { await self.interruptibly { await self.resolve(round) } }
+                    }
+                }
                 let plans = queue.number
                 await planIfNeeded()
                 if queue.number != plans {
@@ -279,7 +283,7 @@ extension SyncEngine {
         // The cause went while these were under way: another try is due, as of what had failed.
         if retries != self.retries { await retryNow(failed) }
         // What was told meanwhile; who could not be asked now is asked with the next news.
-        if !owedLooks.isEmpty || owesRun { await lookAtUnsureAfterwards() }
+        if owesLooks { await lookAtUnsureAfterwards() }
         // A plan made meanwhile left these items alone.
         if queue.ended(batch) { needsPlan = true }
         waker.yield()

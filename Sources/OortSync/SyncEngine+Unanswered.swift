@@ -5,59 +5,91 @@ import OortModel
 
 /// Operations whose answer never came: what became of them.
 extension SyncEngine {
-    /// Asks the service about everything that was sent and never answered.
-    func resolveIntents() async {
-        guard unanswered.mayExist, pausedUntil <= now else { return }
+    /// What was sent and never answered and the service is asked about from now on, in rounds that go on
+    /// beside each other and beside all that is sent (`resolve`).
+    ///
+    /// For as long as that takes it is as if the operation were still under way: nothing is begun or
+    /// planned that depends on it.
+    func unansweredRounds() async -> [[Inode]] {
+        guard unanswered.mayExist, pausedUntil <= now else { return [] }
         unanswered.mayExist = false
-        unanswered.isAsking = true
-        defer { unanswered.isAsking = false }
-        let open: [Inode]
-        do throws(CatalogError) { open = try await catalog.openIntents(of: account) } catch {
+        do throws(CatalogError) {
+            let open = try await catalog.openIntents(of: account)
+            let rounds = unanswered.next(
+                of: open,
+                underWay: Set(queue.running.keys),
+                at: now,
+                lastRun: lastRun
+            )
+            for inode in rounds.joined() { queue.isAsked(about: inode) }
+            // What waited for something that was answered after all.
+            if rounds.isEmpty, !unanswered.mayExist, owesLooks { return [[]] }
+            return rounds
+        } catch {
             logger.error("what was asked could not be read", metadata: ["error": "\(error)"])
             unanswered.mayExist = true
             wake(at: now + 1000)
-            return
+            return []
+        }
+    }
+
+    /// Asks the service about a round of what was sent and never answered, one after the other.
+    func resolve(_ round: [Inode]) async {
+        var hasAsked = false
+        for inode in round {
+            if await ask(about: inode) { hasAsked = true }
+            unanswered.ended(inode)
+            queue.ended(inode)
+        }
+        // What could not be asked for now is asked for with the next news.
+        if hasAsked || owesLooks { await lookAtUnsureAfterwards() }
+    }
+
+    /// Asks the service what became of an item's operation.
+    ///
+    /// - Returns: whether there was anything to ask about.
+    private func ask(about inode: Inode) async -> Bool {
+        // The others of the round are asked about when the account can be used again.
+        guard !Task.isCancelled, pausedUntil <= now else {
+            unanswered.mayExist = true
+            return false
         }
         var hasAsked = false
-        for inode in open {
-            guard queue.running[inode] == nil,
-                unanswered.isDue(inode, at: now, lastRun: lastRun)
-            else {
-                unanswered.mayExist = true
-                continue
+        do throws(ProviderError) {
+            // Read now: what was under way before may have been answered since.
+            let stored = try await storedAsync { () throws(CatalogError) in
+                try await self.catalog.intent(of: inode)
             }
-            do throws(ProviderError) {
-                // Read now: what was under way before may have been answered since.
-                let stored = try await storedAsync { () throws(CatalogError) in
-                    try await self.catalog.intent(of: inode)
-                }
-                guard let (intent, item) = stored else {
-                    unanswered.isFound(inode)
-                    continue
-                }
-                hasAsked = true
-                switch try await resolve(intent, of: inode, item) {
-                case .done: failures.forget(inode)
-                case .notDone: break
-                case .notKnown:
-                    unanswered.mayExist = true
-                    continue
-                }
-                unanswered.settled(inode)
-                needsPlan = true
-            } catch {
-                note(error)
+            guard let (intent, item) = stored else {
+                unanswered.isFound(inode)
+                return false
+            }
+            hasAsked = true
+            queue.changes(item?.id, in: inode)
+            switch try await resolve(intent, of: inode, item) {
+            case .done: failures.forget(inode)
+            case .notDone: break
+            case .notKnown:
                 unanswered.mayExist = true
-                let wait = backoff(after: failures.failed(inode), error)
-                let moment = now + wait.inMilliseconds
+                return true
+            }
+            unanswered.settled(inode)
+            planSoon()
+        } catch {
+            unanswered.mayExist = true
+            guard !Task.isCancelled else { return hasAsked }
+            note(error)
+            switch error.kind {
+            case .offline, .signedOut, .clientRefused:
+                // No failure of this one: all of the account's wait.
+                break
+            default:
+                let moment = now + backoff(after: failures.failed(inode), error).inMilliseconds
                 unanswered.delay(inode, until: moment)
                 wake(at: moment)
             }
         }
-        // What could not be asked for now is asked for with the next news.
-        unanswered.isAsking = false
-        guard hasAsked || !owedLooks.isEmpty || owesRun else { return }
-        do throws(ProviderError) { try await lookAtUnsure() } catch { note(error) }
+        return hasAsked
     }
 
     /// What became of something that was asked.

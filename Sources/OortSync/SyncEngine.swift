@@ -77,7 +77,7 @@ public actor SyncEngine {
     /// How often what failed was to be tried again at once, since the cause may be gone.
     var retries: UInt64 = 0
     /// What was asked of the service that nobody answered and that is not under way.
-    var unanswered = UnansweredIntents()
+    var unanswered: UnansweredIntents
     /// What is under way and may bring work: while any of it is, nothing can be called idle.
     var isPlanning = false
     var isReadingFeed = false
@@ -86,8 +86,9 @@ public actor SyncEngine {
     var pausedUntil: Int64 = 0
     /// Whether a person wants nothing to be sent.
     public internal(set) var isPaused = false
-    /// What carries out large contents now, each ended by a pause.
-    var largeTasks = Numbered<Task<Void, Never>>()
+    /// What may take long now, each ended by a pause: a large content that is sent, and what asks about
+    /// lost answers.
+    var longTasks = Numbered<Task<Void, Never>>()
     var offlineTries = 0
     var timer: Task<Void, Never>?
     /// When to look again.
@@ -130,6 +131,7 @@ public actor SyncEngine {
             mostInFlight: provider.traits.maximumWritesInFlight
         )
         hashes = HashQueue(provider.traits)
+        unanswered = UnansweredIntents(largeAbove: provider.traits.batchSizes.largestUpload)
         catalog.setReadOnly(settings.isReadOnly, of: account)
         (wakeups, waker) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
@@ -208,7 +210,7 @@ public actor SyncEngine {
         return status
     }
 
-    /// Contents on their way up, by inode.
+    /// Contents on their way up, and those that are read to be compared, by inode.
     public var transfers: [SyncStatus.Transfer] {
         queue.running.values.filter { $0.size > 0 }.sorted { $0.inode < $1.inode }
     }
@@ -287,7 +289,7 @@ public actor SyncEngine {
             !hasChanged.load(ordering: .acquiring) && !needsPlan && !isPlanning && isIdentified
             && !queue.hasDone && !failures.hasStale
         let isQuiet =
-            queue.inFlight == 0 && hashes.isEmpty && !unanswered.mayExist && !unanswered.isAsking
+            queue.isQuiet && hashes.isEmpty && !unanswered.mayExist
         let isFeedRead =
             !wantsFeed && !isReadingFeed && !isMidRun && !owesRun
             && awaitedRuns.values.allSatisfy { $0.ordinal <= lastRun }

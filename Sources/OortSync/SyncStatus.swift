@@ -24,14 +24,16 @@ public struct SyncStatus: Sendable {
         }
     }
 
-    /// A content on its way up.
+    /// A content on its way up, or one that is read at the service to be compared with what was sent.
     public struct Transfer: Hashable, Sendable {
         /// The file.
         public var inode: Inode
-        /// Bytes sent so far.
+        /// Bytes sent so far, or read.
         public var sent: Int64
         /// Bytes in all.
         public var size: Int64
+        /// Whether it is on its way up.
+        public var isUpload = true
     }
 
     /// What keeps the account from working; nil when nothing does.
@@ -44,7 +46,7 @@ public struct SyncStatus: Sendable {
     public var pendingCount = 0
     /// How many items are known while the tree is being read; nil once it is.
     public var knownItems: Int64?
-    /// Contents on their way up.
+    /// Contents on their way up, and those that are read to be compared.
     public var transfers: [Transfer] = []
     /// Conflict copies that nobody has put away yet.
     public var conflicts: [Conflict] = []

@@ -191,3 +191,39 @@ class FaultyRelay(Relay):
             return True
         self.recent.append(now)
         return False
+
+
+class HoldingRelay(Relay):
+    """Gives no answer to the first upload of one name, and holds who reads that until it is told."""
+
+    def __init__(self, target, name):
+        super().__init__(target)
+        self.place = f"/{name}"
+        self.uploads = 0
+        self.has_arrived = threading.Event()
+        self.is_read = threading.Event()
+        self.may_read = threading.Event()
+
+    def forward(self, handler):
+        body = self.body_of(handler)
+        if handler.command == "GET" and handler.path == self.place:
+            self.is_read.set()
+            self.may_read.wait(600)
+        # What is sent comes under another name first.
+        if handler.headers.get("Destination", handler.path).endswith(self.place) and (
+                handler.command in ("MOVE", "PUT")):
+            self.uploads += 1
+            if self.uploads == 1:
+                self.ask(handler, body)
+                self.has_arrived.set()
+                self.may_read.wait(600)
+                raise Cut
+        self.hand_on(handler, body)
+
+    def hand_on(self, handler, body):
+        answer, data = self.ask(handler, body)
+        self.give(handler, answer.status, answer.getheaders(), data)
+
+    def shut(self):
+        self.may_read.set()
+        super().shut()

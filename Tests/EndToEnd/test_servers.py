@@ -9,6 +9,7 @@ import time
 import pytest
 
 from machine import Machine, eventually
+from relay import HoldingRelay
 from servers import KINDS, Server
 
 
@@ -138,6 +139,44 @@ def test_a_server_that_is_away(machine, server, drive):
     machine.sync()
     server.holds({"before": b"before", "while away": b"written while away"})
     assert set(shown(server, drive)) == {"before", "while away"}
+
+
+@pytest.mark.parametrize("is_unmounted", [False, True])
+def test_all_else_goes_out_while_an_upload_without_an_answer_is_read_back(
+        machine, folder, is_unmounted):
+    """The server tells no hashes: that a file arrived only its bytes say."""
+    server = Server("webdav", folder)
+    relay = HoldingRelay(server.port, "large")
+    server.door = relay.port
+    content = os.urandom(3 << 20)
+    try:
+        server.login(machine)
+        machine.mount()
+        drive = machine.ready("webdav")
+        (drive / "large").write_bytes(content)
+        eventually(relay.has_arrived.is_set, "the file arrives")
+        machine.kill()
+        machine.mount()
+        machine.ready("webdav")
+        eventually(relay.is_read.is_set, "what arrived is read")
+        (drive / "folder").mkdir()
+        (drive / "folder" / "small").write_text("small")
+        eventually((server.root / "folder" / "small").exists, "another file goes out")
+        assert "what arrived is read and compared" in machine.oort("status")
+        assert any(not transfer["is_upload"] and transfer["path"].endswith("/large")
+                   for transfer in machine.account("webdav")["transfers"])
+        if is_unmounted:
+            machine.unmount()
+            machine.mount()
+            machine.ready("webdav")
+        relay.may_read.set()
+        machine.sync()
+        server.holds({"large": content, "folder": None, "folder/small": b"small"})
+        assert (drive / "large").read_bytes() == content
+        assert relay.uploads == 1
+    finally:
+        relay.shut()
+        server.stop()
 
 
 @pytest.mark.parametrize("server", ["sftp", "ftp"], indirect=True)

@@ -120,7 +120,7 @@ private final class HostileHistory {
     /// The service tells the truth from now on, and is asked for all that is not known.
     private func heal(isAlone: Bool) async throws {
         for inode in open { catalog.writers.closed(inode, hasWritten: false) }
-        for inode in try await catalog.openIntents(of: account) {
+        for inode in try await catalog.openIntents(of: account).map(\.inode) {
             try await catalog.failed(inode, nil, isUnknown: false)
         }
         // What is not hashed keeps a file of its name waiting.
@@ -318,7 +318,7 @@ private final class HostileHistory {
     }
 
     private func answerOpenIntent() async throws {
-        for inode in try await catalog.openIntents(of: account) where !oneIn(3) {
+        for inode in try await catalog.openIntents(of: account).map(\.inode) where !oneIn(3) {
             guard let (intent, _) = try await catalog.intent(of: inode) else { continue }
             try await answer(intent, of: inode)
         }

@@ -79,9 +79,14 @@ struct StatusTests {
         var survey = PendingSurvey<PendingKind>()
         survey.groups[good] = .init(count: 3, bytes: 12, examples: [])
         survey.groups[bad] = .init(count: 1, bytes: 4, examples: [item])
+        let read = PendingKind(item, obstacle: nil, isHeld: false, isCompared: true, now: now)
+        survey.groups[read] = .init(count: 2, bytes: 8, examples: [item])
         let groups = SyncWords.groups(survey, below: "/m/w", obstacles: [:], now: now)
         #expect(groups.count { !$0.needsWords && $0.count == 3 } == 1)
-        let again = groups.first(where: \.needsWords)
+        let compared = groups.first { $0.count == 2 }
+        #expect(compared?.next.hasPrefix("what arrived is read and compared") == true)
+        #expect(compared?.needsWords == true && compared?.needsPerson == false)
+        let again = groups.first { $0.needsWords && $0.count == 1 }
         #expect(again?.next == "being sent again" && again?.needsPerson == false)
         #expect(again?.reason != nil)
         #expect(again?.examples.first?.detail == "500 from the store")

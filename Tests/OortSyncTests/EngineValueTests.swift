@@ -109,16 +109,51 @@ import Testing
 
     @Test("a file that was not found waits for a run of the feed that began later")
     func missing() {
-        var unanswered = UnansweredIntents()
+        var unanswered = UnansweredIntents(largeAbove: 10)
         let inode = Inode(7)
+        func isAsked(at now: Int64, lastRun: UInt64) -> Bool {
+            unanswered.mayExist = false
+            let open = [OpenIntent(inode: inode, size: 1)]
+            let rounds = unanswered.next(of: open, underWay: [], at: now, lastRun: lastRun)
+            unanswered.ended(inode)
+            // What is not asked about is not forgotten.
+            #expect(rounds.isEmpty == unanswered.mayExist)
+            return !rounds.isEmpty
+        }
         let since = [5, 9].map { unanswered.isMissing(inode, since: $0) }
         #expect(since == [5, 5])
-        #expect(!unanswered.isDue(inode, at: 0, lastRun: 4))
-        #expect(unanswered.isDue(inode, at: 0, lastRun: 5))
+        #expect(!isAsked(at: 0, lastRun: 4))
+        #expect(isAsked(at: 0, lastRun: 5))
         unanswered.delay(inode, until: 100)
-        #expect(!unanswered.isDue(inode, at: 99, lastRun: 5))
+        #expect(!isAsked(at: 99, lastRun: 5))
         unanswered.settled(inode)
-        #expect(unanswered.isDue(inode, at: 0, lastRun: 0))
+        #expect(isAsked(at: 0, lastRun: 0))
+    }
+
+    @Test("large contents are asked about beside each other and small ones, which take turns")
+    func rounds() {
+        var unanswered = UnansweredIntents(largeAbove: 10)
+        func rounds(_ open: [(UInt64, Int64)], underWay: Set<Inode> = []) -> [[UInt64]] {
+            unanswered.mayExist = false
+            return unanswered.next(
+                of: open.map { OpenIntent(inode: Inode($0.0), size: $0.1) },
+                underWay: underWay,
+                at: 0,
+                lastRun: 0
+            ).map { $0.map(\.rawValue) }
+        }
+        let open: [(UInt64, Int64)] = [(1, 11), (2, 10), (3, 0), (4, 99)]
+        let first = rounds(open, underWay: [Inode(3)])
+        #expect(first == [[1], [4], [2]])
+        #expect(unanswered.mayExist)
+        // A small one waits for those that are asked about.
+        let second = rounds(open + [(5, 11), (6, 11), (7, 11)])
+        #expect(second == [[5], [6]])
+        #expect(unanswered.mayExist)
+        for inode in [2, 4] as [UInt64] { unanswered.ended(Inode(inode)) }
+        let third = rounds([(1, 11), (3, 0), (5, 11), (6, 11), (7, 11)])
+        #expect(third == [[7], [3]])
+        #expect(!unanswered.mayExist)
     }
 
     @Test("somebody else's moment stays when an earlier one comes")

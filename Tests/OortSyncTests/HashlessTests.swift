@@ -139,6 +139,163 @@ struct HashlessTests {
         }
     }
 
+    /// A file that is not read in one go.
+    private static let large = String(repeating: "0123456789", count: 200_000)
+
+    /// A large new file, or a new revision, whose answer was lost and that the engine reads to compare it.
+    ///
+    /// Reads are held; what pushes is to be ended.
+    private func compareLarge(
+        _ path: String,
+        _ world: World,
+        isReplacement: Bool = false
+    ) async throws -> Task<SyncOutcome, Never> {
+        if isReplacement {
+            try world.write(path, "old")
+            try await settle(world)
+        }
+        _ = world.cloud.takeCalls()
+        world.cloud.hold(.reads)
+        world.cloud.loseAnswers(of: "upload")
+        try world.write(path, Self.large)
+        let engine = world.engine
+        let push = Task { await engine.sync(timeout: .seconds(600)) }
+        try await until { world.cloud.isWaiting(.reads) }
+        return push
+    }
+
+    @Test(
+        "while a file is read to be compared all else goes out, and what depends on it waits",
+        arguments: [false, true]
+    )
+    func besides(isReplacement: Bool) async throws {
+        try await run { world in
+            try world.makeFolder("d")
+            try world.makeFolder("gone")
+            let push = try await compareLarge("d/large", world, isReplacement: isReplacement)
+            let inode = try world.node("d/large").inode
+            let transfers = await world.engine.status().transfers
+            #expect(transfers.map(\.inode) == [inode])
+            let size = Int64(Self.large.utf8.count)
+            #expect(transfers.allSatisfy { !$0.isUpload && $0.size == size })
+            #expect(await !world.engine.isIdle)
+            try world.rename("d", to: "e")
+            try world.remove("gone")
+            for number in 0..<3 {
+                // Each of them is another plan, with all that waits.
+                try world.write("f\(number)", "text")
+                try await until { world.cloud.tree["f\(number)"] == "text" }
+            }
+            try await until { world.cloud.tree["gone/"] == nil }
+            #expect(world.cloud.tree["d/"] != nil && world.cloud.tree["e/"] == nil)
+            world.cloud.release(.reads)
+            let outcome = await push.value
+            #expect(outcome.isComplete, "\(outcome)")
+            try await expect(
+                [
+                    "e/": "", "e/large": Self.large, "f0": "text", "f1": "text", "f2": "text",
+                ],
+                world
+            )
+            #expect(world.cloud.calls("upload") == 4)
+        }
+    }
+
+    @Test("small files whose answers were lost are asked for while large ones are read")
+    func smallBesides() async throws {
+        try await run { world in
+            let push = try await compareLarge("large", world)
+            world.cloud.loseAnswers(of: "upload")
+            try world.write("empty", "")
+            try await until { try world.node("empty").remoteID != nil }
+            world.cloud.release(.reads)
+            _ = await push.value
+            try await expect(["large": Self.large, "empty": ""], world)
+            #expect(world.cloud.calls("upload") == 2)
+        }
+    }
+
+    @Test("an engine that ends while a file is read to be compared ends, and the next one reads it")
+    func endsWhileReading() async throws {
+        try await run { world in
+            let push = try await compareLarge("large", world)
+            push.cancel()
+            await world.stop()
+            world.cloud.release(.reads)
+            await world.restart()
+            try await expect(["large": Self.large], world)
+            #expect(world.cloud.calls("upload") == 1)
+        }
+    }
+
+    @Test("a pause ends the reading of a file to be compared, and it is read afterwards")
+    func pausedWhileReading() async throws {
+        try await run { world in
+            let push = try await compareLarge("large", world)
+            await world.engine.setPaused(true)
+            try await until { await world.engine.transfers.isEmpty }
+            world.cloud.release(.reads)
+            #expect(try world.node("large").remoteID == nil)
+            await world.engine.setPaused(false)
+            _ = await push.value
+            try await expect(["large": Self.large], world)
+            #expect(world.cloud.calls("upload") == 1)
+        }
+    }
+
+    @Test("what a program writes while the former content is compared goes out after that")
+    func writtenWhileReading() async throws {
+        try await run { world in
+            let push = try await compareLarge("large", world)
+            try world.write("large", "newer")
+            world.cloud.release(.reads)
+            _ = await push.value
+            try await expect(["large": "newer"], world)
+            #expect(world.cloud.calls("upload") == 2)
+        }
+    }
+
+    @Test("what is removed while it is compared is removed at the service after that")
+    func removedWhileReading() async throws {
+        try await run { world in
+            let push = try await compareLarge("large", world)
+            try world.remove("large")
+            world.cloud.release(.reads)
+            _ = await push.value
+            try await expect([:], world)
+        }
+    }
+
+    @Test(
+        "a line that breaks while a file is compared lets it be read on from there",
+        arguments: [false, true]
+    )
+    func breaks(isReplacement: Bool) async throws {
+        try await run { world in
+            let push = try await compareLarge("large", world, isReplacement: isReplacement)
+            world.cloud.breakReads(3)
+            world.cloud.release(.reads)
+            _ = await push.value
+            try await expect(["large": Self.large], world)
+            #expect(world.cloud.calls("upload") == 1)
+            let size = Int64(Self.large.utf8.count)
+            let starts = [0, size / 2, size / 4 * 3, size / 8 * 7]
+            #expect(Array(world.cloud.reads.prefix(4)) == starts.map { $0..<size })
+        }
+    }
+
+    @Test("a line that breaks without a byte has the file compared later, and nothing is sent")
+    func breaksAtOnce() async throws {
+        try await run { world in
+            let push = try await compareLarge("large", world)
+            world.cloud.fail(reads: 3)
+            world.cloud.release(.reads)
+            _ = await push.value
+            try await expect(["large": Self.large], world)
+            #expect(world.cloud.calls("upload") == 1)
+        }
+    }
+
     @Test("no death before, in or after any call doubles a file", arguments: [false, true])
     func deaths(isDone: Bool) async throws {
         let cloud = MemoryCloud { $0.copiesFiles = true }

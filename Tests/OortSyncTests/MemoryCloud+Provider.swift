@@ -141,19 +141,28 @@ extension MemoryCloud: Provider {
         revision: Revision?,
         range: Range<Int64>
     ) async throws(ProviderError) -> ByteStream {
-        let entry = state.withLock { $0.entries[item.id] }
+        try await pass(.reads)
+        if let refusal = state.withLock({ $0.refusals["read"]?.popLast() }) { throw refusal }
+        let (entry, breaks) = state.withLock { state in
+            state.reads.append(range)
+            state.breaks -= 1
+            return (state.entries[item.id], state.breaks >= 0)
+        }
         guard let entry, revision == nil || entry.item.rev == revision else {
             throw error(.preconditionFailed)
         }
         let part = Array(
             entry.bytes[Int(range.lowerBound)..<min(Int(range.upperBound), entry.bytes.count)]
         )
-        let left = Mutex<[UInt8]?>(part.isEmpty ? nil : part)
+        let kept = breaks ? Array(part.prefix((part.count + 1) / 2)) : part
+        let left = Mutex<[UInt8]?>(kept.isEmpty ? nil : kept)
         return ByteStream { () throws(ProviderError) in
-            left.withLock { left in
+            let next = left.withLock { left in
                 defer { left = nil }
                 return left
             }
+            if next == nil, breaks { throw self.error(.offline) }
+            return next
         }
     }
 

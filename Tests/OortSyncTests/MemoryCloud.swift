@@ -65,6 +65,10 @@ final class MemoryCloud: Sendable {
         var quotaCalls = 0
         /// How often somebody began to wait for news.
         var looksForNews = 0
+        /// How many more reads break after half of what was asked for.
+        var breaks = 0
+        /// The ranges that were read, in order.
+        var reads: [Range<Int64>] = []
     }
 
     /// What a test can hold up, to have something else happen meanwhile.
@@ -81,6 +85,8 @@ final class MemoryCloud: Sendable {
         case uploads
         /// New folders, before they are made.
         case folders
+        /// Reads of contents.
+        case reads
         /// Listings of single folders.
         case listings
         /// Questions for the account's room.
@@ -190,6 +196,19 @@ final class MemoryCloud: Sendable {
 
     /// From now on what is moved has a new revision of the same bytes, as at Dropbox.
     func makeRevisionsOfMoves() { state.withLock { $0.movesMakeRevisions = true } }
+
+    /// The next so many reads break after half of what was asked for.
+    func breakReads(_ count: Int) { state.withLock { $0.breaks = count } }
+
+    /// The next so many reads bring nothing.
+    func fail(reads count: Int) {
+        state.withLock { state in
+            state.refusals["read"] = Array(repeating: error(.offline), count: count)
+        }
+    }
+
+    /// The ranges that were read, in order.
+    var reads: [Range<Int64>] { state.withLock { $0.reads } }
 
     /// One of the writing calls from now on gets no answer.
     func stall(_ stall: Stall?) {

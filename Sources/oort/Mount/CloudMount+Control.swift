@@ -110,7 +110,12 @@ extension CloudMount {
         var keeping: PinProgress?
         var held = 0
         do throws(CatalogError) {
-            groups = try await waiting(of: account.id, below: folder, now: now)
+            groups = try await waiting(
+                of: account.id,
+                below: folder,
+                compared: Self.compared(status.transfers),
+                now: now
+            )
             keeping = try await self.keeping(of: account)
             held = try await catalog.heldCount(account.id)
         } catch { status.trouble = .unreadable(error) }
@@ -132,15 +137,17 @@ extension CloudMount {
         let speed = speed(
             of: account,
             groups: groups,
-            sent: status.transfers.reduce(0) { $0 + $1.sent },
+            sent: status.transfers.reduce(0) { $0 + ($1.isUpload ? $1.sent : 0) },
             isComing: transfers.contains { !$0.isUpload }
         )
         let obstacles = SyncWords.obstacles(status.pending, now: now)
+        let compared = Self.compared(status.transfers)
         let pending = status.pending.map { item in
             SyncWords.change(
                 item,
                 below: folder,
                 isHeld: isHeld(item),
+                isCompared: compared.contains(item.inode),
                 obstacle: obstacles[item.inode],
                 now: now
             )
@@ -202,10 +209,16 @@ extension CloudMount {
         }
     }
 
+    /// The files whose contents are read at the service, to be compared with what was sent.
+    private static func compared(_ transfers: [SyncStatus.Transfer]) -> Set<Inode> {
+        Set(transfers.filter { !$0.isUpload }.map(\.inode))
+    }
+
     /// All that an account's service does not have yet, in groups.
     private func waiting(
         of account: AccountID,
         below folder: String,
+        compared: Set<Inode>,
         now: Date
     ) async throws(CatalogError) -> [PendingGroup] {
         let survey = try await catalog.surveyPending(
@@ -213,7 +226,13 @@ extension CloudMount {
             examples: 3,
             isRefused: { SyncWords.isRefused($0, now: now) },
             kind: { [self] item, obstacle in
-                PendingKind(item, obstacle: obstacle, isHeld: isHeld(item), now: now)
+                PendingKind(
+                    item,
+                    obstacle: obstacle,
+                    isHeld: isHeld(item),
+                    isCompared: compared.contains(item.inode),
+                    now: now
+                )
             }
         )
         var obstacles: [Inode: String] = [:]
@@ -267,7 +286,7 @@ extension CloudMount {
             + "wrong. Read it again later; if it stays so, look at the service whether an older version is whole"
     }
 
-    /// What goes to an account's service now, by path.
+    /// What goes to an account's service now, by path, and what is read there to be compared.
     private func uploads(
         _ status: SyncStatus,
         below folder: String
@@ -275,7 +294,7 @@ extension CloudMount {
         try status.transfers.map { transfer throws(CatalogError) in
             Transfer(
                 path: try path(of: transfer.inode) ?? folder,
-                isUpload: true,
+                isUpload: transfer.isUpload,
                 doneBytes: transfer.sent,
                 totalBytes: transfer.size
             )
@@ -418,8 +437,10 @@ extension CloudMount {
             let obstacles = SyncWords.obstacles(all, now: now)
             // What waits for a refused change, though it does not lie in it, has no error of its own.
             let isIdle = await account.engine.isIdle
-            let sent = await account.engine.transfers.filter { transfer in
-                items.contains { $0.inode == transfer.inode }
+            let transfers = await account.engine.transfers
+            let compared = Self.compared(transfers)
+            let sent = transfers.filter { transfer in
+                transfer.isUpload && items.contains { $0.inode == transfer.inode }
             }
             let left = max(items.reduce(0) { $0 + $1.size } - sent.reduce(0) { $0 + $1.sent }, 0)
             bytes += left
@@ -442,6 +463,7 @@ extension CloudMount {
                     item,
                     below: folder,
                     isHeld: isHeld(item),
+                    isCompared: compared.contains(item.inode),
                     obstacle: obstacles[item.inode],
                     now: now
                 )

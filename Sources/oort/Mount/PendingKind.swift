@@ -6,6 +6,8 @@ import OortModel
 struct PendingKind: Hashable, Sendable {
     /// Whether they are being sent.
     var isUnderWay = false
+    /// Whether what arrived of them is read and compared with what was sent.
+    var isCompared = false
     /// Whether a program has them open.
     var isHeld = false
     /// Whether only the service has changed them.
@@ -22,10 +24,11 @@ struct PendingKind: Hashable, Sendable {
     var obstacle: Inode?
 
     /// The kind of one item.
-    init(_ item: PendingItem, obstacle: Inode?, isHeld: Bool, now: Date) {
+    init(_ item: PendingItem, obstacle: Inode?, isHeld: Bool, isCompared: Bool = false, now: Date) {
         errorKind = item.errorKind.map { String($0.prefix { $0 != "(" }) }
         guard !item.isUnderWay else {
             isUnderWay = true
+            self.isCompared = isCompared
             return
         }
         isForbidden = item.isForbidden
@@ -54,7 +57,15 @@ extension SyncWords {
             let first = group.examples.first
             var reason = kind.errorKind.flatMap { errorWords($0) }
             if kind.isForbidden { reason = first.flatMap { error(of: $0) } }
-            var next = first.map { self.next(for: $0, isHeld: kind.isHeld, now: now) }
+            if kind.isCompared { reason = reason ?? noAnswer }
+            var next = first.map { item in
+                self.next(
+                    for: item,
+                    isHeld: kind.isHeld,
+                    isCompared: kind.isCompared,
+                    now: now
+                )
+            }
             if let obstacle = kind.obstacle {
                 next = "waits for \(obstacles[obstacle] ?? folder)"
             }

@@ -55,15 +55,17 @@ enum SyncWords {
     }
 
     /// One change that the cloud does not have yet, with its path below `folder`; `isHeld` says
-    /// whether a program has the file open, `obstacle` which folder above it is refused.
+    /// whether a program has the file open, `isCompared` whether what arrived of it is read,
+    /// `obstacle` which folder above it is refused.
     static func change(
         _ item: PendingItem,
         below folder: String,
         isHeld: Bool = false,
+        isCompared: Bool = false,
         obstacle: [String]? = nil,
         now: Date
     ) -> PendingChange {
-        var next = next(for: item, isHeld: isHeld, now: now)
+        var next = next(for: item, isHeld: isHeld, isCompared: isCompared, now: now)
         if let obstacle, !item.isUnderWay, item.errorKind == nil {
             next = "waits for \(([folder] + obstacle).joined(separator: "/"))"
         }
@@ -125,7 +127,18 @@ enum SyncWords {
         }
     }
 
-    static func next(for item: PendingItem, isHeld: Bool, now: Date) -> String {
+    /// Why the service is asked about a change of which an earlier mount heard no answer.
+    static let noAnswer = "the service gave no answer"
+
+    static func next(
+        for item: PendingItem,
+        isHeld: Bool,
+        isCompared: Bool = false,
+        now: Date
+    ) -> String {
+        if isCompared {
+            return "what arrived is read and compared; sent again only if it is not the same"
+        }
         if item.isForbidden { return "kept here; it goes out when the account may write it again" }
         if item.isUnderWay { return item.errorKind == nil ? "being sent" : "being sent again" }
         if isHeld {
