@@ -34,12 +34,16 @@ public struct PushTrouble: Sendable {
     public var detail: String
     /// When it is tried again, milliseconds since 1970.
     public var nextTry: Int64
+    /// Whether the service answered: what did not get there, or whose outcome nobody knows, was no
+    /// attempt.
+    public var isAnswer: Bool
 
     /// Trouble with all of its parts.
-    public init(kind: String, detail: String, nextTry: Int64) {
+    public init(kind: String, detail: String, nextTry: Int64, isAnswer: Bool = true) {
         self.kind = kind
         self.detail = detail
         self.nextTry = nextTry
+        self.isAnswer = isAnswer
     }
 }
 
@@ -310,11 +314,14 @@ extension Catalog {
             guard let trouble else { return }
             try transaction.database.run(
                 """
-                UPDATE motion SET attempts = attempts + 1, error_kind = ?, error_detail = ?,
+                UPDATE motion SET attempts = attempts + ?, error_kind = ?, error_detail = ?,
                     next_try_ms = ?
                 WHERE inode = ?
                 """,
-                [trouble.kind, trouble.detail, trouble.nextTry, inode.column]
+                [
+                    trouble.isAnswer ? 1 : 0, trouble.kind, trouble.detail, trouble.nextTry,
+                    inode.column,
+                ]
             )
         }
     }

@@ -23,7 +23,7 @@ public struct PendingItem: Hashable, Sendable {
     public var isUnderWay: Bool
     /// Whether the account no longer has the right that the change needs: it waits for that.
     public var isForbidden: Bool
-    /// How often it was tried in vain.
+    /// How often it was tried in vain, as the service's own answers say.
     public var attempts: Int
     /// The last error's kind.
     public var errorKind: String?

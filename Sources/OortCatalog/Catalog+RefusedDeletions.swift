@@ -7,7 +7,7 @@ extension Catalog {
     /// with it: who looks sees what is still there.
     ///
     /// Some services refuse for a moment with the words of a lasting refusal: what was tried once is tried
-    /// again.
+    /// again. What did not reach the service was no try (`PushTrouble.isAnswer`).
     /// - Returns: the names from the account's root down to where it is shown again; nil where it was tried
     ///   once, is not deleted any more, or its folder is not in view either.
     public func takeBackDeletion(of inode: Inode) async throws(CatalogError) -> [String]? {

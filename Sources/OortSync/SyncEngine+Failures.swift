@@ -14,6 +14,8 @@ extension SyncEngine {
         let tries = failures.failed(inode)
         var wait = backoff(after: tries, error)
         var isUnknown = error.isOutcomeUnknown
+        /// Whether it failed by itself, and not with the whole account.
+        var isOwn = true
         var looksAt = false
         var isSessionLost = false
         var isRefused = false
@@ -24,11 +26,11 @@ extension SyncEngine {
         case .offline, .signedOut, .clientRefused:
             note(error)
             wait = .zero
-            failures.pardon(inode)
+            isOwn = false
         case .rateLimited:
             pausedUntil = now + wait.inMilliseconds
             wake(at: pausedUntil)
-            failures.pardon(inode)
+            isOwn = false
         case .sessionLost:
             isSessionLost = true
             wait = .zero
@@ -50,6 +52,7 @@ extension SyncEngine {
             }
         case .cursorLost, .locked, .outcomeUnknown, .malformedAnswer, .cancelled: break
         }
+        if !isOwn { failures.pardon(inode) }
         if case .noPermission = error.kind {
             denials.formUnion([start.item, start.parent].compactMap { $0?.id })
         }
@@ -70,7 +73,8 @@ extension SyncEngine {
         let trouble = PushTrouble(
             kind: "\(error.kind)",
             detail: error.detail,
-            nextTry: now + wait.inMilliseconds
+            nextTry: now + wait.inMilliseconds,
+            isAnswer: isOwn && !error.isOutcomeUnknown
         )
         do throws(CatalogError) {
             if isSessionLost { try await catalog.setSession(nil, of: inode) }

@@ -171,6 +171,13 @@ final class MemoryCloud: Sendable {
         }
     }
 
+    /// The next calls of this name are refused, the last of these first.
+    func refuse(_ call: String, with kinds: [ProviderError.Kind]) {
+        state.withLock { state in
+            state.refusals[call] = kinds.map { ProviderError($0, detail: "scripted") }
+        }
+    }
+
     /// From now on the service does not tell what this item is like; nil for none.
     func refuseLooks(at id: ItemID?) { state.withLock { $0.refusedLook = id } }
 

@@ -14,6 +14,7 @@ struct RefusedDeletionTests {
         let cloud = MemoryCloud()
         var settings = SyncSettings()
         (settings.settle, settings.refusalInterval) = (.seconds(60), .milliseconds(10))
+        settings.longestBackoff = .milliseconds(10)
         try await World.run(cloud, settings: settings) { world in
             for path in Self.there.keys.sorted() where path.hasSuffix("/") {
                 try world.makeFolder(String(path.dropLast()))
@@ -52,6 +53,20 @@ struct RefusedDeletionTests {
     func refusedOnce() async throws {
         try await with { world, cloud in
             cloud.refuse("delete", with: .noPermission)
+            try world.remove("d")
+            try await world.settle()
+            #expect(cloud.tree == ["other": "other"])
+            #expect(await world.engine.status().remarks.isEmpty)
+        }
+    }
+
+    @Test(
+        "is asked for once more, however often the service was not reached before, or not heard",
+        arguments: [ProviderError.Kind.offline, .outcomeUnknown(retryAfter: nil)]
+    )
+    func refusedOnceAfterBadWeather(kind: ProviderError.Kind) async throws {
+        try await with { world, cloud in
+            cloud.refuse("delete", with: [.noPermission, kind, kind, kind])
             try world.remove("d")
             try await world.settle()
             #expect(cloud.tree == ["other": "other"])
