@@ -10,22 +10,18 @@ extension SyncEngine {
             do throws(ProviderError) {
                 try await identify()
                 try await readFeed()
-                feedTries = 0
+                feed.succeeded()
                 try await waitForNews()
             } catch {
                 guard !Task.isCancelled else { return }
-                if error.kind == .cursorLost {
+                switch feed.failed(error) {
+                case .beginAnew:
                     logger.notice("the change feed's place is lost: enumerating again")
-                    isMidRun = false
-                    lostCursor = true
-                    continue
+                case .end: return note(error)
+                case .rest(let tries):
+                    note(error)
+                    await restOfFeed(backoff(after: tries, error))
                 }
-                feedTries += 1
-                note(error)
-                if case .signedOut = error.kind { return }
-                // Nothing that passes by itself: asked again as seldom as other refusals.
-                if case .clientRefused = error.kind { feedTries = max(feedTries, 6) }
-                await restOfFeed(backoff(after: feedTries, error))
             }
         }
     }
@@ -71,19 +67,17 @@ extension SyncEngine {
 
     /// Applies pages until the feed has no more.
     private func readFeed() async throws(ProviderError) {
-        wantsFeed = false
-        isReadingFeed = true
+        feed.begins(order.next())
         defer {
-            isReadingFeed = false
+            feed.ends()
             order.readsNoPage()
             endWaitsForEnumeration()
         }
-        let run = order.next()
         do throws(ProviderError) { try await readPages() } catch {
             await dropPageAhead()
             throw error
         }
-        lastRun = run
+        feed.completes()
         // A later page may have told what an earlier one left open.
         try await lookAtUnsure()
         planSoon()
@@ -127,7 +121,7 @@ extension SyncEngine {
                 denials = []
                 try await retry([.noPermission])
             }
-            isMidRun = page.hasMore && !page.isEnumeration
+            feed.applied(hasMore: page.hasMore, isEnumeration: page.isEnumeration)
             isReachable()
             guard page.hasMore else { return }
             if let standstill { throw standstill }
@@ -174,11 +168,11 @@ extension SyncEngine {
     /// Where the feed goes on; nil when everything is to be enumerated, which has begun then.
     private func placeInFeed() async throws(ProviderError) -> Cursor? {
         let known = try stored { () throws(CatalogError) in try catalog.account(account) }
-        if !lostCursor, let cursor = known?.cursor { return cursor }
+        if !feed.hasLostPlace, let cursor = known?.cursor { return cursor }
         try await storedAsync { () throws(CatalogError) in
             try await self.catalog.beginEnumeration(of: self.account)
         }
-        lostCursor = false
+        feed.beganAnew()
         return nil
     }
 
@@ -209,7 +203,7 @@ extension SyncEngine {
 
     private func waitForNews() async throws(ProviderError) {
         let interval = settings.pollInterval ?? provider.traits.pollInterval
-        while !Task.isCancelled, !wantsFeed {
+        while !Task.isCancelled, !feed.isWanted {
             guard
                 let cursor = try stored({ () throws(CatalogError) in
                     try catalog.account(account)?.cursor
@@ -219,7 +213,7 @@ extension SyncEngine {
             do throws(ProviderError) {
                 news = try await waitForNews(since: cursor, atMost: interval)
             } catch {
-                if error.kind == .cancelled, wantsFeed { return }
+                if error.kind == .cancelled, feed.isWanted { return }
                 throw error
             }
             switch news {
@@ -257,7 +251,7 @@ extension SyncEngine {
 
     /// Has the feed read without waiting for news; not before the time where it failed.
     func readFeedSoon() {
-        wantsFeed = true
+        feed.want()
         newsWait?.cancel()
     }
 }

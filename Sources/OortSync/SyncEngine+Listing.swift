@@ -45,7 +45,7 @@ extension SyncEngine {
     /// - Returns: whether it came to its end, and all is known now.
     private func isToldByEnumeration() async throws(ProviderError) -> Bool {
         let left = patience.left(at: uptime())
-        guard isReadingFeed, left > .zero, try !isEnumerated() else { return false }
+        guard feed.isReading, left > .zero, try !isEnumerated() else { return false }
         let (ends, end) = AsyncStream<Void>.makeStream()
         let number = patience.waits.add(end)
         patience.waited.start(at: uptime())

@@ -10,15 +10,12 @@ extension SyncEngine {
         order.suspects(since: began, underWay: queue.itemsUnderWay)
     }
 
-    /// Whether something waits to be asked for until what is under way has ended.
-    var owesLooks: Bool { !owedLooks.isEmpty || owesRun }
-
     /// Asks the service for each item of which it reported something that may be old; where that
     /// fails, the catalog keeps them as unsure, over restarts, too.
     ///
     /// Many of one folder cost one listing.
     func lookAtUnsure() async throws(ProviderError) {
-        owedLooks = []
+        feed.looks()
         let items = try await unsureItems()
         if !items.isEmpty {
             // Also where it fails: some of them may have been told by then.
@@ -31,8 +28,7 @@ extension SyncEngine {
             try await self.catalog.hasAnyThatMayBeGone(self.account)
         }
         let isAnythingOpen = !queue.running.isEmpty || unanswered.mayExist
-        owesRun = mayBeGone && isAnythingOpen
-        if mayBeGone, !owesRun, !isMidRun { readFeedSoon() }
+        if feed.needsRun(mayBeGone, isAnythingOpen: isAnythingOpen) { readFeedSoon() }
     }
 
     private func look(at items: [Catalog.UnsureItem]) async throws(ProviderError) {
@@ -127,7 +123,7 @@ extension SyncEngine {
             }
             if let known, queue.running[known.inode] != nil { break }
         }
-        owedLooks.insert(reference.id)
+        feed.owesLook(at: reference.id)
     }
 
     /// An item is not found: of a folder the next run of the feed tells what lay in it, one that is

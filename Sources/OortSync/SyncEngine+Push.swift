@@ -42,7 +42,7 @@ extension SyncEngine {
     }
 
     private func planIfNeeded() async {
-        guard needsPlan || queue.isExhausted, !isMidRun else { return }
+        guard needsPlan || queue.isExhausted, !feed.isMidRun else { return }
         // A plan costs what is pending, and is asked for at every local change.
         let started = now
         // More than a minute ahead is a clock that was set back.
@@ -115,7 +115,7 @@ extension SyncEngine {
     /// So it is before a folder is made where the service does not refuse one whose name is taken:
     /// another machine may have made it.
     private func withholdUnread() {
-        var found: [Inode: AwaitedRun] = [:]
+        var planned: Set<Inode> = []
         var oldest: Int64?
         queue.leave { operation in
             let inode = operation.inode
@@ -124,13 +124,12 @@ extension SyncEngine {
             } else {
                 guard isDoubled(operation.action) else { return false }
             }
-            let awaited = awaitedRuns[inode] ?? AwaitedRun(ordinal: order.next(), found: now)
-            found[inode] = awaited
-            guard lastRun < awaited.ordinal else { return false }
-            oldest = min(oldest ?? .max, awaited.found)
+            planned.insert(inode)
+            guard let since = feed.waits(inode, at: now, order.next()) else { return false }
+            oldest = min(oldest ?? .max, since)
             return true
         }
-        awaitedRuns = found
+        feed.keepWaiting(planned)
         guard let oldest else { return }
         // Of what is sent while the feed is read it may tell what was before, and then that has to be
         // asked for.
@@ -283,7 +282,7 @@ extension SyncEngine {
         // The cause went while these were under way: another try is due, as of what had failed.
         if retries != self.retries { await retryNow(failed) }
         // What was told meanwhile; who could not be asked now is asked with the next news.
-        if owesLooks { await lookAtUnsureAfterwards() }
+        if feed.owesLooks { await lookAtUnsureAfterwards() }
         // A plan made meanwhile left these items alone.
         if queue.ended(batch) { needsPlan = true }
         waker.yield()

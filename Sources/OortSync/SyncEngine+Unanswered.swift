@@ -19,11 +19,11 @@ extension SyncEngine {
                 of: open,
                 underWay: Set(queue.running.keys),
                 at: now,
-                lastRun: lastRun
+                lastRun: feed.lastRun
             )
             for inode in rounds.joined() { queue.isAsked(about: inode) }
             // What waited for something that was answered after all.
-            if rounds.isEmpty, !unanswered.mayExist, owesLooks { return [[]] }
+            if rounds.isEmpty, !unanswered.mayExist, feed.owesLooks { return [[]] }
             return rounds
         } catch {
             logger.error("what was asked could not be read", metadata: ["error": "\(error)"])
@@ -42,7 +42,7 @@ extension SyncEngine {
             queue.ended(inode)
         }
         // What could not be asked for now is asked for with the next news.
-        if hasAsked || owesLooks { await lookAtUnsureAfterwards() }
+        if hasAsked || feed.owesLooks { await lookAtUnsureAfterwards() }
     }
 
     /// Asks the service what became of an item's operation.
@@ -159,7 +159,7 @@ extension SyncEngine {
         {
             // Somebody may have moved it away: the feed tells.
             let since = unanswered.isMissing(inode, since: order.next())
-            guard lastRun >= since else {
+            guard feed.lastRun >= since else {
                 readFeedSoon()
                 return .notKnown
             }

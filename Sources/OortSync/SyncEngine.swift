@@ -36,30 +36,17 @@ public actor SyncEngine {
 
     // MARK: The feed
 
+    /// Which run of it is under way, wanted or owed, and what waits for one.
+    var feed = FeedState()
     /// What an answer of the service may not have seen yet.
     var order = RequestOrder()
     /// The wait before the feed is read again after a failure; cancelled to end it.
     var feedPause: Task<Void, Never>?
-    /// How often in a row the feed could not be read.
-    var feedTries = 0
     /// The wait for news; cancelled to read the feed at once.
     var newsWait: Task<Result<FeedNews, ProviderError>, Never>?
-    /// Whether the feed is to be read without waiting for news.
-    var wantsFeed = false
     /// The page of the feed that was asked for while the one before it is applied.
     var pageAhead: PageRequest?
-    /// When the feed's last run was begun.
-    var lastRun: UInt64 = 0
-    /// The folders that the plan deletes, or makes where a name can be taken twice.
-    var awaitedRuns: [Inode: AwaitedRun] = [:]
-    /// Items that could not be asked for while an operation of ours was under way on them.
-    var owedLooks: Set<ItemID> = []
-    /// Whether the feed has to be read when what is under way is done: something may be gone.
-    var owesRun = false
-    /// Whether a run of the feed is applied in part only.
-    var isMidRun = false
-    /// Whether the feed has to be read from its beginning.
-    var lostCursor = false
+    /// Whether it is known whose account it is.
     var isIdentified = false
     /// What keeps the account from working; nil when nothing does.
     public internal(set) var trouble: SyncStatus.Trouble?
@@ -78,9 +65,8 @@ public actor SyncEngine {
     var retries: UInt64 = 0
     /// What was asked of the service that nobody answered and that is not under way.
     var unanswered: UnansweredIntents
-    /// What is under way and may bring work: while any of it is, nothing can be called idle.
+    /// Whether a plan is being made, which may bring work: nothing can be called idle then.
     var isPlanning = false
-    var isReadingFeed = false
     /// Files whose uploaded content the store has taken over.
     var keptContents: Set<Inode> = []
     var pausedUntil: Int64 = 0
@@ -290,10 +276,7 @@ public actor SyncEngine {
             && !queue.hasDone && !failures.hasStale
         let isQuiet =
             queue.isQuiet && hashes.isEmpty && !unanswered.mayExist
-        let isFeedRead =
-            !wantsFeed && !isReadingFeed && !isMidRun && !owesRun
-            && awaitedRuns.values.allSatisfy { $0.ordinal <= lastRun }
-        return isPlanned && isQuiet && isFeedRead && !queue.hasWork
+        return isPlanned && isQuiet && feed.isQuiet && !queue.hasWork
     }
 
     private func retryAll() async {
@@ -304,7 +287,8 @@ public actor SyncEngine {
         // A wait that grew long in bad weather is not to come back with the first new failure. What
         // the service itself asked to wait for, the transport still waits for.
         failures.forgetAll()
-        (offlineTries, feedTries) = (0, 0)
+        offlineTries = 0
+        feed.forgetFailures()
         pausedUntil = 0
         feedPause?.cancel()
         planSoon()
@@ -345,12 +329,4 @@ public actor SyncEngine {
         if let next = moments.next { setTimer(to: next) }
         planSoon()
     }
-}
-
-/// A folder's deletion or creation, before which the feed has to be read.
-struct AwaitedRun {
-    /// When it was planned first: the feed's run must begin later.
-    var ordinal: UInt64
-    /// The same, milliseconds since 1970.
-    var found: Int64
 }

@@ -1,0 +1,142 @@
+import OortModel
+
+/// How the reading of the feed stands: whether a run of it is wanted, under way or owed, and what waits
+/// for one.
+///
+/// A run is all pages that the feed has to tell at a time; it is named by the ordinal at which it was
+/// begun (`RequestOrder`). A pure value, which neither reads nor waits; moments are milliseconds since
+/// 1970.
+struct FeedState {
+    /// A folder's deletion or creation, before which the feed has to be read.
+    private struct Awaited {
+        /// When it was planned first: the feed's run must begin later.
+        var ordinal: UInt64
+        /// The same, milliseconds since 1970.
+        var found: Int64
+    }
+
+    /// Whether the feed is to be read without waiting for news.
+    private(set) var isWanted = false
+    /// The run that is under way.
+    private var run: UInt64?
+    /// The last run that came to its end.
+    private(set) var lastRun: UInt64 = 0
+    /// Whether a run is applied in part only: no plan is to be made then.
+    private(set) var isMidRun = false
+    /// Whether the feed has to be read from its beginning.
+    private(set) var hasLostPlace = false
+    /// How often in a row the feed could not be read.
+    private var tries = 0
+    /// The folders that the plan deletes, or makes where a name can be taken twice.
+    private var awaited: [Inode: Awaited] = [:]
+    /// Items that could not be asked for while an operation of ours was under way on them.
+    private var owedLooks: Set<ItemID> = []
+    /// Whether the feed has to be read when what is under way is done: something may be gone.
+    private var owesRun = false
+
+    /// What the feed's reader does after a failure.
+    enum NextStep: Equatable {
+        /// It reads the feed from its beginning, at once.
+        case beginAnew
+        /// It rests as after so many failures in a row.
+        case rest(tries: Int)
+        /// It ends: nothing can be read before the person has signed in.
+        case end
+    }
+
+    // MARK: Runs
+
+    /// Whether a run is under way.
+    var isReading: Bool { run != nil }
+
+    /// Whether no run is under way, wanted, owed or waited for.
+    var isQuiet: Bool {
+        !isWanted && !isReading && !isMidRun && !owesRun
+            && awaited.values.allSatisfy { $0.ordinal <= lastRun }
+    }
+
+    /// The feed is to be read without waiting for news.
+    mutating func want() { isWanted = true }
+
+    /// A run begins.
+    mutating func begins(_ run: UInt64) {
+        isWanted = false
+        self.run = run
+    }
+
+    /// A page was stored.
+    mutating func applied(hasMore: Bool, isEnumeration: Bool) {
+        isMidRun = hasMore && !isEnumeration
+    }
+
+    /// All pages of the run were stored.
+    mutating func completes() { if let run { lastRun = run } }
+
+    /// The run is over, however it went.
+    mutating func ends() { run = nil }
+
+    /// The feed was read, with all that follows from it.
+    mutating func succeeded() { tries = 0 }
+
+    /// The feed, or what follows from it, could not be read.
+    mutating func failed(_ error: ProviderError) -> NextStep {
+        switch error.kind {
+        case .cursorLost:
+            (isMidRun, hasLostPlace) = (false, true)
+            return .beginAnew
+        case .signedOut:
+            return .end
+        case .clientRefused:
+            // Nothing that passes by itself: asked again as seldom as other refusals.
+            tries = max(tries + 1, 6)
+        default: tries += 1
+        }
+        return .rest(tries: tries)
+    }
+
+    /// What the reader rests after its next failure is short again.
+    mutating func forgetFailures() { tries = 0 }
+
+    /// The feed is read from its beginning now.
+    mutating func beganAnew() { hasLostPlace = false }
+
+    // MARK: What waits for a run
+
+    /// Since when an operation of a folder waits for a run that was begun after it was planned first; nil
+    /// where there was one.
+    ///
+    /// `ordinal` is of this moment.
+    mutating func waits(
+        _ folder: Inode,
+        at now: Int64,
+        _ ordinal: @autoclosure () -> UInt64
+    ) -> Int64? {
+        let known = awaited[folder] ?? Awaited(ordinal: ordinal(), found: now)
+        awaited[folder] = known
+        return lastRun < known.ordinal ? known.found : nil
+    }
+
+    /// What is not planned any more waits for nothing.
+    mutating func keepWaiting(_ planned: Set<Inode>) {
+        if !awaited.isEmpty { awaited = awaited.filter { planned.contains($0.key) } }
+    }
+
+    // MARK: What is owed
+
+    /// Whether something is to be asked for, or read, when what is under way has ended.
+    var owesLooks: Bool { !owedLooks.isEmpty || owesRun }
+
+    /// An item could not be asked for while an operation of ours was under way on it.
+    mutating func owesLook(at item: ItemID) { owedLooks.insert(item) }
+
+    /// All that is unsure is being asked for now.
+    mutating func looks() { owedLooks = [] }
+
+    /// What may be gone is told by a run only, which is to be begun when nothing of ours is under way.
+    ///
+    /// - Returns: whether it is to be begun now.
+    mutating func needsRun(_ mayBeGone: Bool, isAnythingOpen: Bool) -> Bool {
+        owesRun = mayBeGone && isAnythingOpen
+        return mayBeGone && !owesRun && !isMidRun
+    }
+}

@@ -1,0 +1,106 @@
+import OortModel
+import Testing
+
+@testable import OortSync
+
+@Suite("how the reading of the feed stands") struct FeedStateTests {
+    private func error(_ kind: ProviderError.Kind) -> ProviderError {
+        ProviderError(kind, detail: "scripted")
+    }
+
+    /// A run of one page.
+    private func read(_ feed: inout FeedState, _ run: UInt64) {
+        feed.begins(run)
+        feed.applied(hasMore: false, isEnumeration: false)
+        feed.completes()
+        feed.ends()
+        feed.succeeded()
+    }
+
+    @Test("a run that was wanted before it began is not wanted any more, and one since is")
+    func wanted() {
+        var feed = FeedState()
+        feed.want()
+        #expect(!feed.isQuiet)
+        feed.begins(1)
+        #expect(!feed.isWanted && feed.isReading)
+        feed.want()
+        feed.completes()
+        feed.ends()
+        #expect(feed.isWanted && !feed.isReading && feed.lastRun == 1)
+        read(&feed, 2)
+        #expect(feed.isQuiet)
+    }
+
+    @Test("a run that breaks between two pages is no last run, and no plan is made before the next")
+    func broken() {
+        var feed = FeedState()
+        read(&feed, 1)
+        feed.begins(2)
+        feed.applied(hasMore: true, isEnumeration: false)
+        feed.ends()
+        #expect(feed.lastRun == 1 && feed.isMidRun && !feed.isQuiet)
+        // Pages of an enumeration say nothing of what else there is.
+        feed.begins(3)
+        feed.applied(hasMore: true, isEnumeration: true)
+        #expect(!feed.isMidRun)
+    }
+
+    @Test("failures in a row are counted until one run is read; a lost place is none")
+    func failures() {
+        var feed = FeedState()
+        let first = [error(.offline), error(.malformedAnswer)].map { feed.failed($0) }
+        #expect(first == [.rest(tries: 1), .rest(tries: 2)])
+        feed.begins(1)
+        feed.applied(hasMore: true, isEnumeration: false)
+        feed.ends()
+        let lost = feed.failed(error(.cursorLost))
+        #expect(lost == .beginAnew && feed.hasLostPlace && !feed.isMidRun)
+        feed.beganAnew()
+        read(&feed, 2)
+        #expect(!feed.hasLostPlace)
+        let refused = [error(.clientRefused), error(.offline)].map { feed.failed($0) }
+        #expect(refused == [.rest(tries: 6), .rest(tries: 7)])
+        feed.forgetFailures()
+        let last = [error(.offline), error(.signedOut)].map { feed.failed($0) }
+        #expect(last == [.rest(tries: 1), .end])
+    }
+
+    @Test("a folder's operation waits for a run that began after it was planned first")
+    func waiting() {
+        var feed = FeedState()
+        let folder = Inode(7)
+        let first = feed.waits(folder, at: 100, 5)
+        // Planned again, it waits since then.
+        let second = feed.waits(folder, at: 200, 9)
+        #expect(first == 100 && second == 100)
+        read(&feed, 4)
+        let early = feed.waits(folder, at: 300, 10)
+        #expect(early == 100 && !feed.isQuiet)
+        read(&feed, 6)
+        let done = feed.waits(folder, at: 300, 10)
+        #expect(done == nil && feed.isQuiet)
+        // What was not planned for a while waits anew.
+        feed.keepWaiting([Inode(8)])
+        let again = feed.waits(folder, at: 400, 11)
+        #expect(again == 400)
+    }
+
+    @Test("a run for what may be gone is begun when nothing of ours is under way")
+    func owed() {
+        var feed = FeedState()
+        let isBegun = feed.needsRun(true, isAnythingOpen: true)
+        #expect(!isBegun && feed.owesLooks && !feed.isQuiet)
+        let isBegunNow = feed.needsRun(true, isAnythingOpen: false)
+        #expect(isBegunNow && !feed.owesLooks)
+        feed.owesLook(at: ItemID("i"))
+        #expect(feed.owesLooks)
+        feed.looks()
+        #expect(!feed.owesLooks && feed.isQuiet)
+        // The rest of the run that is under way tells as well.
+        feed.begins(1)
+        feed.applied(hasMore: true, isEnumeration: false)
+        let isBegunMidRun = feed.needsRun(true, isAnythingOpen: false)
+        #expect(!isBegunMidRun && !feed.owesLooks)
+    }
+}
