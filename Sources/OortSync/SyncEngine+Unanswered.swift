@@ -154,9 +154,7 @@ extension SyncEngine {
         of inode: Inode
     ) async throws(ProviderError) -> Outcome {
         var found = try await created(by: intent, of: inode)
-        if found == nil, intent.kind == .upload, intent.reservedID == nil,
-            let upload = intent.upload
-        {
+        if found == nil, intent.reservedID == nil, let upload = intent.upload {
             // Somebody may have moved it away: the feed tells.
             let since = unanswered.isMissing(inode, since: order.next())
             guard feed.lastRun >= since else {

@@ -152,6 +152,46 @@ struct ReportedKindsTests {
         #expect(try await fixture.plan().isEmpty)
     }
 
+    @Test("a backup's copy in a folder that nobody knows is asked for, and is not made again")
+    func copyInUnknownFolder() async throws {
+        try await fixture.page([
+            item("d", .folder, "d", in: "root"), item("x", .file, "f", in: "d"),
+        ])
+        let folder = try #require(try node("d")).inode
+        _ = try catalog.rename("f", in: folder, to: "f~", in: folder, mode: .replace)
+        let file = try await write("f", in: folder)
+        let operation = try #require(try await fixture.plan().first)
+        guard case .duplicate = operation.action else {
+            Issue.record("\(operation) is no backup")
+            return
+        }
+        let start = try await catalog.begin(
+            operation,
+            account: account.id,
+            reservedID: nil,
+            copiesFiles: true
+        )
+        var answer = Item(
+            id: ItemID("copy"),
+            kind: .file,
+            fileName: "f~",
+            parentID: ItemID("somewhere")
+        )
+        (answer.rev, answer.size) = (Revision("2"), 0)
+        let isOpen = try await catalog.succeeded(
+            try #require(start).intent,
+            of: operation.inode,
+            item: answer,
+            sentModified: nil
+        )
+        #expect(isOpen)
+        #expect(try node("d/f~")?.remoteID == ItemID("copy"))
+        #expect(try node("d/f")?.remoteID == ItemID("x"))
+        let next = try await fixture.plan()
+        #expect(next.map(\.inode) == [file.inode])
+        #expect(next.allSatisfy { if case .replace = $0.action { true } else { false } })
+    }
+
     @Test("an answer that names the account's root makes nothing of it")
     func answerNamesRoot() async throws {
         let folder = try catalog.create(.folder, named: "new", in: account.root)
