@@ -14,9 +14,11 @@ extension Mount {
         public var checksPermissions = true
         /// Whether a folder that holds files may be mounted on (they are hidden meanwhile).
         public var coversFiles = false
-        /// Whether the folder beneath the mount loses its permission to write: when the mount is gone, also
-        /// with a process that died, no program's file goes into a folder that nobody looks after. Whoever
-        /// may write everywhere (root) still can; a later mount gets around it by itself.
+        /// Whether the folder beneath the mount loses its permission to write.
+        ///
+        /// When the mount is gone, also with a process that died, no program's file goes then into a folder
+        /// that nobody looks after. Whoever may write everywhere (root) still can; a later mount of the
+        /// folder's owner gives the permission back for as long as it takes.
         public var sealsFolder = false
         /// Whether libfuse starts a `fusermount3` that unmounts when this process dies in any way.
         ///

@@ -54,8 +54,10 @@ struct MountPoint: Hashable, Sendable {
         case .notEmpty:
             Failure(
                 "\(path) is not empty; a mount would hide what is in it.",
-                advice: "Move its files away, or name another folder; after `oort mount` what a program "
-                    + "wrote there while nothing was mounted can be moved into its account."
+                advice: """
+                    Move its files away, or name another folder. What a program wrote there while \
+                    nothing was mounted can be moved into its account afterwards.
+                    """
             )
         case .notAFolder:
             Failure(
