@@ -22,6 +22,15 @@ public enum RequestPriority: Int, Sendable, Comparable {
     }
 }
 
+/// How long requests may be tried.
+public enum RequestPatience {
+    /// After this what failed is handed up by whatever sends requests in the current task; nil for as long
+    /// as it thinks right.
+    ///
+    /// It is for what rests on news that grow old: whoever asked looks again before the next try.
+    @TaskLocal public static var longest: Duration?
+}
+
 /// Makes a request that nobody waited for interactive once a program waits for its bytes.
 ///
 /// Isolation: any thread.

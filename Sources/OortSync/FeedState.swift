@@ -19,8 +19,13 @@ struct FeedState {
     private(set) var isWanted = false
     /// The run that is under way.
     private var run: UInt64?
-    /// The last run that came to its end.
+    /// The last run that came to its end, when that was, and how long it took.
     private(set) var lastRun: UInt64 = 0
+    private var lastEnd: Int64 = 0
+    private var lastLength: Int64 = 0
+    private var began: Int64 = 0
+    /// Runs that were begun before this ordinal have grown old.
+    private var oldest: UInt64 = 0
     /// Whether a run is applied in part only: no plan is to be made then.
     private(set) var isMidRun = false
     /// Whether the feed has to be read from its beginning.
@@ -53,15 +58,17 @@ struct FeedState {
     var isQuiet: Bool {
         !isWanted && !isReading && !isMidRun && !owesRun
             && awaited.values.allSatisfy { $0.ordinal <= lastRun }
+            && (awaited.isEmpty || !hasGrownOld)
     }
 
     /// The feed is to be read without waiting for news.
     mutating func want() { isWanted = true }
 
     /// A run begins.
-    mutating func begins(_ run: UInt64) {
+    mutating func begins(_ run: UInt64, at now: Int64) {
         isWanted = false
         self.run = run
+        began = now
     }
 
     /// A page was stored.
@@ -70,7 +77,11 @@ struct FeedState {
     }
 
     /// All pages of the run were stored.
-    mutating func completes() { if let run { lastRun = run } }
+    mutating func completes(at now: Int64) {
+        guard let run else { return }
+        lastRun = run
+        (lastEnd, lastLength) = (now, max(now - began, 0))
+    }
 
     /// The run is over, however it went.
     mutating func ends() { run = nil }
@@ -102,8 +113,27 @@ struct FeedState {
 
     // MARK: What waits for a run
 
-    /// Since when an operation of a folder waits for a run that was begun after it was planned first; nil
-    /// where there was one.
+    /// All that was heard before an ordinal has grown old for what rests on it.
+    mutating func growsOld(_ ordinal: UInt64) { oldest = ordinal }
+
+    /// Whether what rests on the feed waits for another run.
+    var hasGrownOld: Bool { lastRun < oldest }
+
+    /// Whether the last run was so long ago that what rests on it is not to go out any more.
+    ///
+    /// However long a run and the plan after it take (`planning`, milliseconds), there is time then to send
+    /// something before the next run.
+    func isOld(at now: Int64, planning: Int64) -> Bool {
+        guard !awaited.isEmpty else { return false }
+        // Before it, the clock was set back.
+        return !(0...Self.freshness + 2 * (lastLength + planning)).contains(now - lastEnd)
+    }
+
+    /// How long a run's news are fresh, milliseconds: longer than a plan may wait to be made.
+    private static let freshness: Int64 = 20_000
+
+    /// Since when an operation of a folder waits for a run that was begun after it was planned first, and
+    /// has not grown old since; nil where there was one.
     ///
     /// `ordinal` is of this moment.
     mutating func waits(
@@ -113,7 +143,7 @@ struct FeedState {
     ) -> Int64? {
         let known = awaited[folder] ?? Awaited(ordinal: ordinal(), found: now)
         awaited[folder] = known
-        return lastRun < known.ordinal ? known.found : nil
+        return lastRun < max(known.ordinal, oldest) ? known.found : nil
     }
 
     /// What is not planned any more waits for nothing.

@@ -67,7 +67,7 @@ extension SyncEngine {
 
     /// Applies pages until the feed has no more.
     private func readFeed() async throws(ProviderError) {
-        feed.begins(order.next())
+        feed.begins(order.next(), at: now)
         defer {
             feed.ends()
             order.readsNoPage()
@@ -77,7 +77,7 @@ extension SyncEngine {
             await dropPageAhead()
             throw error
         }
-        feed.completes()
+        feed.completes(at: now)
         // A later page may have told what an earlier one left open.
         try await lookAtUnsure()
         planSoon()

@@ -6,6 +6,7 @@ extension SyncEngine {
     public func setPaused(_ isPaused: Bool) {
         guard self.isPaused != isPaused else { return }
         self.isPaused = isPaused
+        feed.growsOld(order.next())
         if isPaused {
             // The service is asked what it has when sending goes on, as after a restart.
             if !longTasks.all.isEmpty { unanswered.mayExist = true }

@@ -26,6 +26,7 @@ extension SyncEngine {
                     // What programs removed and what a merge replaced.
                     group.addTask { [store] in await store.collectGarbage() }
                 }
+                if isHeld, !feed.hasGrownOld { feed.growsOld(order.next()) }
                 guard !isPaused else { continue }
                 for content in hashes.next(at: now) {
                     group.addTask { await self.hash(content) }
@@ -56,6 +57,7 @@ extension SyncEngine {
         if let moment = hashes.delaysPlan(at: started) { return wake(at: moment) }
         defer {
             lastPlan = now
+            lastPlanLength = max(lastPlan - started, 0)
             nextPlan = lastPlan + min((lastPlan - started) * 4, 10_000)
         }
         needsPlan = false
@@ -109,21 +111,27 @@ extension SyncEngine {
         return ask(place.parent) { $0?.remoteID != nil }
     }
 
-    /// Before a folder is deleted the feed is read once more: no service can be asked to delete one
-    /// only if nothing came into it, and what came while there was no network is not known.
+    /// Whether the feed is to be read before an operation goes out.
     ///
-    /// So it is before a folder is made where the service does not refuse one whose name is taken:
-    /// another machine may have made it.
+    /// A folder's deletion: no service can be asked to delete one only if nothing came into it, and what
+    /// came while there was no network is not known. And a folder's creation where the service does not
+    /// refuse one whose name is taken: another machine may have made it.
+    private func restsOnFeed(_ operation: RemoteOperation) -> Bool {
+        operation.action == .delete
+            ? ask(operation.inode) { $0?.kind == .folder } : isDoubled(operation.action)
+    }
+
+    /// Leaves to a later plan what rests on the feed until that was read, and has it read.
+    ///
+    /// What was read before or while nothing could go out does not count, nor what was read long ago:
+    /// others went on meanwhile. While nothing can go out it is not read for that.
     private func withholdUnread() {
+        guard !isHeld else { return }
         var planned: Set<Inode> = []
         var oldest: Int64?
         queue.leave { operation in
+            guard restsOnFeed(operation) else { return false }
             let inode = operation.inode
-            if operation.action == .delete {
-                guard ask(inode, { $0?.kind == .folder }) else { return false }
-            } else {
-                guard isDoubled(operation.action) else { return false }
-            }
             planned.insert(inode)
             guard let since = feed.waits(inode, at: now, order.next()) else { return false }
             oldest = min(oldest ?? .max, since)
@@ -149,6 +157,9 @@ extension SyncEngine {
             return true
         }
     }
+
+    /// How long what is spoilt by news is tried before they are looked at again.
+    private static let longestTry = Duration.seconds(2)
 
     /// How long the reading of the feed for such an operation waits for what is under way,
     /// milliseconds.
@@ -218,7 +229,7 @@ extension SyncEngine {
 
     private func nextBatch() -> PushQueue.Batch? {
         let now = now
-        guard pausedUntil <= now else { return nil }
+        guard !isHeld else { return nil }
         leaveSpoilt()
         var moment: Int64?
         defer { if let moment { wake(at: moment) } }
@@ -227,10 +238,20 @@ extension SyncEngine {
 
     /// Once anything was heard, what it spoils is left to the next plan, in place of asking the catalog for
     /// each in vain.
+    ///
+    /// So is what rests on the feed where nothing was heard for long.
     private func leaveSpoilt() {
-        guard queue.hears(catalog.newsNumber(of: account)) else { return }
-        if queue.leave(where: isSpoiltByNews) { planSoon() }
+        if queue.hears(catalog.newsNumber(of: account)), queue.leave(where: isSpoiltByNews) {
+            planSoon()
+        }
+        if !feed.hasGrownOld, feed.isOld(at: now, planning: lastPlanLength) {
+            feed.growsOld(order.next())
+        }
+        if feed.hasGrownOld, queue.leave(where: restsOnFeed) { planSoon() }
     }
+
+    /// Whether nothing goes out now: the person paused it, or the service is not to be asked.
+    private var isHeld: Bool { isPaused || pausedUntil > now }
 
     // MARK: Carrying out
 
@@ -268,7 +289,12 @@ extension SyncEngine {
             requests.removeAll { spoilt.contains($0.inode) }
             needsPlan = true
         }
-        let results = await send(requests)
+        // What news spoil is not tried for long without them.
+        let results = await RequestPatience.$longest.withValue(
+            spoilt.isEmpty ? nil : Self.longestTry
+        ) {
+            await send(requests)
+        }
         for (request, result) in zip(requests, results) {
             let isDone = await finish(request, result)
             queue.ended(request.inode)

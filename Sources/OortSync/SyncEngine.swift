@@ -83,6 +83,8 @@ public actor SyncEngine {
     var nextPlan: Int64 = 0
     /// When the last plan was made, milliseconds since 1970.
     var lastPlan: Int64 = 0
+    /// How long it took, milliseconds.
+    var lastPlanLength: Int64 = 0
     /// How many callers want everything pushed at once.
     var urgentCallers = 0
     var roomWatch = RoomWatch()

@@ -26,10 +26,12 @@ public struct RetryPolicy: Sendable {
     }
 
     func patience(_ priority: RequestPriority) -> Duration {
-        switch priority {
-        case .ahead, .interactive, .attendant: interactivePatience
-        case .background: backgroundPatience
-        }
+        let patience =
+            switch priority {
+            case .ahead, .interactive, .attendant: interactivePatience
+            case .background: backgroundPatience
+            }
+        return RequestPatience.longest.map { min($0, patience) } ?? patience
     }
 
     func patience(_ priority: RequestPriority, withoutNetwork: Bool) -> Duration {

@@ -9,10 +9,15 @@ import Testing
     }
 
     /// A run of one page.
-    private func read(_ feed: inout FeedState, _ run: UInt64) {
-        feed.begins(run)
+    private func read(
+        _ feed: inout FeedState,
+        _ run: UInt64,
+        from start: Int64 = 0,
+        to end: Int64 = 0
+    ) {
+        feed.begins(run, at: start)
         feed.applied(hasMore: false, isEnumeration: false)
-        feed.completes()
+        feed.completes(at: end)
         feed.ends()
         feed.succeeded()
     }
@@ -22,10 +27,10 @@ import Testing
         var feed = FeedState()
         feed.want()
         #expect(!feed.isQuiet)
-        feed.begins(1)
+        feed.begins(1, at: 0)
         #expect(!feed.isWanted && feed.isReading)
         feed.want()
-        feed.completes()
+        feed.completes(at: 0)
         feed.ends()
         #expect(feed.isWanted && !feed.isReading && feed.lastRun == 1)
         read(&feed, 2)
@@ -36,12 +41,12 @@ import Testing
     func broken() {
         var feed = FeedState()
         read(&feed, 1)
-        feed.begins(2)
+        feed.begins(2, at: 0)
         feed.applied(hasMore: true, isEnumeration: false)
         feed.ends()
         #expect(feed.lastRun == 1 && feed.isMidRun && !feed.isQuiet)
         // Pages of an enumeration say nothing of what else there is.
-        feed.begins(3)
+        feed.begins(3, at: 0)
         feed.applied(hasMore: true, isEnumeration: true)
         #expect(!feed.isMidRun)
     }
@@ -51,7 +56,7 @@ import Testing
         var feed = FeedState()
         let first = [error(.offline), error(.malformedAnswer)].map { feed.failed($0) }
         #expect(first == [.rest(tries: 1), .rest(tries: 2)])
-        feed.begins(1)
+        feed.begins(1, at: 0)
         feed.applied(hasMore: true, isEnumeration: false)
         feed.ends()
         let lost = feed.failed(error(.cursorLost))
@@ -86,6 +91,29 @@ import Testing
         #expect(again == 400)
     }
 
+    @Test("a run that has grown old is none, for what waited for it and for what comes to wait")
+    func grownOld() {
+        var feed = FeedState()
+        let (one, other) = (Inode(7), Inode(8))
+        _ = feed.waits(one, at: 100, 1)
+        read(&feed, 2, from: 1000, to: 4000)
+        let first = feed.waits(one, at: 4100, 3)
+        #expect(first == nil && !feed.isOld(at: 30_000, planning: 0))
+        // As long as twice the run and the plan after it took, and some more.
+        #expect(feed.isOld(at: 30_001, planning: 0) && !feed.isOld(at: 30_001, planning: 1))
+        // The clock was set back.
+        #expect(feed.isOld(at: 3999, planning: 0))
+        feed.growsOld(4)
+        let (again, new) = (feed.waits(one, at: 5000, 5), feed.waits(other, at: 5000, 3))
+        #expect(again == 100 && new == 5000 && feed.hasGrownOld && !feed.isQuiet)
+        read(&feed, 6, from: 6000, to: 6001)
+        let (done, newDone) = (feed.waits(one, at: 6002, 7), feed.waits(other, at: 6002, 7))
+        #expect(done == nil && newDone == nil && !feed.hasGrownOld && feed.isQuiet)
+        // Nothing waits: nothing can be too old for it.
+        feed.keepWaiting([])
+        #expect(!feed.isOld(at: 1 << 40, planning: 0))
+    }
+
     @Test("a run for what may be gone is begun when nothing of ours is under way")
     func owed() {
         var feed = FeedState()
@@ -98,7 +126,7 @@ import Testing
         feed.looks()
         #expect(!feed.owesLooks && feed.isQuiet)
         // The rest of the run that is under way tells as well.
-        feed.begins(1)
+        feed.begins(1, at: 0)
         feed.applied(hasMore: true, isEnumeration: false)
         let isBegunMidRun = feed.needsRun(true, isAnythingOpen: false)
         #expect(!isBegunMidRun && !feed.owesLooks)

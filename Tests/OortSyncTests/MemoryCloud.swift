@@ -59,6 +59,7 @@ final class MemoryCloud: Sendable {
         var trash: [ItemID: Entry] = [:]
         var refusedLook: ItemID?
         var atNextLook: (@Sendable () -> Void)?
+        var atNextRefusal: (@Sendable () -> Void)?
         var standsStill = false
         var pages = 0
         var quota = Quota(used: 1, total: nil)
@@ -224,6 +225,11 @@ final class MemoryCloud: Sendable {
             $0.stall = stall
             $0.isStalled = false
         }
+    }
+
+    /// Something happens just after the next change was refused.
+    func atNextRefusal(_ event: @escaping @Sendable () -> Void) {
+        state.withLock { $0.atNextRefusal = event }
     }
 
     /// Something happens while the next question for a single item is on its way.
@@ -607,7 +613,15 @@ final class MemoryCloud: Sendable {
             return stall
         }
         if stall?.isDone == false { try await stay() }
-        let answer = try answer(name, body)
+        let answer: T
+        do throws(ProviderError) { answer = try self.answer(name, body) } catch {
+            let event = state.withLock { state in
+                defer { state.atNextRefusal = nil }
+                return state.atNextRefusal
+            }
+            event?()
+            throw error
+        }
         if stall != nil {
             state.withLock { $0.isStalled = true }
             try await stay()

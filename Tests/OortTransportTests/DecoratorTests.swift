@@ -143,6 +143,15 @@ struct RetryingClientTests {
             #expect(got.head.status == 503)
             #expect(got.body == Array("busy".utf8))
             #expect(clock.sleeps.count == total / 10)
+            // What rests on news is tried for as long as they are fresh.
+            for (longest, sleeps) in [(Duration.seconds(2), 0), (.seconds(20), 2)] {
+                let before = clock.sleeps.count
+                let early = try await RequestPatience.$longest.withValue(longest) {
+                    try await client.send(HTTPRequest(method: "DELETE", url: "http://x/"))
+                }
+                #expect(early.head.status == 503)
+                #expect(clock.sleeps.count == before + sleeps)
+            }
         }
     }
 
