@@ -119,7 +119,9 @@ actor FTPLines {
             wakeOne(use)
             note(error, of: password)
             guard error.kind == .tooMany else { throw error }
-            pools[use]?.most = pools[use]?.count ?? 0
+            // Read first: a dictionary that is being changed cannot be read.
+            let count = pools[use]?.count ?? 0
+            pools[use]?.most = count
             narrowed = .now
             // Whoever else waits for a line that will not be.
             while pools[use]?.waiters.isEmpty == false { wakeOne(use) }

@@ -2,7 +2,9 @@
 
 import errno
 import os
+import random
 import shutil
+import socket
 import subprocess
 import time
 
@@ -329,6 +331,51 @@ def test_ftp_that_is_encrypted_from_the_first_byte(machine, folder):
         machine.sync()
         assert (server.files / "later").read_text() == "later"
         assert "TLSv1" in (server.folder / "tls").read_text()
+    finally:
+        machine.clean()
+        server.stop()
+
+
+class NarrowServer(Server):
+    """FTP for so few connections, which it closes soon when nothing is said."""
+
+    most = 0
+
+    def _ftp(self):
+        arguments = super()._ftp()
+        with open(self.folder / "config", "a") as config:
+            config.write(f"\nMaxClients {self.most}\nTimeoutIdle 3\n")
+        return arguments
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_ftp_that_takes_few_connections(machine, folder, most):
+    """What has no line of its own goes over the one that there is, and the mount lives."""
+    NarrowServer.most = most
+    server = NarrowServer("ftp", folder)
+    try:
+        server.login(machine)
+        machine.mount()
+        drive = machine.ready("ftp")
+        process = machine.process
+        (drive / "many").mkdir()
+        for number in range(30):
+            (drive / "many" / str(number)).write_text(f"small {number}\n")
+        (drive / "large").write_bytes(random.Random(1).randbytes(3 << 20))
+        machine.sync()
+        server.holds(local_tree(drive))
+        # Somebody else has a connection for a while.
+        others = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(most - 1)]
+        (drive / "many" / "later").write_text("later\n")
+        (drive / "large").write_bytes(random.Random(2).randbytes(3 << 20))
+        for other in others:
+            assert other.recv(1)
+            other.close()
+        machine.sync()
+        server.holds(local_tree(drive))
+        machine.oort("free", str(drive))
+        assert local_tree(drive) == server.tree()
+        assert machine.process == process
     finally:
         machine.clean()
         server.stop()
