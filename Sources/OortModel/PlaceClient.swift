@@ -218,7 +218,7 @@ extension PlaceClient {
 /// How a service of places differs from the others.
 public struct PlaceTraits: Sendable {
     /// How it is found out what somebody else changed.
-    public enum Scan: Sendable, Hashable {
+    public enum Scan: Sendable, Hashable, CaseIterable {
         /// A folder's stamp changes with anything below it: only what changed is listed.
         case subtreeStamps
         /// A folder's stamp changes when an entry comes or goes, not when one is rewritten in place:
@@ -242,8 +242,7 @@ public struct PlaceTraits: Sendable {
     public var listingsInFlight: Int
     /// Whether a folder is moved in one step; else it is made anew and its files are moved.
     public var movesFolders: Bool
-    /// Whether what is deleted can be had back; else a folder is looked through before it goes, so that
-    /// nothing goes with it that nobody here has seen.
+    /// Whether what is deleted can be had back.
     public var deletesToTrash: Bool
     /// Whether the account may lie on several disks: a folder that cannot go from one to another in one
     /// step (`.unsupported`) is moved piece by piece, and where there is no trash deleted so.

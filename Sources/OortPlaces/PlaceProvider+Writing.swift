@@ -148,9 +148,7 @@ extension PlaceProvider {
         guard let parent = row.parent else {
             throw ProviderError(.noPermission, detail: "the account's root cannot be deleted")
         }
-        if row.entry.kind == .folder, !client.traits.deletesToTrash {
-            try await lookThrough(row.id)
-        }
+        if row.entry.kind == .folder { try await lookThrough(row.id) }
         try await refusable(in: parent) { () async throws(ProviderError) in
             do throws(ProviderError) {
                 try await client.delete(
@@ -298,25 +296,30 @@ extension PlaceProvider {
         }
     }
 
-    /// Lists a folder and all below it before it goes for good.
+    /// Looks at a folder and all below it before it goes: whatever the feed told, others went on since.
+    ///
+    /// Where stamps are of whole trees, only what has a new one is listed; else all is.
     ///
     /// - Throws: `.preconditionFailed` where something lies there of which the feed did not speak yet, or
     ///   a folder is not where it was.
     private func lookThrough(_ folder: Int64) async throws(ProviderError) {
-        var waiting = [folder]
-        while let next = waiting.popLast() {
-            do throws(ProviderError) { try await scan.readStandingListing(of: next) } catch {
-                guard error.kind == .notFound || error.kind == .notAFolder else { throw error }
-                try await map.write { database in
-                    let transaction = PlaceTransaction(database: database)
-                    if let above = try transaction.row(next)?.parent {
-                        try transaction.makeDue(above)
-                    }
+        let stampsTrees = client.traits.scan == .subtreeStamps
+        var waiting = stampsTrees ? try await changedFolders(below: folder) : [folder]
+        while !waiting.isEmpty {
+            let some = Array(waiting.suffix(max(1, client.traits.listingsInFlight)))
+            waiting.removeLast(some.count)
+            for (next, result) in await scan.readStandingListings(of: some) {
+                do throws(ProviderError) {
+                    let changed = try result.get()
+                    waiting +=
+                        stampsTrees
+                        ? changed
+                        : try await map.read {
+                            try PlaceTransaction(database: $0).subfolders(of: next)
+                        }
+                } catch {
+                    try await judge(error, of: next)
                 }
-                throw ProviderError(.preconditionFailed, detail: error.detail)
-            }
-            waiting += try await map.read {
-                try PlaceTransaction(database: $0).subfolders(of: next)
             }
         }
         let after = try await map.read {
@@ -328,6 +331,43 @@ extension PlaceProvider {
                 .preconditionFailed,
                 detail: "the folder holds something that was not known of"
             )
+        }
+    }
+
+    /// What it means that a folder could not be looked at that is to go with one above.
+    private func judge(_ error: ProviderError, of folder: Int64) async throws(ProviderError) {
+        switch error.kind {
+        case .notFound, .notAFolder:
+            try await map.write { database in
+                let transaction = PlaceTransaction(database: database)
+                if let above = try transaction.row(folder)?.parent {
+                    try transaction.makeDue(above)
+                }
+            }
+            throw ProviderError(.preconditionFailed, detail: error.detail)
+        case .noPermission where client.traits.deletesToTrash:
+            // Nobody here ever saw what is in it; the trash keeps it.
+            logger.notice("a folder goes unseen", metadata: ["error": "\(error)"])
+        default: throw error
+        }
+    }
+
+    /// The folders at and below one that are to be listed, by the stamp of its whole tree as it is now.
+    private func changedFolders(below folder: Int64) async throws(ProviderError) -> [Int64] {
+        let path = try await map.read { try PlaceTransaction(database: $0).path(of: folder) }
+        guard let path, let answer = await client.stamps(of: [path]).first else { return [folder] }
+        let stamp: FolderStamp?
+        do throws(ProviderError) { stamp = try answer.get() } catch {
+            try await judge(error, of: folder)
+            return []
+        }
+        guard let stamp else { return [folder] }
+        return try await map.write { database in
+            let transaction = PlaceTransaction(database: database)
+            try transaction.setStamp(stamp, of: folder)
+            return try transaction.dueFolders().filter {
+                try transaction.lies($0, below: folder)
+            }
         }
     }
 }

@@ -336,6 +336,26 @@ actor PlaceScan {
         }
     }
 
+    /// As `readStandingListing`, of several at once.
+    nonisolated func readStandingListings(
+        of folders: [Int64]
+    ) async -> [(Int64, Result<[Int64], ProviderError>)] {
+        await withTaskGroup { group in
+            for folder in folders {
+                group.addTask { (folder, await self.standingListing(of: folder)) }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+    }
+
+    private nonisolated func standingListing(
+        of folder: Int64
+    ) async -> Result<[Int64], ProviderError> {
+        do throws(ProviderError) {
+            return .success(try await readStandingListing(of: folder))
+        } catch { return .failure(error) }
+    }
+
     /// As `readListing`, for who knows that no folder above is being moved.
     @discardableResult
     nonisolated func readStandingListing(

@@ -146,6 +146,9 @@ struct FeedState {
         return lastRun < max(known.ordinal, oldest) ? known.found : nil
     }
 
+    /// An operation of a folder was tried and failed: the next try waits for a run of its own.
+    mutating func failed(_ folder: Inode) { awaited[folder] = nil }
+
     /// What is not planned any more waits for nothing.
     mutating func keepWaiting(_ planned: Set<Inode>) {
         if !awaited.isEmpty { awaited = awaited.filter { planned.contains($0.key) } }

@@ -12,6 +12,7 @@ extension SyncEngine {
         _ error: ProviderError
     ) async {
         let tries = failures.failed(inode)
+        feed.failed(inode)
         var wait = backoff(after: tries, error)
         var isUnknown = error.isOutcomeUnknown
         /// Whether it failed by itself, and not with the whole account.
@@ -28,8 +29,7 @@ extension SyncEngine {
             wait = .zero
             isOwn = false
         case .rateLimited:
-            pausedUntil = now + wait.inMilliseconds
-            wake(at: pausedUntil)
+            rest(for: wait)
             isOwn = false
         case .sessionLost:
             isSessionLost = true

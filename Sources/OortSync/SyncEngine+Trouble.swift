@@ -35,17 +35,22 @@ extension SyncEngine {
             keepTrouble("signed out: sign in again (\(error.detail))")
         case .clientRefused:
             trouble = .clientRefused(error.detail)
-            pausedUntil = now + settings.refusalInterval.inMilliseconds
-            wake(at: pausedUntil)
+            rest(for: settings.refusalInterval)
         case .offline:
             trouble = .offline(error.detail)
             offlineTries += 1
-            pausedUntil = now + backoff(after: offlineTries, error).inMilliseconds
-            wake(at: pausedUntil)
+            rest(for: backoff(after: offlineTries, error))
         default: break
         }
         tellWatchers()
         logger.notice("the service cannot be used for now", metadata: ["error": "\(error)"])
+    }
+
+    /// Nothing goes out for so long; what was heard of the service before is old by then.
+    func rest(for wait: Duration) {
+        pausedUntil = now + wait.inMilliseconds
+        feed.growsOld(order.next())
+        wake(at: pausedUntil)
     }
 
     /// How long to wait after so many failures: doubled each time, never the same for all.

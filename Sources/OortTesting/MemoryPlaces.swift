@@ -80,13 +80,15 @@ public final class MemoryPlaces: PlaceClient {
     ///   - mayHaveDisks: whether folders are moved within their folder only, and deleted when nothing lies
     ///     in them.
     ///   - hasRevisionsOfTimes: whether size and second are all of a file's revision.
+    ///   - deletesToTrash: whether it says that what is deleted can be had back.
     public init(
         _ scan: PlaceTraits.Scan,
         hasKeys: Bool = false,
         movesFolders: Bool = true,
         makesFoldersAbove: Bool = false,
         mayHaveDisks: Bool = false,
-        hasRevisionsOfTimes: Bool = false
+        hasRevisionsOfTimes: Bool = false,
+        deletesToTrash: Bool = false
     ) {
         self.hasRevisionsOfTimes = hasRevisionsOfTimes
         self.hasKeys = hasKeys
@@ -111,6 +113,7 @@ public final class MemoryPlaces: PlaceClient {
         )
         traits.mayHaveDisks = mayHaveDisks
         traits.hasRevisionsOfTimes = hasRevisionsOfTimes
+        traits.deletesToTrash = deletesToTrash
         self.traits = traits
     }
 

@@ -106,6 +106,25 @@ def test_others_change_it(machine, server, drive):
     eventually(lambda: not (drive / "top.txt").exists(), "it is gone")
 
 
+def test_a_folder_that_goes_later_leaves_what_came_into_it(machine, server, drive):
+    """What somebody put there while the deletion waited is kept, at whatever depth."""
+    (drive / "folder" / "deep" / "down").mkdir(parents=True)
+    (drive / "folder" / "ours.txt").write_text("ours")
+    (drive / "folder" / "deep" / "down" / "ours.txt").write_text("ours")
+    machine.sync()
+    machine.oort("pause")
+    shutil.rmtree(drive / "folder")
+    # The feed is read meanwhile.
+    server.write("top.txt", "at the top")
+    eventually((drive / "top.txt").exists, "the feed is read")
+    server.write("folder/deep/down/theirs.txt", "theirs")
+    machine.oort("resume")
+    machine.sync()
+    eventually(lambda: local_tree(drive / "folder") == {
+        "deep": None, "deep/down": None, "deep/down/theirs.txt": b"theirs"}, "theirs shows")
+    server.holds(local_tree(drive))
+
+
 def test_both_sides_are_kept(machine, server, drive):
     (drive / "report.txt").write_text("first")
     machine.sync()

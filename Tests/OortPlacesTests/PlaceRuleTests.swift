@@ -133,8 +133,37 @@ struct PlaceRuleTests {
         }
     }
 
-    @Test("a folder that goes for good does not take with it what the feed has not shown")
-    func unseen() async throws {
+    @Test(
+        "a folder that goes does not take with it what the feed has not shown, however deep",
+        arguments: PlaceTraits.Scan.allCases,
+        [false, true]
+    )
+    func unseen(scan: PlaceTraits.Scan, trashes: Bool) async throws {
+        let client = MemoryPlaces(scan, hasKeys: scan == .subtreeStamps, deletesToTrash: trashes)
+        try await with(client) { world in
+            world.client.write("/folder/known", "known")
+            world.client.write("/folder/deep/down/known", "known")
+            world.client.write("/folder/other/known", "known")
+            for _ in 0..<4 { await world.readFeed() }
+            let folder = try #require(world.paths["/folder/"])
+            world.client.forgetCalls()
+            world.client.write("/folder/deep/down/new", "nobody here has seen it")
+            await #expect(throws: ProviderError.self) {
+                try await world.provider.delete(Deletion(item: Self.reference(folder)))
+            }
+            // Where one look at a stamp tells what is new, the rest is not listed.
+            if scan == .subtreeStamps { #expect(world.client.calls["listing"] == 3) }
+            for _ in 0..<4 { await world.readFeed() }
+            #expect(world.paths["/folder/deep/down/new"] != nil)
+            world.client.forgetCalls()
+            try await world.provider.delete(Deletion(item: Self.reference(folder)))
+            if scan == .subtreeStamps { #expect(world.client.calls["listing"] == nil) }
+            #expect(world.client.contents.isEmpty)
+        }
+    }
+
+    @Test("a folder that goes does not take with it what is known and not stored yet")
+    func unstored() async throws {
         try await with(MemoryPlaces(.folderStamps)) { world in
             world.client.write("/folder/known", "known")
             await world.readFeed()
