@@ -30,7 +30,7 @@ public struct SFTPAddress: Codable, Hashable, Sendable {
     ///
     /// An IPv6 address stands in brackets. `/PATH` begins at the server's root, `/~/PATH` where the login begins.
     ///
-    /// Nil where there is no host, or one that `ssh` would take for an option.
+    /// Nil where there is no host, or one that `ssh` would take for an option, or a password is in it.
     public init?(_ text: String) {
         host = ""
         var text = text[...]
@@ -41,7 +41,8 @@ public struct SFTPAddress: Codable, Hashable, Sendable {
             text = server
         }
         if let (user, server) = text.cut(atLast: "@") {
-            guard Self.isPlain(user) else { return nil }
+            // A password is no part of it: it would be an argument of `ssh`, which every process can read.
+            guard Self.isPlain(user), !user.has(":") else { return nil }
             self.user = String(user)
             text = server
         }

@@ -1,3 +1,5 @@
+import OortModel
+
 /// Text from outside, made fit for a terminal and for a line of a log.
 ///
 /// A name may hold whatever its author likes: escapes that set the title or clear the screen, line
@@ -8,6 +10,12 @@ enum TerminalText {
 
     /// Words of our own, which may have several lines and columns, with whatever is in them.
     static func lines(_ text: String) -> String { escaped(text, keeping: ["\n", "\t"]) }
+
+    /// An address of a server in quotation marks, without what stands before an `@`: it may be a password.
+    static func withoutSecret(_ address: String) -> String {
+        let server = address.cut(atLast: "@").map { "…@\($0.after)" } ?? address
+        return "\"\(line(server))\""
+    }
 
     private static func escaped(_ text: String, keeping kept: Set<Unicode.Scalar>) -> String {
         // Scalars, since to Swift a carriage return and a line feed are one character.

@@ -87,7 +87,7 @@ struct LoginFTPCommand: AsyncParsableCommand {
     private func address() throws(Failure) -> FTPAddress {
         guard var address = FTPAddress(server) else {
             throw Failure(
-                "\"\(TerminalText.line(server))\" is no server.",
+                "\(TerminalText.withoutSecret(server)) is no server.",
                 advice: "Write it as [USER@]HOST[:PORT][/PATH], for example "
                     + "ada@ftp.example.org/photos; a password is no part of it."
             )

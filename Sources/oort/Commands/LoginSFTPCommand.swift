@@ -190,8 +190,9 @@ struct LoginSFTPCommand: AsyncParsableCommand {
     private func address() throws(Failure) -> SFTPAddress {
         guard var address = SFTPAddress(server) else {
             throw Failure(
-                "\"\(TerminalText.line(server))\" is no server.",
-                advice: "Write it as [USER@]HOST[:PORT][/PATH], for example ada@nas:2222/home/ada."
+                "\(TerminalText.withoutSecret(server)) is no server.",
+                advice: "Write it as [USER@]HOST[:PORT][/PATH], for example ada@nas:2222/home/ada; "
+                    + "a password is no part of it."
             )
         }
         if let root { address.folder = root }
