@@ -292,7 +292,7 @@ struct DAVSignIn {
 enum SecretInput {
     /// The secret in a file, on standard input (`-`), or typed at the prompt where no file is named.
     ///
-    /// One line end at the end is not part of it.
+    /// Line ends at the end are not part of it, of whichever system.
     ///
     /// - Throws: `Failure` where nothing can be read, or nobody is there to be asked.
     static func read(_ file: String?, prompt: String) throws(Failure) -> String {
@@ -309,15 +309,17 @@ enum SecretInput {
             }
             text = unsafe String(cString: typed)
         }
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        guard let first = lines.first, !first.isEmpty, lines.dropFirst().allSatisfy(\.isEmpty)
+        // Scalars, since to Swift a carriage return and a line feed are one character.
+        var password = text.unicodeScalars
+        while let last = password.last, last == "\n" || last == "\r" { password.removeLast() }
+        guard !password.isEmpty, !password.contains(where: { "\n\r\0".unicodeScalars.contains($0) })
         else {
             throw Failure(
                 "The password is empty, or more than one line.",
                 advice: "The file holds the password and nothing else."
             )
         }
-        return String(first.hasSuffix("\r") ? first.dropLast() : first)
+        return String(password)
     }
 
     /// What a file holds, or standard input (`-`): at most 64 KiB.
