@@ -86,6 +86,12 @@ public struct S3Discovery: Sendable {
     /// - Throws: `.noPermission`, `.signedOut`, `.notFound` (no such bucket), `.offline` and what else a
     ///   store answers.
     public func find(_ wish: S3Wish, keys: S3Keys) async throws(ProviderError) -> Finding {
+        guard keys.areSendable else {
+            throw ProviderError(
+                .signedOut,
+                detail: "the access key or the session token has signs in it that no key has"
+            )
+        }
         let region = try await region(wish)
         let isPathStyle = wish.isPathStyle ?? (wish.endpoint != nil || !Self.isLabel(wish.bucket))
         var place = S3Place(
@@ -211,7 +217,8 @@ public struct S3Discovery: Sendable {
             let error = S3Errors.error(answer, about: .bucket)
             let (code, bucket) = (S3Errors.words(in: answer.body)?.code, api.place.bucket)
             switch error.kind {
-            case _ where code == "NoSuchBucket" || answer.head.status == 404:
+            case _ where code == "NoSuchBucket": throw error.asKind(.notFound)
+            case _ where answer.head.status == 404:
                 throw ProviderError(
                     .notFound,
                     detail: "there is no bucket \(bucket) (\(error.detail))"
@@ -233,7 +240,7 @@ public struct S3Discovery: Sendable {
         else {
             throw ProviderError(
                 .malformedAnswer,
-                detail: "what answers there is no store of S3's kind: look at --endpoint"
+                detail: "it answers with something else than a listing"
             )
         }
         return root.first("Marker") == nil || root.first("KeyCount") != nil

@@ -39,6 +39,13 @@ public struct S3Keys: Hashable, Sendable {
     /// Whether requests go out unsigned.
     public var isAnonymous: Bool { accessKeyID.isEmpty }
 
+    /// Whether what goes out with each request can be a part of a header field.
+    var areSendable: Bool {
+        [accessKeyID, sessionToken?.revealed() ?? ""].allSatisfy { text in
+            text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+        }
+    }
+
     private struct File: Codable {
         var access_key_id: String
         var secret_access_key: String
@@ -57,6 +64,7 @@ public struct S3Keys: Hashable, Sendable {
         }
         let id = file.access_key_id.trimmingCharacters(in: .whitespacesAndNewlines)
         let secret = file.secret_access_key.trimmingCharacters(in: .whitespacesAndNewlines)
+        let token = file.session_token?.trimmingCharacters(in: .whitespacesAndNewlines)
         guard id.isEmpty == secret.isEmpty else {
             throw S3KeysError(
                 "\(id.isEmpty ? "access_key_id" : "secret_access_key") is empty in the key file"
@@ -65,7 +73,7 @@ public struct S3Keys: Hashable, Sendable {
         self.init(
             accessKeyID: id,
             secretAccessKey: Secret(secret),
-            sessionToken: file.session_token.flatMap { $0.isEmpty ? nil : Secret($0) }
+            sessionToken: token.flatMap { $0.isEmpty ? nil : Secret($0) }
         )
     }
 

@@ -68,7 +68,9 @@ struct LoginS3Command: AsyncParsableCommand {
         let keys: S3Keys
         do {
             let known = try profile.map { try S3Profile($0, environment: environment) }
-            let place = bucket + (root.map { "/\($0)" } ?? "")
+            // As at the other kinds a slash before it or after it says nothing.
+            let names = root?.parts(between: "/").filter { !$0.isEmpty } ?? []
+            let place = ([bucket[...]] + names).joined(separator: "/")
             let wish = try S3Wish(
                 place,
                 endpoint: endpoint ?? known?.endpoint,
@@ -81,7 +83,7 @@ struct LoginS3Command: AsyncParsableCommand {
         } catch let error as S3KeysError {
             throw Failure("\(error.description).")
         } catch let error as ProviderError {
-            throw Failure(TerminalText.line("\(bucket): \(error.detail)"))
+            throw failure(error)
         }
         for remark in found.remarks { Console.write(TerminalText.line(remark)) }
         let kept = S3Bucket(account: found.account, profile: profile)
@@ -93,6 +95,37 @@ struct LoginS3Command: AsyncParsableCommand {
             name: name
         )
         await accounts.shutdown()
+    }
+
+    /// A sign-in that came to nothing, in words.
+    private func failure(_ error: ProviderError) -> Failure {
+        let store = TerminalText.line(endpoint ?? "Amazon S3")
+        let bucket = TerminalText.line(bucket)
+        let detail = TerminalText.line(error.detail)
+        return switch error.kind {
+        case .offline, .outcomeUnknown, .rateLimited:
+            Failure(
+                "\(store) cannot be reached: \(detail)",
+                advice: "Look at --endpoint and the network, and at HTTPS_PROXY and ca_file in the "
+                    + "settings."
+            )
+        case .malformedAnswer:
+            Failure(
+                "What answers at \(store) is no store of S3's kind: \(detail)",
+                advice: "Look at --endpoint. A network where one has to log in first answers so, "
+                    + "too."
+            )
+        case .signedOut:
+            Failure(
+                "\(store) refuses the keys: \(detail)",
+                advice: "Look at both of the keys, and at where they come from."
+            )
+        default:
+            Failure(
+                "The bucket \(bucket) at \(store) cannot be used: \(detail)",
+                advice: "Look at its name, at the keys' rights, at --region and --endpoint."
+            )
+        }
     }
 
     private func keys(
