@@ -91,8 +91,8 @@ public actor SSHConnection {
 
     /// The session for what is small.
     ///
-    /// - Throws: `.offline`, `.signedOut` where the server refuses the login or is not the one that is
-    ///   known, `.clientRefused` where it has no SFTP.
+    /// - Throws: `.offline`, `.signedOut` where the server refuses the login, `.clientRefused` where it
+    ///   is not the one that is known, or has no SFTP.
     func session() async throws(ProviderError) -> SFTPSession {
         do throws(SSHFailure) { return try await connected() } catch { throw ProviderError(error) }
     }

@@ -17,6 +17,8 @@ public struct SSHFailure: Error, Hashable, Sendable {
         case noSFTP
         /// `ssh` cannot be started.
         case noProgram
+        /// `ssh` does not take its options or its configuration.
+        case badOptions
         /// What is kept on this machine cannot be read or made.
         case local
         /// Nobody waits for it any more.
@@ -32,13 +34,14 @@ public struct SSHFailure: Error, Hashable, Sendable {
 }
 
 extension ProviderError {
-    /// The failure in canonical terms; where a person has to look, nothing is tried again by itself.
+    /// The failure in canonical terms; a refused login is not tried again by itself.
     public init(_ failure: SSHFailure) {
         let kind: Kind =
             switch failure.reason {
-            case .unreachable: .offline
-            case .unknownHost, .changedHost, .refused: .signedOut
-            case .noSFTP, .noProgram: .clientRefused
+            case .unreachable, .badOptions: .offline
+            case .refused: .signedOut
+            // Nobody was asked for a login: to look again later, and when the person says so, is harmless.
+            case .unknownHost, .changedHost, .noSFTP, .noProgram: .clientRefused
             case .local: .localContent
             case .cancelled: .cancelled
             }
@@ -82,7 +85,14 @@ enum SSHWords {
             )
         }
         if has("Permission denied") || has("Too many authentication failures") {
-            return SSHFailure(.refused, refusal(last, address, answers))
+            let key = unusableKey(lines, address)
+            return SSHFailure(.refused, key ?? refusal(last, address, answers))
+        }
+        if let line = lines.last(where: { line in
+            line.hasPrefix("command-line")
+                || ["terminating, ", "Bad owner or permissions on "].contains { line.contains($0) }
+        }) {
+            return SSHFailure(.badOptions, "ssh does not take its options: \(line)")
         }
         if has("subsystem request failed") {
             return SSHFailure(.noSFTP, "\(address.host) has no SFTP: \(last)")
@@ -109,6 +119,18 @@ enum SSHWords {
             \(address.host) alone: sign in there with a key, or with an agent
             """
         }
+    }
+
+    /// Why `ssh` did not even offer the key that it was told to; nil where it says nothing of it.
+    private static func unusableKey(_ lines: [String], _ address: SFTPAddress) -> String? {
+        guard let identity = address.identity else { return nil }
+        if lines.contains(where: { $0.contains("bad permissions") }) {
+            return "ssh does not use the key \(identity), which others can read: chmod 600 it"
+        }
+        if let line = lines.first(where: { $0.hasPrefix("Load key ") }) {
+            return "\(identity) is no private key that ssh can read (\(line))"
+        }
+        return nil
     }
 
     private static func refusal(

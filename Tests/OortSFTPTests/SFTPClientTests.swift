@@ -377,7 +377,7 @@ struct SFTPClientTests {
                 _ = try await careful.owner()
                 Issue.record("a server with another key was believed")
             } catch {
-                #expect(error.kind == .signedOut)
+                #expect(error.kind == .clientRefused)
                 #expect(error.detail.contains("not the one that is known"))
             }
             await careful.close()

@@ -164,6 +164,12 @@ struct LoginSFTPCommand: AsyncParsableCommand {
                 advice: "Ask the server's owner for its key; only then forget the old one: "
                     + "ssh-keygen -R HOST"
             )
+        case .refused where address.secret == nil && address.identity != nil:
+            Failure(
+                "The key does not let you in: \(detail)",
+                advice: "If it has a passphrase, give that: --password-file FILE, or - for "
+                    + "standard input. Without --identity the file holds your password at the server."
+            )
         case .refused where address.secret == nil:
             Failure(
                 "No key and no agent let you in: \(detail)",
@@ -183,6 +189,8 @@ struct LoginSFTPCommand: AsyncParsableCommand {
                 detail,
                 advice: "Ask the server's owner for SFTP, or take another service: oort help login"
             )
+        case .badOptions:
+            Failure(detail, advice: "Look at --ssh-option, and at your ~/.ssh/config.")
         case .noProgram, .local, .cancelled: Failure(detail)
         }
     }
@@ -198,7 +206,13 @@ struct LoginSFTPCommand: AsyncParsableCommand {
         if let root { address.folder = root }
         if let identity {
             let path = MountPoint(identity).path
-            guard FileManager.default.isReadableFile(atPath: path) else {
+            var isFolder: ObjCBool = false
+            let isThere = unsafe FileManager.default.fileExists(
+                atPath: path,
+                isDirectory: &isFolder
+            )
+            guard isThere, !isFolder.boolValue, FileManager.default.isReadableFile(atPath: path)
+            else {
                 throw Failure(
                     "The key \(path) cannot be read.",
                     advice: "Name the file with your private key, or leave it to ssh and its agent."

@@ -39,10 +39,13 @@ enum SyncWords {
         let login = signIn(account: account, service: service)
         return switch trouble {
         case .signedOut(let detail):
-            "Signed out: \(detail). What you change is kept. Sign in again: \(login)"
+            "Signed out: \(unended(detail)). What you change is kept. Sign in again: \(login)"
+        case .clientRefused(let detail) where Services.named(service)?.oauth == nil:
+            "The server is not used: \(unended(detail)). What you change is kept. It is tried again every ten "
+                + "minutes, at once by oort sync, and with other settings after: \(login)"
         case .clientRefused(let detail):
-            "The service refuses the app registration (client id or secret): \(detail). What you "
-                + "change is kept. Correct client_id and the secret under [\(service)] in the "
+            "The service refuses the app registration (client id or secret): \(unended(detail)). "
+                + "What you change is kept. Correct client_id and the secret under [\(service)] in the "
                 + "settings, then sign in again: \(login)"
         case .offline(let detail):
             "The service cannot be reached\(detail.isEmpty ? "" : " (\(detail))"); it is tried again by "
@@ -52,6 +55,11 @@ enum SyncWords {
                 + "not known. Look at the disk; nothing is sent or forgotten because of it."
         case nil: nil
         }
+    }
+
+    /// A server's sentence as a part of one of ours.
+    private static func unended(_ detail: String) -> String {
+        detail.hasSuffix(".") ? String(detail.dropLast()) : detail
     }
 
     /// One change that the cloud does not have yet, with its path below `folder`; `isHeld` says
@@ -184,7 +192,10 @@ enum SyncWords {
         (.badRequest, "the service did not understand; please report this"),
         (.localContent, "the content cannot be read from the local disk"),
         (.signedOut, "signed out: sign in again with oort login"),
-        (.clientRefused, "the service refuses the app registration (client id or secret)"),
+        (
+            .clientRefused,
+            "the service does not let Oort in: by its app registration, host key or encryption"
+        ),
     ])
 
     /// What passes by itself.
