@@ -102,6 +102,8 @@ struct BoxFailure: Sendable {
         case (413, _): .tooLarge
         case (429, _): .rateLimited(retryAfter: retryAfter)
         case (408, _), (500..., _): .outcomeUnknown(retryAfter: retryAfter)
+        // Box sends nobody on from here: a network did, that wants its people to log in.
+        case (200..<400, _): .malformedAnswer
         default: .badRequest
         }
     }

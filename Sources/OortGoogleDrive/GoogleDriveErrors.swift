@@ -61,6 +61,8 @@ struct DriveFailure: Sendable {
         case 413: .tooLarge
         case 429: .rateLimited(retryAfter: retryAfter)
         case 408, 500...: .outcomeUnknown(retryAfter: retryAfter)
+        // Google sends nobody on from here: a network did, that wants its people to log in.
+        case 200..<400: .malformedAnswer
         default: .badRequest
         }
     }

@@ -170,8 +170,8 @@ enum S3Errors {
         case 503 where retryAfter != nil: return .rateLimited(retryAfter: retryAfter)
         case 507: return .quotaExceeded
         case 500...: return .outcomeUnknown(retryAfter: retryAfter)
-        case 200..<300: return .malformedAnswer
-        case 300..<400: return .noPermission
+        // A store that sends on says so in its own words: a network did, that wants its people to log in.
+        case 200..<400: return .malformedAnswer
         default: return .badRequest
         }
     }

@@ -333,6 +333,12 @@ enum ProviderWords {
                 "\(service.title) cannot be reached: \(error.detail)",
                 advice: "Check the network, HTTPS_PROXY and ca_file in the settings, and try again."
             )
+        case .malformedAnswer:
+            Failure(
+                "What answered is not \(service.title): \(error.detail)",
+                advice: "Look in a browser whether the network wants you to log in first, and try "
+                    + "again."
+            )
         case .notFound, .parentNotFound, .notAFolder:
             Failure(
                 "\(service.title) has no such folder to begin at (\(error.detail))",

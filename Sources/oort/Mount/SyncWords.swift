@@ -203,7 +203,10 @@ enum SyncWords {
         (.offline, "the service could not be reached"),
         (.rateLimited(retryAfter: nil), "the service asks for patience"),
         (.outcomeUnknown(retryAfter: nil), "the service gave no answer; it is asked what it did"),
-        (.malformedAnswer, "the service's answer was not understood"),
+        (
+            .malformedAnswer,
+            "what answered is not the service: look whether the network wants you to log in first"
+        ),
         (.contentDamaged, "the service stored other bytes than were sent"),
         (.locked, "another program at the service holds it"),
         (.sessionLost, "the service forgot the upload; it begins anew"),
