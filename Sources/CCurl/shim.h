@@ -75,13 +75,6 @@ static inline CURLcode oort_set_progress(CURL *easy, curl_xferinfo_callback call
     return curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
 }
 
-// How many connections the last transfer made.
-static inline long oort_new_connections(CURL *easy) {
-    long count = 0;
-    curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &count);
-    return count;
-}
-
 // The socket that is kept for the next transfer; -1 where there is none.
 static inline curl_socket_t oort_kept_socket(CURL *easy) {
     curl_socket_t kept = CURL_SOCKET_BAD;

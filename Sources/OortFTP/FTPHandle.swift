@@ -262,7 +262,8 @@ final class FTPCancellation: Sendable {
         }
         if isEnded { throw FTPFailure(.cancelled, "ended") }
         let code = unsafe curl_easy_perform(pointer)
-        let isFresh = unsafe oort_new_connections(pointer) > 0 || lastUse == nil
+        // By the greeting: libcurl's count of new connections has those of the data, too.
+        let isFresh = lastUse == nil || replies.all.contains { $0.code == 220 }
         let isLoggedIn = !isFresh || replies.all.contains { $0.code == 230 || $0.code == 232 }
         unsafe sink = nil
         unsafe source = nil
