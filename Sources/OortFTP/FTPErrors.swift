@@ -122,6 +122,8 @@ extension FTPFailure {
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_CACERT_BADFILE,
             CURLE_SSL_INVALIDCERTSTATUS:
             self.init(.untrusted, words)
+        case CURLE_SSL_CONNECT_ERROR where isFresh:
+            self.init(.unreachable, "\(words): what answers there may not be encrypted")
         case CURLE_USE_SSL_FAILED: self.init(.notEncrypted, words)
         case CURLE_LOGIN_DENIED:
             let answer = last.map(\.words) ?? words

@@ -17,6 +17,8 @@ extension TransportError {
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH,
             CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CACERT_BADFILE:
             self = .untrusted(text)
+        case CURLE_SSL_CONNECT_ERROR where !hasBegun:
+            self = .unreachable("\(text): what answers there may not be encrypted")
         default:
             self = hasBegun ? .broken(text) : .unreachable(text)
         }

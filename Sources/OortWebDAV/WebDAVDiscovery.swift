@@ -476,7 +476,8 @@ public enum WebDAVDiscovery {
         case .signedOut:
             "The server at \(place) does not take the password"
                 + (address.user.map { " of \($0)" } ?? "") + ". It was tried once."
-        case .notFound, .outcomeUnknown:
+        // Apache calls the address of a file with a slash at its end a bad request.
+        case .notFound, .outcomeUnknown, .badRequest:
             "The server has no folder at \(place) for this account (\(error.detail))."
         case .notAFolder: "A file lies at \(place); an account begins at a folder."
         case .noPermission: "The server does not let this account in at \(place)."

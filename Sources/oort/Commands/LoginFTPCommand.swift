@@ -118,6 +118,9 @@ struct LoginFTPCommand: AsyncParsableCommand {
             Failure(
                 "\(host) cannot be reached: \(detail)",
                 advice: "Check the name, the port and the network, and try again."
+                    + (address.security == .implicit
+                        ? " ftps:// is for servers that encrypt from the first byte; others are HOST alone."
+                        : "")
             )
         case .untrusted:
             Failure(
