@@ -29,6 +29,7 @@ extension S3Client {
         repeat {
             let page = try await page(of: prefix, delimiter: "/", after: token)
             for object in page.objects {
+                learn(object)
                 // A store that writes keys in its own way may answer with others.
                 guard let part = object.key.dropping(beginning: prefix) else { continue }
                 isThere = true
@@ -103,6 +104,7 @@ extension S3Client {
         var files = place?.files ?? []
         var entries: [(folder: RemotePath, entry: PlaceEntry)] = []
         for object in page.objects {
+            learn(object)
             guard let rest = object.key.dropping(beginning: space.prefix) else { continue }
             files.removeAll { !rest.begins(with: $0) }
             let parts = rest.parts(between: "/")
@@ -141,7 +143,7 @@ extension S3Client {
 }
 
 extension S3Client.Memory {
-    private static let mostMarked = 100_000
+    static let mostMarked = 100_000
 
     mutating func remember(marked prefix: String) {
         if marked.count >= Self.mostMarked { marked = [] }

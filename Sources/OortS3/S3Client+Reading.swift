@@ -10,6 +10,7 @@ extension S3Client {
     ) async throws(ProviderError) -> ByteStream {
         guard !range.isEmpty else { return ByteStream { () throws(ProviderError) in nil } }
         let key = try space.key(of: path)
+        if let revision, isArchived(key, revision) { throw S3Errors.archived }
         var request = S3Request("GET", key)
         request.weight = .bulk
         request.headers.append(("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"))
@@ -20,7 +21,9 @@ extension S3Client {
         case .failure(let refusal):
             // Any range of an empty object is refused so.
             guard refusal.answer.head.status == 416 else {
-                throw S3Errors.error(refusal.answer, about: .object)
+                let error = S3Errors.error(refusal.answer, about: .object)
+                if let revision, error.kind == .contentBlocked { rememberArchived(key, revision) }
+                throw error
             }
             guard let head = try await file(key) else {
                 throw ProviderError(.notFound, detail: "no object")
@@ -59,6 +62,39 @@ extension S3Client {
             skipping: wanted.lowerBound,
             count: Int64(wanted.count)
         ).stream
+    }
+}
+
+// MARK: Archived objects
+
+extension S3Client {
+    /// Whether the store said a little while ago that the object is archived: who reads on, as programs do
+    /// that look into each file of a folder, need not ask for each.
+    private func isArchived(_ key: String, _ revision: Revision) -> Bool {
+        memory.withLock { memory in
+            guard let known = memory.archived[ExactText(key)],
+                Revision(known.tag) == revision
+            else { return false }
+            if .now - known.since < settings.archivedRest { return true }
+            memory.archived[ExactText(key)] = nil
+            return false
+        }
+    }
+
+    private func rememberArchived(_ key: String, _ revision: Revision) {
+        memory.withLock { memory in
+            if memory.archived.count >= Memory.mostMarked { memory.archived = [:] }
+            memory.archived[ExactText(key)] = (revision.rawValue, .now)
+        }
+    }
+
+    /// Forgets of a listed object that it is archived, where its class says that it is not.
+    func learn(_ object: S3Object) {
+        guard !S3Errors.archives.contains(object.storageClass ?? "STANDARD") else { return }
+        memory.withLock { memory in
+            guard !memory.archived.isEmpty else { return }
+            memory.archived[ExactText(object.key)] = nil
+        }
     }
 }
 

@@ -21,6 +21,8 @@ public final class S3Client: PlaceClient {
         public var copyPartSize: Int64 = 512 << 20
         /// Keys on a page of a listing.
         public var pageSize = 1000
+        /// How long it is believed of an object that it is archived: to restore one takes minutes at least.
+        public var archivedRest = Duration.seconds(300)
 
         /// The sizes that S3 wants.
         public init() {}
@@ -43,6 +45,8 @@ public final class S3Client: PlaceClient {
         var marked: Set<ExactText> = []
         /// The upload in parts of a key that was begun and not ended.
         var sessions: [ExactText: String] = [:]
+        /// Objects of which the store said that they are archived, and since when.
+        var archived: [ExactText: (tag: String, since: ContinuousClock.Instant)] = [:]
         /// When leftovers were last looked for.
         var lastCleaning: ContinuousClock.Instant?
     }

@@ -74,6 +74,15 @@ enum S3Errors {
         return ProviderError(kind, detail: detail)
     }
 
+    /// The classes of objects that may have to be restored before they can be read.
+    static let archives: Set<String> = ["GLACIER", "DEEP_ARCHIVE", "INTELLIGENT_TIERING"]
+
+    /// The refusal of an object that is known to be archived.
+    static let archived = ProviderError(.contentBlocked, detail: archivedWords)
+
+    private static let archivedWords =
+        "the object is archived: restore it at the store, then it can be read"
+
     /// What a person should know and do.
     private static func sentence(
         _ kind: ProviderError.Kind,
@@ -81,8 +90,7 @@ enum S3Errors {
         status: Int
     ) -> String? {
         switch code {
-        case "InvalidObjectState":
-            return "the object is archived: restore it at the store, then it can be read"
+        case "InvalidObjectState": return archivedWords
         case "NoSuchBucket": return "there is no bucket of this name"
         case "InvalidAccessKeyId": return "the store does not know this access key"
         case "SignatureDoesNotMatch":

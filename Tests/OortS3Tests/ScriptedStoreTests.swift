@@ -237,6 +237,50 @@ struct ScriptedStoreTests {
         }
     }
 
+    @Test("of an object that is archived the store is asked once, and again when it says otherwise")
+    func archived() async throws {
+        let reads = Mutex(0)
+        let storageClass = Mutex("GLACIER")
+        let path = RemotePath(["cold"])
+        try await with({ request, _ in
+            guard request.path.hasSuffix("/cold") else {
+                let kind = storageClass.withLock { $0 }
+                return Self.answer(
+                    200,
+                    "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>cold</Key>"
+                        + "<Size>1</Size><ETag>\"e\"</ETag><StorageClass>\(kind)</StorageClass>"
+                        + "</Contents></ListBucketResult>"
+                )
+            }
+            reads.withLock { $0 += 1 }
+            return Self.error(403, "InvalidObjectState")
+        }) { client, _ in
+            func read(_ revision: String) async -> ProviderError? {
+                do throws(ProviderError) {
+                    _ = try await client.read(path, revision: Revision(revision), range: 0..<1)
+                    return nil
+                } catch { return error }
+            }
+            for _ in 0..<3 {
+                let error = await read("e")
+                #expect(error?.kind == .contentBlocked)
+                #expect(error?.detail.hasPrefix("the object is archived") == true)
+                _ = try await client.listing(of: .root)
+            }
+            #expect(reads.withLock { $0 } == 1)
+            // Another revision may be anything.
+            _ = await read("other")
+            #expect(reads.withLock { $0 } == 2)
+            _ = await read("other")
+            #expect(reads.withLock { $0 } == 2)
+            // Somebody has put it into another class.
+            storageClass.withLock { $0 = "STANDARD" }
+            _ = try await client.listing(of: .root)
+            _ = await read("other")
+            #expect(reads.withLock { $0 } == 3)
+        }
+    }
+
     @Test(
         "the region that a store names is signed for from then on",
         arguments: [
