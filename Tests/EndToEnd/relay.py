@@ -83,6 +83,8 @@ class Relay:
                 handler.send_header(name, value)
         if not is_head and status not in (204, 304):
             handler.send_header("Content-Length", str(len(data)))
+        if handler.close_connection:
+            handler.send_header("Connection", "close")
         handler.end_headers()
         if cut_after is not None:
             handler.wfile.write(data[:cut_after])
