@@ -8,6 +8,9 @@ from xml.etree import ElementTree
 
 from relay import Relay
 
+# Stores of S3 write its names without a prefix, and so are what they are changed into.
+ElementTree.register_namespace("", "http://s3.amazonaws.com/doc/2006-03-01/")
+
 HUGE = "n" * 10_000
 TEXTS = [
     "", ".", "..", "/", "//", "a/b", "../../../etc/passwd", "\\", "\0", "a\0b", "\r\n", "\x7f",
