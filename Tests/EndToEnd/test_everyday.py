@@ -275,6 +275,8 @@ def test_what_was_deleted_comes_back(account):
     assert "nothing that lay at" in account.refuses("restore", account.drive / "never.txt")
     if kind.name == "s3-with-versions":
         # A store has no folders; file by file they come back.
+        said = account.refuses("restore", folder)
+        assert "one by one" in said and "oort trash" in said, said
         folder.mkdir()
         machine.sync()
         machine.oort("restore", kept)

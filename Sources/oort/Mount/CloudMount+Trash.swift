@@ -276,13 +276,24 @@ extension CloudMount {
         }
         let trash = try trash(of: place.account)
         try await refuseUnsentDeletion(place)
-        let all = try await entries(trash, below: place, atMost: .max).entries
+        let below = try await entries(trash, below: place, atMost: .max).entries
+        let all =
+            below
             .filter { Self.lay($0, at: place.names) }
             .sorted {
                 ($0.entry.deletedTime?.date ?? .distantPast)
                     > ($1.entry.deletedTime?.date ?? .distantPast)
             }
         guard let found = all.first else {
+            let parts = below.filter { $0.names?.starts(with: place.names) == true }.count
+            guard parts == 0 else {
+                throw Failure(
+                    "The trash of \(place.account.name) has no folder \(place.shown), but \(parts) of "
+                        + "what lay in it: it comes back one by one.",
+                    advice: "List it: oort trash \(Shell.quoted(place.path))\n"
+                        + "Bring each back: oort restore PATH"
+                )
+            }
             throw Failure(
                 "The trash of \(place.account.name) has nothing that lay at \(place.shown).",
                 advice: "`oort trash` lists what it has."
