@@ -52,7 +52,8 @@ extension SFTPClient {
             throw ProviderError(.nameTaken, detail: "\(path) is there already")
         }
         if let folder = path.parent, try await find(folder, session)?.attributes.kind != .folder {
-            throw ProviderError(.parentNotFound, detail: "\(folder) is not there")
+            let place = folder.parts.isEmpty ? "the account's folder" : "\(folder)"
+            throw ProviderError(.parentNotFound, detail: "\(place) is not there")
         }
         if error.isFailure { try await explainDisk(path, needing: bytes, session) }
         throw error.kind == .status(.noSuchFile)

@@ -17,7 +17,8 @@ extension SFTPError {
             case .cancelled: .cancelled
             case .notSendable: .nameRefused
             }
-        return ProviderError(kind, detail: "\(path): \(detail)")
+        // The account's folder has no path below itself.
+        return ProviderError(kind, detail: path.parts.isEmpty ? detail : "\(path): \(detail)")
     }
 
     /// Whether the session is over.

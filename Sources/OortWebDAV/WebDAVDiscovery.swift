@@ -476,8 +476,11 @@ public enum WebDAVDiscovery {
         case .signedOut:
             "The server at \(place) does not take the password"
                 + (address.user.map { " of \($0)" } ?? "") + ". It was tried once."
+        case .outcomeUnknown:
+            "The server gives this account no folder at \(place) (\(error.detail)). Look at the "
+                + "address, and try again."
         // Apache calls the address of a file with a slash at its end a bad request.
-        case .notFound, .outcomeUnknown, .badRequest:
+        case .notFound, .badRequest:
             "The server has no folder at \(place) for this account (\(error.detail))."
         case .notAFolder: "A file lies at \(place); an account begins at a folder."
         case .noPermission: "The server does not let this account in at \(place)."
