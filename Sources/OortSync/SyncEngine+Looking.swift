@@ -20,7 +20,12 @@ extension SyncEngine {
         if !items.isEmpty {
             // Also where it fails: some of them may have been told by then.
             defer { needsPlan = true }
-            try await look(at: items)
+            do throws(ProviderError) { try await look(at: items) } catch {
+                // A run of the feed is tried until it is read and has all of them asked for; else they
+                // would stay unsure, and what may be gone would wait, until there is news.
+                readFeedSoon()
+                throw error
+            }
         }
         // Only a run of the feed tells what became of what lies in a folder that may be gone; one
         // that is begun while an operation changes it tells nothing for certain.

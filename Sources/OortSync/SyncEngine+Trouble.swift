@@ -22,7 +22,7 @@ extension SyncEngine {
     }
 
     /// Asks for what is unsure after an operation: what cannot be asked for now stays unsure, and is
-    /// asked for with the next news.
+    /// asked for after the next run of the feed.
     func lookAtUnsureAfterwards() async {
         do throws(ProviderError) { try await lookAtUnsure() } catch { note(error) }
     }
