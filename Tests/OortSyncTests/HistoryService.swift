@@ -11,9 +11,9 @@ enum HistoryServiceKind: String, CaseIterable, Sendable {
     case paths
     /// A feed, several items of one name, ids that the client chooses.
     case twins
-    /// A feed, hashes that some contents share.
+    /// A feed, hashes that some contents share; every content is a large one.
     case weakHashes
-    /// A feed, no hashes at all.
+    /// A feed, no hashes at all; every content is a large one.
     case noHashes
     case sftp, webDAV, nextcloud, s3, disks
 
@@ -30,11 +30,11 @@ enum HistoryServiceKind: String, CaseIterable, Sendable {
             return cloud
         case .twins: return MemoryCloud(duplicates: true) { $0.takesClientIDs = true }
         case .weakHashes:
-            let cloud = MemoryCloud()
+            let cloud = MemoryCloud { $0.batchSizes.largestUpload = 5 }
             cloud.tellWeakHashes()
             return cloud
         case .noHashes:
-            let cloud = MemoryCloud()
+            let cloud = MemoryCloud { $0.batchSizes.largestUpload = 5 }
             cloud.tellNoHashes()
             return cloud
         case .sftp: return MemoryPlaces.Kind.sftp.client
