@@ -49,12 +49,20 @@ extension ContentStore {
         do throws(ContentError) {
             try await content.materialise()
             let hash = try await self.hash(of: content)
+            roomless.withLock { _ = $0.remove(id) }
             return FrozenContent(staged: content, size: content.size, hash: hash)
         } catch {
+            roomless.withLock { ids in
+                if error == .noSpace { ids.insert(id) } else { ids.remove(id) }
+            }
             unfreeze(content)
             throw Self.providerError(error)
         }
     }
+
+    /// Whether the disk had no room for all of a content when it was last to be frozen: each upload that
+    /// ends gives some back.
+    public func lackedRoom(for id: ContentID) -> Bool { roomless.withLock { $0.contains(id) } }
 
     /// Records the hash of a frozen content, for the planner; the next write voids it.
     ///

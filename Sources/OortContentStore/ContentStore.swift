@@ -95,6 +95,8 @@ public final class ContentStore: Sendable {
     let logger: Logger
     let state = Mutex(State())
     let completing = CompletionTurn()
+    /// Staged contents for all of which the disk had no room when they were last to be frozen.
+    let roomless = Mutex<Set<ContentID>>([])
     private let stopping = Atomic<Bool>(false)
     /// What comes before the bytes of a clone are copied: a test holds them back, or has them fail as
     /// the disk would.

@@ -18,6 +18,8 @@ final class Room: Sendable {
         var given: Int64 = 0
         /// What that was when somebody waited in vain.
         var givenInVain: Int64?
+        /// Bytes that contents which are being completed have still to take.
+        var promises: [ContentID: Promise] = [:]
 
         mutating func set(_ id: ContentID, to bytes: Int64) {
             let before = ledger[id] ?? 0
@@ -25,6 +27,13 @@ final class Room: Sendable {
             staged += max(bytes, 0) - before
             given += max(before - bytes, 0)
         }
+    }
+
+    /// What a content that is being completed has still to take of the disk: bytes of its own, and those
+    /// that are fetched for it.
+    struct Promise {
+        var lacking: Int64
+        var cached: Int64
     }
 
     /// Bytes that cached contents may have together.
@@ -100,6 +109,35 @@ final class Room: Sendable {
     /// What is cached leaves the catalog some, too, but less than what programs write does: on a disk that
     /// is nearly full small files can be read.
     func hasCacheRoom(for bytes: Int64) -> Bool { onDisk(otherFolder ?? folder) - bytes > spare }
+
+    /// Promises a staged content the room for what it lacks of the revision that it lies over, beside what
+    /// is to be fetched of that and what others were promised: of several that share the room that is
+    /// enough for one, none would be complete.
+    ///
+    /// - Returns: whether there is so much.
+    func promise(_ promise: Promise, to id: ContentID) -> Bool {
+        state.withLock { state in
+            var all = promise
+            for (other, promise) in state.promises where other != id {
+                all.lacking += promise.lacking
+                all.cached += promise.cached
+            }
+            guard hasRoom(toComplete: all.lacking, cached: all.cached) else { return false }
+            state.promises[id] = promise
+            return true
+        }
+    }
+
+    /// So much of what was promised to a content is still to be taken; nil where it is complete, or is
+    /// not completed now.
+    func setPromise(_ promise: Promise?, to id: ContentID) {
+        state.withLock { $0.promises[id] = promise }
+    }
+
+    /// Whether others are promised room, of which each takes what it needs and gives back the rest.
+    func hasPromises(toOthersThan id: ContentID) -> Bool {
+        state.withLock { state in state.promises.keys.contains { $0 != id } }
+    }
 
     /// Whether what a staged content lacks of the revision that it lies over finds room, beside what is to
     /// be fetched of that: it may take more than a program's write, since its upload gives all of it back.

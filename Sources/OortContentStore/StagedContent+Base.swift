@@ -17,12 +17,14 @@ extension StagedContent {
     /// - Throws: `.noSpace` when the disk has no room for all; `.fetch`, `.damaged`, `.disk`.
     func materialise() async throws(ContentError) {
         guard let base else { return }
+        defer { store.room.setPromise(nil, to: id) }
         try await makeRoom(over: base)
         while true {
             let missing = try pieces(0..<size).filter { !$0.isOwn }.map(\.range)
             guard !missing.isEmpty, successor == nil else { return }
             var filled = RangeSet<Int64>()
             var count: Int64 = 0
+            let lacking = Self.length(missing)
             do throws(ContentError) {
                 for gap in missing {
                     var position = gap.lowerBound
@@ -41,6 +43,11 @@ extension StagedContent {
                         filled.insert(contentsOf: part)
                         count += length
                         position = part.upperBound
+                        let left = Room.Promise(
+                            lacking: lacking - count,
+                            cached: base.missingBytes(in: missing)
+                        )
+                        store.room.setPromise(left, to: id)
                     }
                 }
             } catch {
@@ -54,21 +61,32 @@ extension StagedContent {
     }
 
     private func makeRoom(over base: CachedContent) async throws(ContentError) {
-        for _ in 0..<Self.tries {
+        var tries = 0
+        while tries < Self.tries {
             let missing = try pieces(0..<size).filter { !$0.isOwn }.map(\.range)
             guard !missing.isEmpty, successor == nil else { return }
-            let lacking = missing.reduce(Int64(0)) { $0 + ($1.upperBound - $1.lowerBound) }
-            let coming = base.missingBytes(in: missing)
-            if store.room.hasRoom(toComplete: lacking, cached: coming) { return }
-            await store.makeCacheRoom(for: coming, staged: lacking)
+            let promise = Room.Promise(
+                lacking: Self.length(missing),
+                cached: base.missingBytes(in: missing)
+            )
+            if store.room.promise(promise, to: id) { return }
+            await store.makeCacheRoom(for: promise.cached, staged: promise.lacking)
             await store.collectGarbage()
-            if store.room.hasRoom(toComplete: lacking, cached: coming) { return }
-            // Somebody else may be making room just now.
-            guard (try? await store.clock.sleep(for: .milliseconds(100))) != nil else {
-                throw .noLongerNeeded
-            }
+            if store.room.promise(promise, to: id) { return }
+            // Somebody else may be making room just now; who was promised some is waited for.
+            repeat {
+                try checkNeed(looking: true)
+                guard (try? await store.clock.sleep(for: .milliseconds(100))) != nil else {
+                    throw .noLongerNeeded
+                }
+            } while store.room.hasPromises(toOthersThan: id)
+            tries += 1
         }
         throw .noSpace
+    }
+
+    private static func length(_ ranges: [Range<Int64>]) -> Int64 {
+        ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) }
     }
 
     /// Takes over all that is missing from a small base, fetched and verified first, while programs may

@@ -487,6 +487,12 @@ extension SyncEngine {
             frozen,
             as: ContentKey(account: account, item: item.id, revision: revision)
         )
+        // What it took of the disk can give way now.
+        guard !roomless.isEmpty else { return }
+        let waiting = Array(roomless)
+        roomless = []
+        await retryNow(waiting)
+        planSoon()
     }
 
     private func wasKept(_ request: OperationRequest) -> Bool {

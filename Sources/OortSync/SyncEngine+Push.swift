@@ -221,6 +221,7 @@ extension SyncEngine {
             // service for an older content stays asked.
             // Of what was removed meanwhile nothing is sent, and its deletion needs no content.
             guard let node = try catalog.node(staged: content), node.parent != nil else { return }
+            if store.lackedRoom(for: content) { roomless.insert(node.inode) }
             try await catalog.failed(node.inode, trouble, isUnknown: true)
         } catch { hashes.delay(content, until: now + 1000) }
     }

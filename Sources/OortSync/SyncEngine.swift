@@ -67,6 +67,8 @@ public actor SyncEngine {
     var unanswered: UnansweredIntents
     /// Whether a plan is being made, which may bring work: nothing can be called idle then.
     var isPlanning = false
+    /// Files for all of whose content the local disk had no room.
+    var roomless: Set<Inode> = []
     /// Files whose uploaded content the store has taken over.
     var keptContents: Set<Inode> = []
     var pausedUntil: Int64 = 0

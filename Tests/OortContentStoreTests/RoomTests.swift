@@ -35,6 +35,69 @@ struct RoomTests {
         #expect(fixture.store.freeBytes > 1 << 20 && fixture.store.trouble == nil)
     }
 
+    @Test("of several that are completed at once one finds room, and none fills the disk")
+    func severalCompleted() async throws {
+        let mib = Int64(1) << 20
+        let size = 12 * mib
+        let capacity = Mutex(Int64.max / 2)
+        let least = Mutex(Int64.max)
+        var settings = ContentStoreSettings()
+        settings.reserve = 16 * mib
+        let folder = Mutex("")
+        @Sendable func free(_ capacity: Int64, below folder: String) -> Int64 {
+            SmallDisk(capacity: capacity).freeBytes(below: folder + "/state")
+                + SmallDisk(capacity: 0).freeBytes(below: folder + "/cache")
+        }
+        settings.freeBytes = { _ in
+            let free = free(capacity.withLock { $0 }, below: folder.withLock { $0 })
+            least.withLock { $0 = min($0, free) }
+            return free
+        }
+        let fixture = try StoreFixture(settings: settings)
+        folder.withLock { $0 = fixture.folder.path }
+        var contents: [StagedContent] = []
+        for number in 0..<3 {
+            let bytes = [UInt8](repeating: UInt8(number), count: Int(size))
+            let content = try fixture.stage(
+                over: try fixture.remote("\(number)", bytes),
+                of: try fixture.file("\(number)")
+            )
+            _ = try content.write([7, 7, 7], at: 6 * mib)
+            contents.append(content)
+        }
+        // Room for what one lacks and what is fetched for it, and not for two: 4 MiB stay free.
+        let used = -free(0, below: fixture.folder.path)
+        capacity.withLock { $0 = used + 4 * mib + 2 * size + 2 * mib }
+        fixture.service.hold()
+        let store = fixture.store
+        let tasks = contents.map(\.id).map { id in
+            Task { () -> Bool in
+                do throws(ProviderError) {
+                    store.release(try await store.freeze(id))
+                    return true
+                } catch { return false }
+            }
+        }
+        // Only one of them fetches; none begins what it could not end.
+        try await until { fixture.service.waiting > 0 }
+        #expect(store.room.hasPromises(toOthersThan: ContentID(0)))
+        fixture.service.letGo()
+        var done = 0
+        for task in tasks where await task.value { done += 1 }
+        // What was cached of the first gave way to the others, as far as it could.
+        #expect(done >= 1)
+        #expect(least.withLock { $0 } > 3 * mib)
+        #expect(!store.room.hasPromises(toOthersThan: ContentID(0)))
+        // Somebody makes room.
+        capacity.withLock { $0 += 10 * size }
+        for content in contents {
+            let frozen = try await store.freeze(content.id)
+            #expect(frozen.size == size)
+            store.release(frozen)
+        }
+        for content in contents { store.close(content) }
+    }
+
     @Test("what was written only in part stays here until the rest is written or it is cut there")
     func unkept() async throws {
         let fixture = try StoreFixture()
