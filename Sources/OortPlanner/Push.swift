@@ -120,7 +120,8 @@ struct Push {
     }
 
     /// Whether a file is to take over the identity of one that is busy or has news yet: its content
-    /// goes out with that, and not to its own item before.
+    /// goes out with that, and neither to its own item nor as a new one before, also where the service
+    /// would have both of one name.
     private func awaitsIdentity(_ position: Int) -> Bool {
         let item = trees.items[position]
         guard item.isMisplaced, item.canInherit, let place = item.local?.place,
@@ -152,6 +153,7 @@ struct Push {
         let item = trees.items[position]
         guard let local = item.local else { return false }
         if item.remote != nil && pinned[position] || awaitsHeir[position] { return false }
+        if awaitsIdentity(position) { return false }
         if let parent = trees.index[local.place.parent], trees.items[parent].remote == nil,
             !placing[parent]
         {

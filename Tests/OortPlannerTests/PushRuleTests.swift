@@ -183,6 +183,21 @@ struct PushRuleTests {
         #expect(planner().plan([original, temporary]).remote.map(\.inode) == [Inode(11)])
     }
 
+    @Test(
+        "not as a new file of that name either where the service allows two",
+        arguments: [true, false]
+    )
+    func busyOriginalBesideNew(isBackup: Bool) {
+        var original = item(10, local: isBackup ? ("f~", 2) : nil, remote: ("f", 2), content: 1)
+        let new = item(11, local: ("f", 2), remote: nil, content: 2)
+        original.isBusy = true
+        #expect(planner(duplicates: true).plan([original, new]) == Plan())
+        original.isBusy = false
+        let plan = planner(duplicates: true).plan([original, new])
+        #expect(!plan.local.isEmpty || plan.remote.contains { $0.inode == Inode(10) })
+        #expect(!plan.remote.contains { $0.inode == Inode(11) })
+    }
+
     @Test("also when the temporary file had been uploaded before, but not an old file's")
     func uploadedTemporary() {
         let original = item(10, local: nil, remote: ("f", 2), content: 1)
