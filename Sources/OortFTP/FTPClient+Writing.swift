@@ -282,7 +282,7 @@ extension FTPClient {
             ],
             "\(path)"
         )
-        if replies[3].isGood { return }
+        if replies[3].isGood { return purgeTrash(after: name) }
         // Another disk, or a root where the login may make nothing. A file that is known goes for good
         // then; a folder may hold what nobody here has seen.
         guard kind == .file else {

@@ -35,7 +35,7 @@ public final class FTPClient: PlaceClient {
     ///   - settings: how connections are made and watched.
     ///   - meter: counts contents.
     ///   - bandwidth: the limits of contents.
-    ///   - now: the time, by which the trash is named and emptied.
+    ///   - now: the time, by which the trash's folders are named.
     public init(
         _ account: FTPAccount,
         secret: any AccessTokens,
@@ -321,7 +321,6 @@ public final class FTPClient: PlaceClient {
     }
 
     public func listing(of folder: RemotePath) async throws(ProviderError) -> PlaceListing {
-        await purgeTrash()
         let free = try await heard("\(folder)") { _ throws(FTPFailure) in
             try await lines.takeFree(.reading)
         }
@@ -455,11 +454,14 @@ public final class FTPClient: PlaceClient {
         }
     }
 
-    /// Removes files from the trash that are older than 30 days, once in the client's life and behind the
-    /// rest.
+    /// Removes files that have lain in the trash for more than 30 days; once in the client's life, and
+    /// behind the rest.
     ///
-    /// Folders stay: a server that follows links would have what a link leads to removed with them.
-    private func purgeTrash() async {
+    /// It happens after a deletion, whose folder in the trash has the server's time now. What goes is old
+    /// both by the server's times and by those in the names, which the deleting machines wrote: any one
+    /// clock may be wrong, this machine's too. Folders stay: a server that follows links would have what a
+    /// link leads to removed with them.
+    func purgeTrash(after deletion: String) {
         guard
             !hasPurged.withLock({ done in
                 defer { done = true }
@@ -468,13 +470,20 @@ public final class FTPClient: PlaceClient {
         else { return }
         // Owned by nobody: it ends with the answers, or with the connection.
         Task {
-            let oldest = now().seconds - Self.trashLength
             let trash = RemotePath([Self.trash])
-            guard let deletions = try? await facts(of: trash, on: nil) else { return }
-            for deletion in deletions where deletion.kind == .folder {
-                let name = ByteNames.text(deletion.name)
-                guard let (time, _) = TrashFolder.deletion(name), time.seconds < oldest,
-                    let path = try? await path(trash.appending(name)),
+            guard let entries = try? await facts(of: trash, on: nil) else { return }
+            let times = entries.compactMap { entry -> (String, Int64, Int64)? in
+                let name = ByteNames.text(entry.name)
+                guard entry.kind == .folder, let told = entry.time,
+                    let (named, _) = TrashFolder.deletion(name)
+                else { return nil }
+                return (name, named.seconds, told.seconds)
+            }
+            guard let (_, named, told) = times.first(where: { $0.0 == deletion }) else { return }
+            for time in times
+            where time.1 < named - Self.trashLength && time.2 < told - Self.trashLength {
+                let name = time.0
+                guard let path = try? await path(trash.appending(name)),
                     let inside = try? await facts(of: trash.appending(name), on: nil)
                 else { continue }
                 for facts in inside where facts.kind == .file {

@@ -558,6 +558,7 @@ extension SFTPClient {
                 do throws(SFTPError) {
                     let name = try SFTPPath(ByteNames.bytes(path.name ?? ""))
                     try await session.send(.rename(found.path, to: folder.appending(name))).answer()
+                    purgeTrash(after: folder)
                     return
                 } catch {
                     _ = session.send(.removeFolder(folder))

@@ -34,7 +34,7 @@ public final class SFTPClient: PlaceClient {
     ///   - connection: the account's; ended by `close`.
     ///   - keepsTrash: whether what is deleted goes to `.oort-trash`; else it is gone.
     ///   - bandwidth: the limits of contents.
-    ///   - now: the time, by which the trash is named and emptied.
+    ///   - now: the time, by which the trash's folders are named.
     public init(
         _ connection: SSHConnection,
         keepsTrash: Bool = true,
@@ -302,7 +302,6 @@ public final class SFTPClient: PlaceClient {
     }
 
     public func listing(of folder: RemotePath) async throws(ProviderError) -> PlaceListing {
-        await purgeTrash()
         let path = try await path(folder)
         let session = try await connection.session()
         let question = SFTPRequest.fileSystem(path)
@@ -394,27 +393,38 @@ public final class SFTPClient: PlaceClient {
 
     // MARK: The trash
 
-    /// Empties the trash of what is older than 30 days, once in the client's life and behind the rest.
-    private func purgeTrash() async {
-        guard keepsTrash,
+    /// Removes from the trash what has lain there for more than 30 days; once in the client's life, and
+    /// behind the rest.
+    ///
+    /// It happens after a deletion, whose folder in the trash has the server's time now. What goes is old
+    /// both by the server's times and by those in the names, which the deleting machines wrote: any one
+    /// clock may be wrong, this machine's too.
+    func purgeTrash(after deletion: SFTPPath) {
+        guard
             !hasPurged.withLock({ done in
                 defer { done = true }
                 return done
             })
         else { return }
         Task {
-            let oldest = now().seconds - Self.trashLength
             let trash = RemotePath([Self.trash])
             guard let path = try? await path(trash),
                 let session = try? await connection.session(),
                 let entries = try? await session.entries(of: path)
             else { return }
-            for entry in entries {
-                let name = ByteNames.text(entry.name.bytes)
-                guard let second = Int64(name.prefix { $0 != "-" }), second < oldest else {
-                    continue
+            let times = entries.compactMap { entry in
+                TrashFolder.deletion(ByteNames.text(entry.name.bytes)).flatMap { deletion in
+                    entry.attributes.times.map {
+                        (entry.name, deletion.time.seconds, Int64($0.modified))
+                    }
                 }
-                try? await remove(.folder, path.appending(entry.name), trash, session)
+            }
+            guard
+                let (_, named, told) = times.first(where: { path.appending($0.0) == deletion })
+            else { return }
+            for time in times
+            where time.1 < named - Self.trashLength && time.2 < told - Self.trashLength {
+                try? await remove(.folder, path.appending(time.0), trash, session)
             }
         }
     }

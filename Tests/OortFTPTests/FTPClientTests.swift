@@ -163,6 +163,50 @@ extension FTPTests {
         }
 
         @Test(
+            "what is in the trash goes after 30 days, whosever clock is wrong",
+            arguments: FTPServer.Kind.usable,
+            [0, 3650]
+        )
+        func oldDeletions(kind server: FTPServer.Kind, daysAhead: Int64) async throws {
+            try await FTPWorld.with(server) { world in
+                let day: Int64 = 86_400
+                let now = Timestamp.now.seconds
+                // The day that the deleting machine wrote, and the day at the server.
+                for (name, written, told) in [("old", 40, 40), ("new", 1, 1), ("reset", 1, 20_000)]
+                {
+                    let folder = "/.oort-trash/\(now - Int64(written) * day)-\(name)"
+                    try world.write(folder + "/file", name)
+                    try FileManager.default.setAttributes(
+                        [
+                            .modificationDate: Date(
+                                timeIntervalSince1970: Double(now - Int64(told) * day)
+                            )
+                        ],
+                        ofItemAtPath: world.root + folder
+                    )
+                }
+                try world.write("/.oort-trash/\(Int64.max)-x/file", "a stranger's")
+                try world.write("/file", "deleted today")
+                let ahead = world.another(now: { Timestamp(seconds: now + daysAhead * day) })
+                try await ahead.delete(.file, at: Self.path("/file"), revision: nil)
+                func kept() -> Set<String> {
+                    Set(
+                        world.names("/.oort-trash").compactMap {
+                            $0.split(separator: "-").last.map(String.init)
+                        }
+                    )
+                }
+                while kept().contains("old") { try await Task.sleep(for: .milliseconds(5)) }
+                // What goes too goes right after.
+                for _ in 0..<20 { _ = try await ahead.listing(of: .root) }
+                #expect(
+                    kept().isSuperset(of: daysAhead == 0 ? ["new", "reset", "x"] : ["new", "x"])
+                )
+                await ahead.close()
+            }
+        }
+
+        @Test(
             "what was deleted is listed with its place and comes back",
             arguments: FTPServer.Kind.usable
         )

@@ -257,6 +257,16 @@ struct FTPWorld: Sendable {
         try outcome.get()
     }
 
+    /// Another client of the account, for a test to close.
+    func another(now: @escaping @Sendable () -> Timestamp) -> FTPClient {
+        FTPClient(
+            account,
+            secret: FixedToken(FTPServer.password),
+            settings: server.settings,
+            now: now
+        )
+    }
+
     // MARK: Somebody else, past the protocol
 
     func write(_ path: String, _ text: String) throws {

@@ -103,6 +103,43 @@ struct SFTPClientTests {
         }
     }
 
+    @Test("what is in the trash goes after 30 days, whosever clock is wrong", arguments: [0, 3650])
+    func oldDeletions(daysAhead: Int64) async throws {
+        try await SSHServer.with(subsystem: Self.subsystems[0]) { server, _ in
+            let day: Int64 = 86_400
+            let now = Timestamp.now.seconds
+            // The day that the deleting machine wrote, and the day at the server.
+            for (name, written, told) in [("old", 40, 40), ("new", 1, 1), ("reset", 1, 20_000)] {
+                let folder = "/.oort-trash/\(now - Int64(written) * day)-\(name)"
+                try server.write(folder + "/file", name)
+                try FileManager.default.setAttributes(
+                    [
+                        .modificationDate: Date(
+                            timeIntervalSince1970: Double(now - Int64(told) * day)
+                        )
+                    ],
+                    ofItemAtPath: server.root + folder
+                )
+            }
+            try server.write("/.oort-trash/\(Int64.max)-x/file", "a stranger's")
+            try server.write("/file", "deleted today")
+            let ahead = server.client(now: { Timestamp(seconds: now + daysAhead * day) })
+            try await ahead.delete(.file, at: Self.path("/file"), revision: nil)
+            func kept() -> Set<String> {
+                Set(
+                    server.names("/.oort-trash").compactMap {
+                        $0.split(separator: "-").last.map(String.init)
+                    }
+                )
+            }
+            while kept().contains("old") { try await Task.sleep(for: .milliseconds(5)) }
+            // What goes too goes right after.
+            for _ in 0..<20 { _ = try await ahead.listing(of: .root) }
+            #expect(kept().isSuperset(of: daysAhead == 0 ? ["new", "reset", "x"] : ["new", "x"]))
+            await ahead.close()
+        }
+    }
+
     @Test("what was deleted is listed with its place and comes back", arguments: subsystems)
     func trash(subsystem: String) async throws {
         try await SSHServer.with(subsystem: subsystem) { server, client in

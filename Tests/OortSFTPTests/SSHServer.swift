@@ -86,9 +86,13 @@ final class SSHServer {
     }
 
     /// A client that signs in with the key.
-    func client(keepsTrash: Bool = true, key: String = "user", folder: String? = nil) -> SFTPClient
-    {
-        SFTPClient(connection(key: key, folder: folder), keepsTrash: keepsTrash)
+    func client(
+        keepsTrash: Bool = true,
+        key: String = "user",
+        folder: String? = nil,
+        now: @escaping @Sendable () -> Timestamp = { .now }
+    ) -> SFTPClient {
+        SFTPClient(connection(key: key, folder: folder), keepsTrash: keepsTrash, now: now)
     }
 
     func connection(key: String = "user", folder: String? = nil) -> SSHConnection {
