@@ -53,6 +53,8 @@ struct BoxCursor: Codable, Equatable {
     static let untoldRest: Int64 = 24 * 3600
     /// Box keeps events for two weeks at least, and does not say what it answers later.
     static let longestPause: Int64 = 14 * 24 * 3600
+    /// Seconds by which a clock may be set back for the events still to be read on.
+    static let longestSetback: Int64 = 24 * 3600
     /// The stream is no perfect history: after so long all folders are listed again.
     static let longestTrust: Int64 = 28 * 24 * 3600
 
@@ -76,8 +78,13 @@ struct BoxCursor: Codable, Equatable {
 
     /// - Throws: `.cursorLost` when the stream may have forgotten something.
     func check(now: Int64) throws(ProviderError) {
-        guard now.addingSaturating(-read) <= Self.longestPause else {
+        let unread = now.addingSaturating(-read)
+        guard unread <= Self.longestPause else {
             throw ProviderError(.cursorLost, detail: "the events were not read for two weeks")
+        }
+        // How long they were not read is not known then.
+        guard unread > -Self.longestSetback else {
+            throw ProviderError(.cursorLost, detail: "the clock was set back")
         }
         guard now.addingSaturating(-enumerated) <= Self.longestTrust else {
             throw ProviderError(.cursorLost, detail: "the last enumeration is four weeks old")
@@ -100,7 +107,7 @@ struct BoxCursor: Codable, Equatable {
 
     /// The items that are to be asked for once more, which are noted no longer.
     mutating func untoldDue(now: Int64) -> [ItemID] {
-        guard now.addingSaturating(-untoldAsked) > Self.untoldRest else { return [] }
+        guard !(0...Self.untoldRest).contains(now.addingSaturating(-untoldAsked)) else { return [] }
         defer { untold = [] }
         return untold.map { ItemID($0) }
     }

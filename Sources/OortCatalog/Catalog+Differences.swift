@@ -285,15 +285,22 @@ struct TreesReader {
         state.isBusy = motion.intent != nil || isHeld || conditions.busy.contains(node.inode)
         state.mayBeGone = motion.remoteState == .mayBeGone
         state.expected = motion.intent?.expected
-        state.isPushable = isPushable(node, state) && motion.nextTry <= conditions.now
-        if motion.nextTry > conditions.now { note(moment: motion.nextTry) }
+        let now = conditions.now
+        let waits = WaitMoment.wait(until: motion.nextTry, now: now) != nil
+        state.isPushable = isPushable(node, state) && !waits
+        if waits, motion.nextTry != WaitMoment.never { note(moment: motion.nextTry) }
         let changed = node.parent == nil ? lastDeletion : motion.changed
-        if conditions.settle > 0, changed + conditions.settle > conditions.now {
+        let rested = changed + conditions.settle
+        // What changed a minute after now changed before the clock was set back.
+        let longest = conditions.settle + 60_000
+        if conditions.settle > 0,
+            WaitMoment.wait(until: rested, now: now, longest: longest) != nil
+        {
             state.isSettled = false
-            note(moment: changed + conditions.settle)
+            note(moment: rested)
         }
         if let content = node.staged, node.parent != nil, staged.hash == nil {
-            if state.isSettled && !state.isBeingWritten && motion.nextTry <= conditions.now {
+            if state.isSettled && !state.isBeingWritten && !waits {
                 work.unhashed.append(UnhashedContent(content: content, size: node.size))
             }
             state.isSettled = false

@@ -29,8 +29,13 @@ public struct PendingItem: Hashable, Sendable {
     public var errorKind: String?
     /// The last error in words.
     public var errorDetail: String?
-    /// When it is tried again, milliseconds since 1970; 0 for as soon as possible.
+    /// When it is tried again, milliseconds since 1970; 0 for as soon as possible, and `WaitMoment.never`
+    /// for when it changes or somebody asks for it.
     public var nextTry: Int64
+
+    /// Milliseconds until it is tried again; nil for as soon as possible, and `.max` for when it changes or
+    /// somebody asks for it.
+    public func wait(now: Int64) -> Int64? { WaitMoment.wait(until: nextTry, now: now) }
 
     /// Whether it is this item, or lies somewhere below it.
     public func isIn(_ item: Inode) -> Bool { inode == item || folders.contains(item) }

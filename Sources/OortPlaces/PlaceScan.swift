@@ -152,7 +152,9 @@ actor PlaceScan {
     private func collectDueFolders(for round: inout Round) async throws(ProviderError) {
         let second = now().seconds
         let scan = client.traits.scan
-        let oldest = client.traits.listingFreshness.map { second - $0.components.seconds }
+        let fresh = client.traits.listingFreshness.map { length in
+            second - length.components.seconds...second + 60
+        }
         // A look at stamps of whole trees costs one question: what is old does not come all at once.
         let aged = scan == .subtreeStamps ? Self.listingsAtOnce : .max
         let budget = scan == .listings ? Self.listingsAtOnce : 0
@@ -163,8 +165,8 @@ actor PlaceScan {
             var folders = try transaction.dueFolders()
             var known = Set(folders)
             var old: [Int64] = []
-            if let oldest {
-                old = try transaction.agedFolders(before: oldest, atMost: aged)
+            if let fresh {
+                old = try transaction.agedFolders(outside: fresh, atMost: aged)
                     .filter { known.insert($0).inserted }
                 folders += old
             }

@@ -255,12 +255,16 @@ extension PlaceTransaction {
         )
     }
 
-    /// The folders that were last listed before a second since 1970, the longest ago first.
-    func agedFolders(before second: Int64, atMost count: Int) throws -> [Int64] {
+    /// The folders that were last listed outside of a span of seconds since 1970, the longest ago first: what
+    /// was listed after its end was so before the clock was set back.
+    func agedFolders(outside span: ClosedRange<Int64>, atMost count: Int) throws -> [Int64] {
         try Int64.fetchAll(
             database,
-            sql: "SELECT id FROM folder WHERE listed_at < ? ORDER BY listed_at, id LIMIT ?",
-            arguments: [second, count]
+            sql: """
+                SELECT id FROM folder WHERE listed_at < ? OR listed_at > ?
+                ORDER BY listed_at, id LIMIT ?
+                """,
+            arguments: [span.lowerBound, span.upperBound, count]
         )
     }
 

@@ -212,7 +212,8 @@ public actor PinKeeper {
         for (key, failure) in failures where try !isKept(failure.inode, key, at: begin) {
             failures[key] = nil
         }
-        let waiting = failures.filter { $0.value.next > begin }.mapValues(\.next)
+        let waiting = failures.filter { WaitMoment.wait(until: $0.value.next, now: begin) != nil }
+            .mapValues(\.next)
         let account = account
         let changes = pinChanges
         let found = try await catalog.surveyKept(of: account, at: begin, limit: Self.batch) {
@@ -397,8 +398,10 @@ public actor PinKeeper {
         timer?.cancel()
         // Owned by the keeper: replaced by an earlier one, cancelled at the end of `run`. The clock on
         // the wall counts, also through a sleep of the machine's.
+        let longest = max(moment - now, 0) + 60_000
         timer = Task {
-            while now < moment {
+            // A moment that is farther away than before has come: the clock was set back.
+            while now < moment, moment - now <= longest {
                 let left = max(min(moment - now, 30_000), 1)
                 guard (try? await clock.sleep(for: .milliseconds(left))) != nil else { return }
             }

@@ -20,6 +20,9 @@ extension SyncEngine {
         var looksAt = false
         var isSessionLost = false
         var isRefused = false
+        /// Whether it is not tried again by itself: content that the service damages each time goes out
+        /// when it changes, or when somebody asks for it.
+        var isGivenUp = false
         switch error.kind {
         case .cancelled where Task.isCancelled:
             // The engine ends: the next one asks.
@@ -48,7 +51,8 @@ extension SyncEngine {
             if start.original == nil { failures.copies(inode) }
         case .contentDamaged:
             if start.original == nil, failures.arrivedDamaged(inode, hash: start.intent.hash) {
-                wait = Self.damagePause
+                isGivenUp = true
+                wait = .zero
             }
         case .cursorLost, .locked, .outcomeUnknown, .malformedAnswer, .cancelled: break
         }
@@ -73,7 +77,7 @@ extension SyncEngine {
         let trouble = PushTrouble(
             kind: "\(error.kind)",
             detail: error.detail,
-            nextTry: now + wait.inMilliseconds,
+            nextTry: isGivenUp ? WaitMoment.never : now + wait.inMilliseconds,
             isAnswer: isOwn && !error.isOutcomeUnknown
         )
         do throws(CatalogError) {
@@ -110,10 +114,6 @@ extension SyncEngine {
             logger.error("a refused deletion stays hidden", metadata: ["error": "\(error)"])
         }
     }
-
-    /// How long content rests that the service damages each time: it goes out before when it changes,
-    /// or when somebody asks for it.
-    private static let damagePause = Duration.seconds(365 * 86_400)
 
     /// A refused creation may have used up its reserved id, in a folder that was in the trash, say:
     /// the item is ours where it can be found, and else is created with another id.

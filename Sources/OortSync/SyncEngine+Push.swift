@@ -252,7 +252,7 @@ extension SyncEngine {
     }
 
     /// Whether nothing goes out now: the person paused it, or the service is not to be asked.
-    private var isHeld: Bool { isPaused || pausedUntil > now }
+    private var isHeld: Bool { isPaused || rests }
 
     // MARK: Carrying out
 

@@ -53,6 +53,9 @@ extension SyncEngine {
         wake(at: pausedUntil)
     }
 
+    /// Whether nothing goes out for now.
+    var rests: Bool { WaitMoment.wait(until: pausedUntil, now: now) != nil }
+
     /// How long to wait after so many failures: doubled each time, never the same for all.
     func backoff(after tries: Int, _ error: ProviderError) -> Duration {
         if let asked = error.retryAfter { return asked }

@@ -11,7 +11,7 @@ extension SyncEngine {
     /// For as long as that takes it is as if the operation were still under way: nothing is begun or
     /// planned that depends on it.
     func unansweredRounds() async -> [[Inode]] {
-        guard unanswered.mayExist, pausedUntil <= now else { return [] }
+        guard unanswered.mayExist, !rests else { return [] }
         unanswered.mayExist = false
         do throws(CatalogError) {
             let open = try await catalog.openIntents(of: account)
@@ -50,7 +50,7 @@ extension SyncEngine {
     /// - Returns: whether there was anything to ask about.
     private func ask(about inode: Inode) async -> Bool {
         // The others of the round are asked about when the account can be used again.
-        guard !Task.isCancelled, pausedUntil <= now else {
+        guard !Task.isCancelled, !rests else {
             unanswered.mayExist = true
             return false
         }

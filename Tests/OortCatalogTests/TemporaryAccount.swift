@@ -46,14 +46,18 @@ struct TemporaryAccount {
     @discardableResult
     func plan() async throws -> [RemoteOperation] { try await planned().operations }
 
-    /// Plans, and gives all that the plan says.
-    func planned() async throws -> PlannedWork {
+    /// Plans at a moment, of what has rested for so long, both in milliseconds, and gives all that the plan
+    /// says.
+    func planned(
+        at now: Int64 = Timestamp.now.seconds * 1000,
+        settle: Int64 = 0
+    ) async throws -> PlannedWork {
         try await catalog.plan(
             account.id,
             with: planner,
             under: PlanningConditions(
-                now: Timestamp.now.seconds * 1000,
-                settle: 0,
+                now: now,
+                settle: settle,
                 hash: { ContentHash(algorithm: .md5, value: String($0.count)) }
             )
         )

@@ -40,7 +40,7 @@ struct PendingKind: Hashable, Sendable {
         }
         self.isHeld = isHeld
         isNews = isHeld && item.isNews
-        isLater = Double(item.nextTry) / 1000 > now.timeIntervalSince1970 + 1
+        isLater = (item.wait(now: Timestamp(now).inMilliseconds) ?? 0) > 1000
     }
 }
 

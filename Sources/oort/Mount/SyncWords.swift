@@ -107,15 +107,11 @@ enum SyncWords {
     static func isRefused(_ item: PendingItem, now: Date) -> Bool {
         if item.isForbidden { return true }
         guard !item.isUnderWay, let kind = item.errorKind,
-            refusals[kind] != nil || restsForGood(item, now: now)
+            let wait = item.wait(now: Timestamp(now).inMilliseconds),
+            refusals[kind] != nil || wait == .max
         else { return false }
         // What was just told to try again has not been refused again yet.
-        return Double(item.nextTry) / 1000 > now.timeIntervalSince1970 + 5
-    }
-
-    /// Whether an item is not tried again by itself in any time that a person would wait.
-    private static func restsForGood(_ item: PendingItem, now: Date) -> Bool {
-        Double(item.nextTry) / 1000 > now.timeIntervalSince1970 + 30 * 86_400
+        return wait > 5000
     }
 
     private static func kind(of item: PendingItem) -> PendingChange.Kind {
@@ -154,15 +150,17 @@ enum SyncWords {
                 ? "a program has it open; the cloud's change shows when that closes it"
                 : "a program has it open; it goes out when that closes it"
         }
-        let wait = Double(item.nextTry) / 1000 - now.timeIntervalSince1970
-        guard wait > 1 else { return "waits its turn" }
-        if restsForGood(item, now: now) {
+        guard let milliseconds = item.wait(now: Timestamp(now).inMilliseconds) else {
+            return "waits its turn"
+        }
+        if milliseconds == .max {
             return "kept here; sent again when it changes, or once by oort sync"
         }
+        let wait = milliseconds / 1000
         let isRefused = item.errorKind.map { refusals[$0] != nil } ?? false
         return isRefused
-            ? "kept here; tried again by itself in \(Int(wait)) s, at once by oort sync"
-            : "tried again in \(Int(wait)) s"
+            ? "kept here; tried again by itself in \(wait) s, at once by oort sync"
+            : "tried again in \(wait) s"
     }
 
     static func error(of item: PendingItem) -> String? {
