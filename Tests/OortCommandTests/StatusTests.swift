@@ -351,21 +351,34 @@ struct ConflictTextTests {
     @Test(
         "a difference has the lines that only one of two texts has, in order",
         arguments: [
-            ("a b c", "a x c", "- b|+ x"), ("a", "a", ""), ("a b", "b", "- a"),
-            ("b", "a b c", "+ a|+ c"), ("", "a", "- |+ a"), ("a b c d", "d c b a", nil),
-        ] as [(String, String, String?)]
+            ("a b c ", "a x c ", "- b|+ x"), ("a ", "a ", ""), ("a b ", "b ", "- a"),
+            ("b", "a b c", "+ a|+ c"), ("", "a", "+ a"), ("a b c d", "d c b a", nil),
+            ("a b  c", "a b c", "- "),
+        ] as [(String, String, String?)],
+        ["\n", "\r\n"]
     )
-    func difference(old: String, new: String, shown: String?) {
-        func lines(_ text: String) -> [Substring] {
-            text.split(separator: " ", omittingEmptySubsequences: false)
-        }
-        let found = TextDifference.between(lines(old), lines(new))
-        if let shown { #expect(found.replacing("\n", with: "|") == shown) }
+    func difference(texts: (old: String, new: String, shown: String?), end: String) {
+        let old = texts.old.replacing(" ", with: end)
+        let new = texts.new.replacing(" ", with: end)
+        let found = TextDifference.between(old, new)
+        if let shown = texts.shown { #expect(found.replacing("\n", with: "|") == shown) }
         // What is left out and put in makes the one of the other.
         let parts = found.split(separator: "\n", omittingEmptySubsequences: false)
         let removed = parts.count { $0.hasPrefix("- ") }
         let inserted = parts.count { $0.hasPrefix("+ ") }
-        #expect(lines(old).count - removed + inserted == lines(new).count)
+        #expect(TextLines.count(old) - removed + inserted == TextLines.count(new))
+    }
+
+    @Test(
+        "where the lines are the same, their ends are shown",
+        arguments: [
+            ("a\nb\n", "a\r\nb\r\n", "- a\\n|- b\\n|+ a\\r\\n|+ b\\r\\n"),
+            ("a\nb", "a\nb\n", "- b|+ b\\n"),
+            ("", "", ""),
+        ]
+    )
+    func ends(old: String, new: String, shown: String) {
+        #expect(TextDifference.between(old, new).replacing("\n", with: "|") == shown)
     }
 
     @Test("nothing in a conflict acts on the terminal")

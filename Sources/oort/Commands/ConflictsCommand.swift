@@ -96,18 +96,19 @@ enum TextDifference {
     /// Lines of the longest text that is compared.
     private static let longest = 2000
 
-    /// The lines that only one of two files has, `-` before those of the first and `+` before those of
+    /// The lines that only one of two files has, `- ` before those of the first and `+ ` before those of
     /// the second; nil for what is large, no text, or cannot be read now.
     static func of(_ old: ConflictReport.Version, and new: ConflictReport.Version) -> String? {
-        guard let old = lines(of: old), let new = lines(of: new) else { return nil }
+        guard let old = text(of: old), let new = text(of: new) else { return nil }
         return between(old, new)
     }
 
-    /// The same of lines.
-    static func between(_ old: [Substring], _ new: [Substring]) -> String {
+    /// The same of texts.
+    static func between(_ oldText: String, _ newText: String) -> String {
+        let (old, new) = TextLines.compared(oldText, newText)
         let changes = new.difference(from: old)
-        var removed: [Int: Substring] = [:]
-        var inserted: [Int: Substring] = [:]
+        var removed: [Int: String] = [:]
+        var inserted: [Int: String] = [:]
         for change in changes {
             switch change {
             case .remove(let offset, let line, _): removed[offset] = line
@@ -131,12 +132,12 @@ enum TextDifference {
         return result.joined(separator: "\n")
     }
 
-    private static func lines(of version: ConflictReport.Version) -> [Substring]? {
+    private static func text(of version: ConflictReport.Version) -> String? {
         guard version.size <= largest, let file = FileHandle(forReadingAtPath: version.path),
             let data = try? file.read(upToCount: largest + 1) ?? Data(), data.count <= largest,
-            !data.contains(0), let text = String(data: data, encoding: .utf8)
+            !data.contains(0), let text = String(data: data, encoding: .utf8),
+            TextLines.count(text) <= longest
         else { return nil }
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        return lines.count <= longest ? lines : nil
+        return text
     }
 }

@@ -64,10 +64,11 @@ extension Site {
                 <tr><td><img src="/content/\(theirs.encoded)" alt="The cloud’s picture"></td>\
                 <td><img src="/content/\(mine.encoded)" alt="My picture"></td></tr>
                 """
-        } else if let left = await lines(conflict.theirs, theirs, files),
-            let right = await lines(conflict.mine, mine, files)
+        } else if let left = await text(conflict.theirs, theirs, files),
+            let right = await text(conflict.mine, mine, files)
         {
-            let lines = SideBySide.rows(left, right).map { row -> HTML in
+            let compared = TextLines.compared(left, right)
+            let lines = SideBySide.rows(compared.left, compared.right).map { row -> HTML in
                 """
                 <tr>\(cell(row.left, isOther: row.isDifferent, "del"))\
                 \(cell(row.right, isOther: row.isDifferent, "ins"))</tr>
@@ -94,18 +95,19 @@ extension Site {
             ? "<td class=\"\(element)\"><\(element)>\(text)</\(element)></td>" : "<td>\(text)</td>"
     }
 
-    /// The lines of a small text; nil for what is large, no text, or cannot be read now.
-    private func lines(
+    /// A small text; nil for what is large, no text, or cannot be read now.
+    private func text(
         _ version: ConflictReport.Version,
         _ path: SitePath,
         _ files: MountFiles
-    ) async -> [String]? {
-        guard version.size <= Self.largestText else { return nil }
-        let text = try? await BlockingWork.run { () throws(Failure) in try files.text(path)?.text }
-        guard let lines = text?.split(separator: "\n", omittingEmptySubsequences: false) else {
-            return nil
-        }
-        return lines.count <= Self.mostLines ? lines.map(String.init) : nil
+    ) async -> String? {
+        guard version.size <= Self.largestText,
+            let text = try? await BlockingWork.run({ () throws(Failure) in
+                try files.text(path)?.text
+            }),
+            TextLines.count(text) <= Self.mostLines
+        else { return nil }
+        return text
     }
 }
 
