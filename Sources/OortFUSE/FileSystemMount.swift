@@ -36,6 +36,9 @@ public final class FileSystemMount: Sendable {
 
     /// Where it is mounted, without symbolic links.
     public var path: String { mount.path }
+    /// The folder beside the mount point that has what programs wrote at that in the moment of mounting;
+    /// nil where they wrote nothing.
+    public var foundBeneath: String? { mount.foundBeneath }
 
     /// Mounts a file system and starts serving it; blocks for the system.
     ///

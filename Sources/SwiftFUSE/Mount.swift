@@ -22,6 +22,9 @@ public final class Mount: Sendable {
 
     /// Where the file system is mounted, without symbolic links.
     public let path: String
+    /// The folder beside the mount point that has what programs wrote at that in the moment of mounting;
+    /// nil where they wrote nothing.
+    public let foundBeneath: String?
     /// Tells the kernel what changed behind its back.
     public let notifier: Notifier
 
@@ -53,7 +56,7 @@ public final class Mount: Sendable {
             guest: guest
         )
         let point = point
-        try point.cover(sealing: options.sealsFolder) { () throws(MountError) in
+        foundBeneath = try point.cover(sealing: options.sealsFolder) { () throws(MountError) in
             try core.mount(at: point.path)
         }
         guard let device = try point.device() else {

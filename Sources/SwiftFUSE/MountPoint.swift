@@ -5,6 +5,7 @@ import Glibc
 struct MountPoint: Sendable {
     /// The path without symbolic links, as the mount table has it.
     let path: String
+    private let coversFiles: Bool
 
     /// Finds the folder and makes it free: what a daemon that died has left there is unmounted.
     ///
@@ -12,33 +13,87 @@ struct MountPoint: Sendable {
     init(_ path: String, coversFiles: Bool) throws(MountError) {
         // A dead mount has no real path: its parent's and its name are used.
         self.path = try Self.realPath(path)
+        self.coversFiles = coversFiles
         try removeDeadMounts()
         if let row = try table().mount(at: self.path), row.isFUSE {
             throw .alreadyMounted(path: self.path, source: row.source)
         }
-        try checkFolder(coversFiles: coversFiles)
+        try checkFolder()
     }
 
     /// Has `mount` cover the folder, and leaves what is then beneath without permission to write where it is
     /// to be sealed.
     ///
-    /// A folder that cannot be sealed (somebody else's, a file system without modes) is left as it is.
+    /// A folder that cannot be sealed (somebody else's, a file system without modes) is left as it is. For
+    /// the moment of mounting a plain user's has to be open, and a program that waits for the mount, or goes
+    /// on after a crash, may write there: that is moved into a new folder beside the mount point.
+    ///
+    /// - Returns: the path of that folder; nil where nothing was written.
     func cover(
         sealing seals: Bool,
         _ mount: () throws(MountError) -> Void
-    ) throws(MountError) {
-        guard seals else { return try mount() }
+    ) throws(MountError) -> String? {
+        guard seals else {
+            try mount()
+            return nil
+        }
         // By its descriptor the folder beneath is reached when it is covered.
         let folder = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { throw .system(.current, "open", path: path) }
         defer { close(folder) }
         var status = stat()
-        guard unsafe fstat(folder, &status) == 0 else { return try mount() }
+        guard unsafe fstat(folder, &status) == 0 else {
+            throw .system(.current, "fstat", path: path)
+        }
         let mode = status.st_mode & 0o7777
         // The helper mounts for a plain user on what that user may write.
-        if mode & S_IWUSR == 0 { fchmod(folder, mode | S_IWUSR) }
-        try mount()
+        if mode & S_IWUSR == 0, geteuid() != 0 { fchmod(folder, mode | S_IWUSR) }
+        do throws(MountError) { try mount() } catch {
+            fchmod(folder, mode)
+            throw error
+        }
+        let found = coversFiles ? nil : moveAside(whatLiesIn: folder)
         fchmod(folder, mode & ~(S_IWUSR | S_IWGRP | S_IWOTH))
+        return found
+    }
+
+    /// Moves what lies in the covered folder into a new one beside the mount point; its path, or nil where
+    /// nothing lies there or can be moved.
+    private func moveAside(whatLiesIn folder: CInt) -> String? {
+        let names = Self.names(in: folder)
+        guard !names.isEmpty else { return nil }
+        var (aside, number) = ("\(path) (found beneath)", 2)
+        while unsafe mkdir(aside, 0o700) != 0 {
+            guard errno == EEXIST, number < 10_000 else { return nil }
+            aside = "\(path) (found beneath \(number))"
+            number += 1
+        }
+        let target = unsafe open(aside, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        defer { if target >= 0 { close(target) } }
+        let moved = names.count { unsafe renameat(folder, $0, target, $0) == 0 }
+        if moved > 0 { return aside }
+        unsafe rmdir(aside)
+        return nil
+    }
+
+    /// The names in an open folder, each with the zero at its end.
+    private static func names(in folder: CInt) -> [[CChar]] {
+        let copy = unsafe openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard copy >= 0 else { return [] }
+        guard let stream = unsafe fdopendir(copy) else {
+            close(copy)
+            return []
+        }
+        defer { unsafe closedir(stream) }
+        var names: [[CChar]] = []
+        while let entry = unsafe readdir(stream) {
+            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                unsafe Array(bytes.prefix { $0 != 0 }).map { CChar(bitPattern: $0) } + [0]
+            }
+            let dot = CChar(bitPattern: UInt8(ascii: "."))
+            if name != [dot, 0], name != [dot, dot, 0] { names.append(name) }
+        }
+        return names
     }
 
     /// Unmounts what is at the path if its device is `device`: programs that have files of it open may
@@ -101,7 +156,7 @@ struct MountPoint: Sendable {
         guard status == 0 else { throw .system(.notPermitted, "fusermount3", path: path) }
     }
 
-    private func checkFolder(coversFiles: Bool) throws(MountError) {
+    private func checkFolder() throws(MountError) {
         guard let folder = unsafe opendir(path) else {
             guard errno != ENOTDIR else { throw .notAFolder(path: path) }
             throw .system(.current, "opendir", path: path)

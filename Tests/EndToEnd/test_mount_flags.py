@@ -225,8 +225,9 @@ def test_a_mask_that_is_none(machine, mask):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
-def test_nothing_is_written_beneath_a_mount_that_died(machine):
-    """A program that goes on writes into no bare folder, which the next mount would hide or refuse."""
+def test_nothing_stays_beneath_a_mount_that_died(machine):
+    """A program that goes on writes into no bare folder, which the next mount would hide or refuse; what
+    it writes in the moment of mounting lies beside the mount then."""
     user = pwd.getpwnam("games")
     # The folders of the tests are root's alone.
     home = Path(tempfile.mkdtemp(dir="/tmp"))
@@ -246,9 +247,10 @@ def test_nothing_is_written_beneath_a_mount_that_died(machine):
 
     def write():
         while not ended.is_set():
-            made.append(run("mkdir", "-p", clouds / "dropbox" / "backup").returncode)
+            folder = Path("dropbox") / f"backup {len(tries)}"
+            tries.append((folder, run("mkdir", "-p", clouds / folder).returncode == 0))
 
-    made = []
+    tries = []
     writer = threading.Thread(target=write)
     try:
         assert run(OORT, "mount").returncode == 0
@@ -256,16 +258,19 @@ def test_nothing_is_written_beneath_a_mount_that_died(machine):
         for _ in range(3):
             status = json.loads(run(OORT, "status", "--json").stdout)
             os.kill(status["mount"]["process"], signal.SIGKILL)
-            before = len(made)
-            eventually(lambda: len(made) > before + 2, "the program goes on")
+            before = len(tries)
+            eventually(lambda: len(tries) > before + 2, "the program goes on")
             mounted = run(OORT, "mount")
             assert mounted.returncode == 0, mounted.stdout
         assert run(OORT, "unmount").returncode == 0
-        before = len(made)
-        eventually(lambda: len(made) > before + 2, "the program goes on")
+        before = len(tries)
+        eventually(lambda: len(tries) > before + 2, "the program goes on")
         ended.set()
         writer.join()
-        assert 0 not in made and not list(clouds.iterdir())
+        assert not list(clouds.iterdir())
+        beside = [folder for folder in home.iterdir() if "found beneath" in folder.name]
+        assert sum(was_made for _, was_made in tries) == sum(
+            (found / folder).is_dir() for found in beside for folder, _ in tries), tries
         assert "Permission denied" in run("touch", clouds / "file").stdout
     finally:
         ended.set()

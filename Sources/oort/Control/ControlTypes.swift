@@ -42,6 +42,8 @@ struct MountStatus: Codable, Hashable, Sendable {
     var trouble: String?
     /// Folders with what had not been uploaded when a catalog was lost.
     var foldersAside: [String]?
+    /// The folder with what programs wrote at the mount point in the moment before it was mounted.
+    var foundBeneath: String?
 }
 
 /// One account.

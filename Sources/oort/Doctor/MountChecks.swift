@@ -58,6 +58,15 @@ struct MountChecks {
                     )
                 )
             }
+            if let folder = mount.foundBeneath {
+                findings.append(
+                    .trouble(
+                        "mount",
+                        "what programs wrote before it was mounted is in \(folder)",
+                        advice: "Copy what you need of it into an account, then remove the folder."
+                    )
+                )
+            }
             return findings
         case .none(let died):
             if let obstacle = await TimeLimit.blocking({ point.obstacle() }) {

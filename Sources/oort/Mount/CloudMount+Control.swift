@@ -28,7 +28,8 @@ extension CloudMount {
                 uploadLimit: bandwidth.up.bytesPerSecond,
                 downloadLimit: bandwidth.down.bytesPerSecond,
                 trouble: trouble,
-                foldersAside: foldersAside
+                foldersAside: foldersAside,
+                foundBeneath: foundBeneath
             ),
             accounts: []
         )

@@ -357,6 +357,13 @@ final class CloudMount: MountedClouds {
         }
     }
 
+    /// The folder with what programs wrote at the mount point in the moment of mounting, for as long as it
+    /// is there.
+    var foundBeneath: String? {
+        fuse.withLock { $0?.foundBeneath }
+            .flatMap { FileManager.default.fileExists(atPath: $0) ? $0 : nil }
+    }
+
     private func mount(telling notifier: KernelNotifier) throws(Failure) {
         var settings = FileSystemMount.Settings()
         settings.isReadOnly = options.isReadOnly
@@ -371,6 +378,12 @@ final class CloudMount: MountedClouds {
                 log: logger
             )
             fuse.withLock { $0 = mounted }
+            if let found = mounted.foundBeneath {
+                logger.warning(
+                    "programs wrote at the mount point while there was no mount",
+                    metadata: ["folder": "\(found)"]
+                )
+            }
             // A mount that refuses all changes refuses the helper's, too.
             if !options.isReadOnly { kernelEvents.begin(at: mounted.path, notifier) }
             let pictures = makePictures(at: mounted.path)

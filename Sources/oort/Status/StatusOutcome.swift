@@ -17,7 +17,7 @@ enum StatusOutcome: Int32 {
             self = .notMounted
             return
         }
-        if mount.trouble != nil || mount.foldersAside?.isEmpty == false
+        if mount.trouble != nil || mount.foldersAside?.isEmpty == false || mount.foundBeneath != nil
             || report.accounts.contains(where: \.needsPerson)
         {
             self = .needsPerson

@@ -25,6 +25,10 @@ enum StatusText {
                 lines.append("! What was not uploaded when the catalog was lost: \(shown(folder))")
                 lines.append("  Look through it for what you miss, then remove the folder.")
             }
+            if let folder = mount.foundBeneath {
+                lines.append("! Programs wrote here before it was mounted: \(shown(folder))")
+                lines.append("  Copy what you need of it into an account, then remove the folder.")
+            }
         } else {
             lines.append("Not mounted; `oort mount` mounts the accounts.")
             if let died = report.died {

@@ -27,8 +27,13 @@ extension Site {
     private func mount(_ report: StatusReport) -> HTML {
         guard let mount = report.mount else { return "<p>Not mounted.</p>" }
         let limits = StatusText.limits(up: mount.uploadLimit, down: mount.downloadLimit)
-        let aside = (mount.foldersAside ?? []).map { folder -> HTML in
+        var aside = (mount.foldersAside ?? []).map { folder -> HTML in
             "<p class=\"warning\">What was not uploaded when the catalog was lost: \(folder)</p>"
+        }
+        if let folder = mount.foundBeneath {
+            aside.append(
+                "<p class=\"warning\">Programs wrote here before it was mounted: \(folder)</p>"
+            )
         }
         return """
             <section aria-label="The mount"><p>Mounted at <code>\(mount.mountPoint)</code>.</p>
