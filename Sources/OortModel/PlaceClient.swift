@@ -391,6 +391,8 @@ public struct PlaceListing: Sendable {
     /// Places in the folder of which the service could not say what lies there (a storage that is down):
     /// whatever is known of them stays.
     public var unknown: [String]
+    /// Whether the folder holds what has no name that could be asked for, and is not shown.
+    public var holdsUnnamed = false
     /// The disk on which the folder lies, the same text for as long as it is the same disk; nil where the
     /// service does not say.
     public var disk: String?

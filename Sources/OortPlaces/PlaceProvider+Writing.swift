@@ -310,10 +310,11 @@ extension PlaceProvider {
             waiting.removeLast(some.count)
             for (next, result) in await scan.readStandingListings(of: some) {
                 do throws(ProviderError) {
-                    let changed = try result.get()
+                    let listing = try result.get()
+                    if listing.holdsUnseen { try await refuseUnseen(in: next) }
                     waiting +=
                         stampsTrees
-                        ? changed
+                        ? listing.folders
                         : try await map.read {
                             try PlaceTransaction(database: $0).subfolders(of: next)
                         }
@@ -332,6 +333,17 @@ extension PlaceProvider {
                 detail: "the folder holds something that was not known of"
             )
         }
+    }
+
+    /// What has no name here, or could not be read, goes with its folder only where a trash keeps it.
+    private func refuseUnseen(in folder: Int64) async throws(ProviderError) {
+        guard !client.traits.deletesToTrash else { return }
+        let path = try await map.read { try PlaceTransaction(database: $0).path(of: folder) }
+        throw ProviderError(
+            .noPermission,
+            detail: "\(path ?? .root) holds something that cannot be shown here, and nobody could get "
+                + "it back"
+        )
     }
 
     /// What it means that a folder could not be looked at that is to go with one above.

@@ -334,14 +334,14 @@ actor PlaceScan {
     ) async throws(ProviderError) -> [Int64] {
         let task = PlaceTask(manner: .read, folders: [folder])
         return try await moves.operate(on: task) { _ throws(ProviderError) in
-            try await readStandingListing(of: folder, round: round)
+            try await readStandingListing(of: folder, round: round).folders
         }
     }
 
     /// As `readStandingListing`, of several at once.
     nonisolated func readStandingListings(
         of folders: [Int64]
-    ) async -> [(Int64, Result<[Int64], ProviderError>)] {
+    ) async -> [(Int64, Result<StandingListing, ProviderError>)] {
         await withTaskGroup { group in
             for folder in folders {
                 group.addTask { (folder, await self.standingListing(of: folder)) }
@@ -352,30 +352,40 @@ actor PlaceScan {
 
     private nonisolated func standingListing(
         of folder: Int64
-    ) async -> Result<[Int64], ProviderError> {
+    ) async -> Result<StandingListing, ProviderError> {
         do throws(ProviderError) {
             return .success(try await readStandingListing(of: folder))
         } catch { return .failure(error) }
     }
 
+    /// What a listing that was read leaves to do.
+    struct StandingListing {
+        /// The folders in it that are to be listed.
+        var folders: [Int64] = []
+        /// Whether the folder holds what is not shown.
+        var holdsUnseen = false
+    }
+
     /// As `readListing`, for who knows that no folder above is being moved.
-    @discardableResult
     nonisolated func readStandingListing(
         of folder: Int64,
         round: Int64? = nil
-    ) async throws(ProviderError) -> [Int64] {
+    ) async throws(ProviderError) -> StandingListing {
         let began = turns.listingBegins()
         defer { turns.listingEnds(began) }
         guard let path = try await map.read({ try PlaceTransaction(database: $0).path(of: folder) })
-        else { return [] }
+        else { return StandingListing() }
         let listing = try await client.listing(of: path)
+        let holdsUnseen =
+            listing.holdsUnnamed || !listing.unknown.isEmpty
+            || !listing.entries.allSatisfy(\.hasName)
         let turns = turns
         let heard = HeardListing(folder: folder, listing: listing) {
             turns.isUnsettled(PlaceTurns.Place(folder, $0), since: began)
         }
         let second = now().seconds
         let again = client.traits.scan == .folderStamps
-        return try await map.write { database -> [Int64] in
+        let folders = try await map.write { database -> [Int64] in
             let transaction = PlaceTransaction(database: database)
             guard try transaction.row(folder) != nil else { return [] }
             let number = try round ?? transaction.round()
@@ -389,6 +399,7 @@ actor PlaceScan {
             guard turns.writes(folder, begun: began) else { return [] }
             return try transaction.apply(heard, round: number, now: second, again: again)
         }
+        return StandingListing(folders: folders, holdsUnseen: holdsUnseen)
     }
 
     /// Reads a page of everything.

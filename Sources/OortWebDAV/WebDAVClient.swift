@@ -369,6 +369,7 @@ public struct WebDAVClient: PlaceClient {
     ) -> PlaceListing {
         var listing = PlaceListing(entries: [], stamp: entry.stamp)
         listing.isYoung = entries.isYoung(entry, head: head)
+        listing.holdsUnnamed = sorted.holdsUnnamed
         // What is in it is for the official programs only, and writing there would damage it.
         if dialect.isCloud, CloudItem(own).isEncrypted { return listing }
         for (name, response) in sorted.children {

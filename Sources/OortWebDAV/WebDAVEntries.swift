@@ -16,6 +16,8 @@ struct WebDAVEntries: Sendable {
         var own: DAVResponse?
         /// What lies in it, by name, no name twice.
         var children: [(name: String, response: DAVResponse)] = []
+        /// Whether something has a name that could not be asked for again.
+        var holdsUnnamed = false
     }
 
     /// The properties that a listing asks for.
@@ -50,15 +52,17 @@ struct WebDAVEntries: Sendable {
 
     // MARK: Places
 
-    /// Sorts an answer by its places; what lies elsewhere, or has a name that could not be asked for
-    /// again, is left out.
+    /// Sorts an answer by its places; what lies elsewhere is left out.
     func sorted(_ responses: [DAVResponse], of path: RemotePath) -> Sorted {
         let own = address.segments(of: path)
         var result = Sorted()
         var seen: Set<ExactText> = []
         for response in responses {
-            guard let names = PercentEncoding.names(ofReference: response.href),
-                names.count - own.count == 0 || names.count - own.count == 1,
+            guard let names = PercentEncoding.names(ofReference: response.href) else {
+                result.holdsUnnamed = true
+                continue
+            }
+            guard names.count - own.count == 0 || names.count - own.count == 1,
                 isSame(names.prefix(own.count), as: own, below: address.files.count)
             else { continue }
             guard names.count > own.count, let name = names.last else {

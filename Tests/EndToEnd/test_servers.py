@@ -125,6 +125,27 @@ def test_a_folder_that_goes_later_leaves_what_came_into_it(machine, server, driv
     server.holds(local_tree(drive))
 
 
+@pytest.mark.parametrize("server", ["webdav"], indirect=True)
+def test_a_folder_that_goes_leaves_what_cannot_be_shown(machine, server, drive):
+    """A name that is no text can be asked for by nobody, and a plain WebDAV server has no trash."""
+    (drive / "folder").mkdir()
+    (drive / "folder" / "ours.txt").write_text("ours")
+    machine.sync()
+    unnamed = os.fsencode(server.root / "folder") + b"/caf\xe9"
+    with open(unnamed, "wb") as file:
+        file.write(b"the only copy")
+    shutil.rmtree(drive / "folder")
+    assert "cannot be shown" in machine.oort("sync", drive, "--timeout", "20s", status=1)
+    eventually((drive / "folder").exists, "the folder shows again")
+    with open(unnamed, "rb") as file:
+        assert file.read() == b"the only copy"
+    assert "cannot be shown" in machine.oort("status", status=None)
+    os.remove(unnamed)
+    shutil.rmtree(drive / "folder")
+    machine.sync()
+    server.holds({})
+
+
 def test_both_sides_are_kept(machine, server, drive):
     (drive / "report.txt").write_text("first")
     machine.sync()

@@ -162,6 +162,33 @@ struct PlaceRuleTests {
         }
     }
 
+    @Test(
+        "what cannot be shown goes with its folder only where a trash keeps it",
+        arguments: [true, false]
+    )
+    func unnamed(trashes: Bool) async throws {
+        let client = MemoryPlaces(.folderStamps, hasKeys: false, deletesToTrash: trashes)
+        try await with(client) { world in
+            world.client.write("/folder/deep/known", "known")
+            world.client.write("/folder/deep/..", "of a name that nobody can ask for")
+            for _ in 0..<4 { await world.readFeed() }
+            let folder = try #require(world.paths["/folder/"])
+            let deletion = Deletion(item: Self.reference(folder))
+            if trashes {
+                try await world.provider.delete(deletion)
+                #expect(world.client.contents.isEmpty)
+            } else {
+                for _ in 0..<2 {
+                    let error = await #expect(throws: ProviderError.self) {
+                        try await world.provider.delete(deletion)
+                    }
+                    #expect(error?.kind == .noPermission)
+                }
+                #expect(world.client.contents.count == 2)
+            }
+        }
+    }
+
     @Test("a folder that goes does not take with it what is known and not stored yet")
     func unstored() async throws {
         try await with(MemoryPlaces(.folderStamps)) { world in
