@@ -32,6 +32,10 @@ struct FeedState {
     private(set) var hasLostPlace = false
     /// How often in a row the feed could not be read.
     private var tries = 0
+    /// Why the feed could not be read, for people; nil once a page of it could be.
+    ///
+    /// A service that asks to wait can be read.
+    private(set) var unreadable: String?
     /// The folders that the plan deletes, or makes where a name can be taken twice.
     private var awaited: [Inode: Awaited] = [:]
     /// Items that could not be asked for while an operation of ours was under way on them.
@@ -73,6 +77,7 @@ struct FeedState {
 
     /// A page was stored.
     mutating func applied(hasMore: Bool, isEnumeration: Bool) {
+        unreadable = nil
         isMidRun = hasMore && !isEnumeration
     }
 
@@ -87,10 +92,14 @@ struct FeedState {
     mutating func ends() { run = nil }
 
     /// The feed was read, with all that follows from it.
-    mutating func succeeded() { tries = 0 }
+    mutating func succeeded() { (tries, unreadable) = (0, nil) }
 
     /// The feed, or what follows from it, could not be read.
     mutating func failed(_ error: ProviderError) -> NextStep {
+        switch error.kind {
+        case .rateLimited, .cancelled, .localContent, .cursorLost: break
+        default: unreadable = error.detail
+        }
         switch error.kind {
         case .cursorLost:
             (isMidRun, hasLostPlace) = (false, true)

@@ -7,8 +7,8 @@ extension SyncEngine {
     func isReachable() {
         offlineTries = 0
         pausedUntil = 0
-        guard trouble != nil else { return }
-        trouble = nil
+        guard accountTrouble != nil else { return }
+        accountTrouble = nil
         feedPause?.cancel()
         keepTrouble(nil)
         planSoon()
@@ -31,13 +31,13 @@ extension SyncEngine {
     func note(_ error: ProviderError) {
         switch error.kind {
         case .signedOut:
-            trouble = .signedOut(error.detail)
+            accountTrouble = .signedOut(error.detail)
             keepTrouble("signed out: sign in again (\(error.detail))")
         case .clientRefused:
-            trouble = .clientRefused(error.detail)
+            accountTrouble = .clientRefused(error.detail)
             rest(for: settings.refusalInterval)
         case .offline:
-            trouble = .offline(error.detail)
+            accountTrouble = .offline(error.detail)
             offlineTries += 1
             rest(for: backoff(after: offlineTries, error))
         default: break

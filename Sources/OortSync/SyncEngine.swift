@@ -49,7 +49,11 @@ public actor SyncEngine {
     /// Whether it is known whose account it is.
     var isIdentified = false
     /// What keeps the account from working; nil when nothing does.
-    public internal(set) var trouble: SyncStatus.Trouble?
+    public var trouble: SyncStatus.Trouble? {
+        accountTrouble ?? feed.unreadable.map { .offline($0) }
+    }
+    /// The same of what concerns more than the feed.
+    var accountTrouble: SyncStatus.Trouble?
     var listings: [Inode: Task<Result<Void, ProviderError>, Never>] = [:]
     var patience = ListingPatience()
 

@@ -51,6 +51,21 @@ import Testing
         #expect(!feed.isMidRun)
     }
 
+    @Test("why the feed cannot be read is known until a page of it is, but for a wish to wait")
+    func unreadable() {
+        var feed = FeedState()
+        _ = feed.failed(error(.rateLimited(retryAfter: nil)))
+        #expect(feed.unreadable == nil)
+        for kind in [.outcomeUnknown(retryAfter: nil), .noPermission] as [ProviderError.Kind] {
+            _ = feed.failed(error(kind))
+            feed.forgetFailures()
+            #expect(feed.unreadable == "scripted")
+            feed.begins(1, at: 0)
+            feed.applied(hasMore: true, isEnumeration: true)
+            #expect(feed.unreadable == nil)
+        }
+    }
+
     @Test("failures in a row are counted until one run is read; a lost place is none")
     func failures() {
         var feed = FeedState()
