@@ -341,8 +341,7 @@ extension PlaceProvider {
         let path = try await map.read { try PlaceTransaction(database: $0).path(of: folder) }
         throw ProviderError(
             .noPermission,
-            detail: "\(path ?? .root) holds something that cannot be shown here, and nobody could get "
-                + "it back"
+            detail: "\(path ?? .root) holds something that cannot be shown here and would be lost"
         )
     }
 
