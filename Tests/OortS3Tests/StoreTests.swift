@@ -859,7 +859,7 @@ struct StoreTests {
             Issue.record("a bucket was found")
         } catch {
             #expect(error.kind == .notFound)
-            #expect(error.detail.hasPrefix("there is no bucket no-such-bucket"))
+            #expect(error.detail.hasPrefix("there is no bucket of this name"))
         }
         guard store.checksSignatures else { return }
         let wish = try S3Wish(Store.bucket, endpoint: running.endpoint)
