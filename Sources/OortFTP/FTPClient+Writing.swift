@@ -6,7 +6,7 @@ extension FTPClient {
         let own = try await self.path(path)
         let reply = try await tell([command("MKD", own)], "\(path)")[0]
         guard reply.isGood else { throw try await explain(reply, making: path) }
-        guard let entry = try await find(path)?.entry, entry.kind == .folder else {
+        guard let entry = try await findMade(path)?.entry, entry.kind == .folder else {
             throw ProviderError(.malformedAnswer, detail: "\(path) is no folder after it was made")
         }
         return entry
@@ -98,7 +98,7 @@ extension FTPClient {
             if !isRenaming || !error.isOutcomeUnknown { remove(temporary) }
             throw error
         }
-        guard let entry = try await find(upload.path, on: line)?.entry else {
+        guard let entry = try await findMade(upload.path, on: line)?.entry else {
             throw ProviderError(.preconditionFailed, detail: "\(upload.path) is gone again")
         }
         guard entry.size == upload.size else {
@@ -250,7 +250,7 @@ extension FTPClient {
         }
         let reply = try await rename(try await path(old), try await path(new), new)
         guard reply.isGood else { throw try await explain(reply, making: new) }
-        guard let entry = try await find(new)?.entry else {
+        guard let entry = try await findMade(new)?.entry else {
             throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "\(new) is gone again")
         }
         return entry

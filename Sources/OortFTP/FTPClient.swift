@@ -220,6 +220,18 @@ public final class FTPClient: PlaceClient {
         let entry: PlaceEntry?
     }
 
+    /// As `find`, for what was just made or moved.
+    ///
+    /// - Throws: `.outcomeUnknown` also where the server could not be asked: what is looked for was done.
+    func findMade(
+        _ place: RemotePath,
+        on line: FTPLine? = nil
+    ) async throws(ProviderError) -> Found? {
+        do throws(ProviderError) { return try await find(place, on: line) } catch {
+            throw error.asUnknownOutcome
+        }
+    }
+
     /// Looks at a place; nil where the server positively has nothing there.
     func find(
         _ place: RemotePath,

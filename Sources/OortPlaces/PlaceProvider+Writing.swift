@@ -217,7 +217,16 @@ extension PlaceProvider {
             if let time = copy.modifiedTime?.truncated(to: traits.timeResolution),
                 time != entry.modifiedTime, traits.setsModifiedTime
             {
-                entry = try await client.setModifiedTime(time, of: new)
+                do throws(ProviderError) {
+                    entry = try await client.setModifiedTime(time, of: new)
+                } catch {
+                    // The copy is there, whatever became of its time.
+                    guard !error.isOutcomeUnknown else { throw error }
+                    throw ProviderError(
+                        .outcomeUnknown(retryAfter: error.retryAfter),
+                        detail: error.detail
+                    )
+                }
             }
             // Without the service's word a copy has the hash that is known only of an original that was
             // the same all the while; of another one nobody knows what was copied.

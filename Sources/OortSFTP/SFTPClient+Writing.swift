@@ -163,7 +163,7 @@ extension SFTPClient {
             session
         )
         if keepsSession { await observer.sessionChanged(nil) }
-        guard let found = try await find(upload.path, session),
+        guard let found = try await findMade(upload.path, session),
             let entry = entry(upload.path, found)
         else { throw ProviderError(.preconditionFailed, detail: "\(upload.path) is gone again") }
         guard entry.size == upload.size else {
@@ -348,7 +348,7 @@ extension SFTPClient {
             guard old == nil else { throw error.provider(upload.path) }
             return nil
         }
-        guard let found = try await find(upload.path, session), found.target == target else {
+        guard let found = try await findMade(upload.path, session), found.target == target else {
             // ProFTPD makes a target absolute: such a link would lead elsewhere from another machine.
             _ = session.send(.remove(link))
             return nil
@@ -405,7 +405,7 @@ extension SFTPClient {
             else { try await explain(error, making: new, session) }
             return try await carry(found, from: old, to: new, target, session)
         }
-        guard let moved = try await find(new, session), let entry = entry(new, moved) else {
+        guard let moved = try await findMade(new, session), let entry = entry(new, moved) else {
             throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "\(new) is gone again")
         }
         return entry
@@ -435,7 +435,7 @@ extension SFTPClient {
         } else {
             _ = try await copy(from: old, to: new, sendsBytes: true)
         }
-        guard let copied = try await find(new, session), let entry = entry(new, copied) else {
+        guard let copied = try await findMade(new, session), let entry = entry(new, copied) else {
             throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "\(new) is gone again")
         }
         do throws(ProviderError) {
@@ -685,7 +685,7 @@ extension SFTPClient {
                 throw ProviderError(.nameTaken, detail: "\(new) is there already")
             }
             try await rename(temporary.path, over: false, target, at: new, session)
-            guard let copied = try await find(new, session), let entry = entry(new, copied),
+            guard let copied = try await findMade(new, session), let entry = entry(new, copied),
                 entry.size == found.attributes.size.map({ Int64(clamping: $0) })
             else {
                 throw ProviderError(

@@ -239,6 +239,18 @@ public final class SFTPClient: PlaceClient {
         try await find(place, try await connection.session())
     }
 
+    /// As `find`, for what was just made or moved.
+    ///
+    /// - Throws: `.outcomeUnknown` also where the server could not be asked: what is looked for was done.
+    func findMade(
+        _ place: RemotePath,
+        _ session: SFTPSession
+    ) async throws(ProviderError) -> Found? {
+        do throws(ProviderError) { return try await find(place, session) } catch {
+            throw error.asUnknownOutcome
+        }
+    }
+
     func entry(_ place: RemotePath, _ found: Found) -> PlaceEntry? {
         Self.entry(place.name ?? "", found.attributes, target: found.target)
     }

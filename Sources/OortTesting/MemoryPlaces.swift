@@ -59,6 +59,8 @@ public final class MemoryPlaces: PlaceClient {
         var isDown = false
         /// So many uploads are stored with another first byte, and are not answered.
         var damages = 0
+        /// The calls of which the next one is not sent.
+        var unsent: Set<String> = []
         /// The calls that are held up, and those that wait.
         var heldUp: Set<String> = []
         var waiting: [CheckedContinuation<Void, Never>] = []
@@ -135,6 +137,9 @@ public final class MemoryPlaces: PlaceClient {
 
     /// Has calls of a name wait, with all that they were given, before the service hears of them.
     public func holdUp(_ call: String) { state.withLock { _ = $0.heldUp.insert(call) } }
+
+    /// Has the next call of a name fail before the service hears of it.
+    public func failNext(_ call: String) { state.withLock { _ = $0.unsent.insert(call) } }
 
     /// How many calls wait.
     public var waitingCalls: Int { state.withLock { $0.waiting.count } }
@@ -334,6 +339,7 @@ public final class MemoryPlaces: PlaceClient {
                 state.numbers = numbers
                 if draw < 2 { fault = draw }
             }
+            if state.unsent.remove(name) != nil { fault = 0 }
             if fault == 0 { return .failure(ProviderError(.offline, detail: "not sent")) }
             let result: Result<Value, ProviderError>
             do throws(ProviderError) { result = .success(try body(&state)) } catch {

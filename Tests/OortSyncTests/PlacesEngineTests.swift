@@ -73,6 +73,51 @@ struct PlacesEngineTests {
     }
 
     @Test(
+        "a copy whose time could not be set is no second file, removed meanwhile or not",
+        arguments: MemoryPlaces.Kind.allCases,
+        [false, true]
+    )
+    func copiedWithoutTime(kind: MemoryPlaces.Kind, isRemoved: Bool) async throws {
+        let client = kind.client
+        let path = NSTemporaryDirectory() + "oort-places-\(UUID().uuidString).sqlite"
+        let map = try PlaceMap(path: path)
+        defer {
+            map.close()
+            for ending in ["", "-wal", "-shm"] {
+                try? FileManager.default.removeItem(atPath: path + ending)
+            }
+        }
+        var settings = SyncSettings()
+        settings.settle = .milliseconds(10)
+        settings.longestOfflineWait = .milliseconds(20)
+        let world = try World(
+            provider: PlaceProvider(
+                client: client,
+                map: map,
+                logger: Logger(label: "places") { _ in SwiftLogNoOpLogHandler() }
+            ),
+            settings: settings
+        )
+        world.start()
+        try world.write("a", "ours")
+        try world.setModified("a", Timestamp(seconds: 1_000_000_000))
+        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+        client.failNext("setModifiedTime")
+        if isRemoved { client.holdUp("setModifiedTime") }
+        try world.copy("a", to: "b")
+        if isRemoved {
+            while client.waitingCalls == 0 { await Task.yield() }
+            try world.remove("b")
+            client.letGo()
+        }
+        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+        #expect(client.contents == (isRemoved ? ["/a": "ours"] : ["/a": "ours", "/b": "ours"]))
+        #expect(try await world.tree().keys.sorted() == (isRemoved ? ["a"] : ["a", "b"]))
+        #expect(client.calls["copy"] == 1)
+        await world.end()
+    }
+
+    @Test(
         "a copy of a file that somebody rewrites meanwhile has our bytes in the end",
         arguments: MemoryPlaces.Kind.allCases
     )
