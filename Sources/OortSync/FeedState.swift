@@ -98,6 +98,9 @@ struct FeedState {
     mutating func failed(_ error: ProviderError) -> NextStep {
         switch error.kind {
         case .rateLimited, .cancelled, .localContent, .cursorLost: break
+        case .malformedAnswer:
+            // Who answers may be another one.
+            unreadable = "look whether the network wants you to log in first: \(error.detail)"
         default: unreadable = error.detail
         }
         switch error.kind {

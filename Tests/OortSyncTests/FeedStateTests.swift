@@ -66,6 +66,13 @@ import Testing
         }
     }
 
+    @Test("an answer that is none may be that of a network's login page")
+    func portal() {
+        var feed = FeedState()
+        _ = feed.failed(error(.malformedAnswer))
+        #expect(feed.unreadable == "look whether the network wants you to log in first: scripted")
+    }
+
     @Test("failures in a row are counted until one run is read; a lost place is none")
     func failures() {
         var feed = FeedState()
