@@ -150,9 +150,8 @@ enum SyncWords {
                 ? "a program has it open; the cloud's change shows when that closes it"
                 : "a program has it open; it goes out when that closes it"
         }
-        guard let milliseconds = item.wait(now: Timestamp(now).inMilliseconds) else {
-            return "waits its turn"
-        }
+        let milliseconds = item.wait(now: Timestamp(now).inMilliseconds) ?? 0
+        guard milliseconds > 1000 else { return "waits its turn" }
         if milliseconds == .max {
             return "kept here; sent again when it changes, or once by oort sync"
         }
