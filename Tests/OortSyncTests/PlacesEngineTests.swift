@@ -72,12 +72,11 @@ struct PlacesEngineTests {
         await world.end()
     }
 
-    @Test(
-        "a copy whose time could not be set is no second file, removed meanwhile or not",
-        arguments: MemoryPlaces.Kind.allCases,
-        [false, true]
-    )
-    func copiedWithoutTime(kind: MemoryPlaces.Kind, isRemoved: Bool) async throws {
+    /// Runs a test with an engine on an empty account of a kind.
+    private static func run(
+        on kind: MemoryPlaces.Kind,
+        _ body: (World, MemoryPlaces) async throws -> Void
+    ) async throws {
         let client = kind.client
         let path = NSTemporaryDirectory() + "oort-places-\(UUID().uuidString).sqlite"
         let map = try PlaceMap(path: path)
@@ -99,22 +98,33 @@ struct PlacesEngineTests {
             settings: settings
         )
         world.start()
-        try world.write("a", "ours")
-        try world.setModified("a", Timestamp(seconds: 1_000_000_000))
-        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
-        client.failNext("setModifiedTime")
-        if isRemoved { client.holdUp("setModifiedTime") }
-        try world.copy("a", to: "b")
-        if isRemoved {
-            while client.waitingCalls == 0 { await Task.yield() }
-            try world.remove("b")
-            client.letGo()
-        }
-        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
-        #expect(client.contents == (isRemoved ? ["/a": "ours"] : ["/a": "ours", "/b": "ours"]))
-        #expect(try await world.tree().keys.sorted() == (isRemoved ? ["a"] : ["a", "b"]))
-        #expect(client.calls["copy"] == 1)
+        try await body(world, client)
         await world.end()
+    }
+
+    @Test(
+        "a copy whose time could not be set is no second file, removed meanwhile or not",
+        arguments: MemoryPlaces.Kind.allCases,
+        [false, true]
+    )
+    func copiedWithoutTime(kind: MemoryPlaces.Kind, isRemoved: Bool) async throws {
+        try await Self.run(on: kind) { world, client in
+            try world.write("a", "ours")
+            try world.setModified("a", Timestamp(seconds: 1_000_000_000))
+            #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+            client.failNext("setModifiedTime")
+            if isRemoved { client.holdUp("setModifiedTime") }
+            try world.copy("a", to: "b")
+            if isRemoved {
+                while client.waitingCalls == 0 { await Task.yield() }
+                try world.remove("b")
+                client.letGo()
+            }
+            #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+            #expect(client.contents == (isRemoved ? ["/a": "ours"] : ["/a": "ours", "/b": "ours"]))
+            #expect(try await world.tree().keys.sorted() == (isRemoved ? ["a"] : ["a", "b"]))
+            #expect(client.calls["copy"] == 1)
+        }
     }
 
     @Test(
@@ -122,38 +132,19 @@ struct PlacesEngineTests {
         arguments: MemoryPlaces.Kind.allCases
     )
     func copiedWhileRewritten(kind: MemoryPlaces.Kind) async throws {
-        let client = kind.client
-        let path = NSTemporaryDirectory() + "oort-places-\(UUID().uuidString).sqlite"
-        let map = try PlaceMap(path: path)
-        defer {
-            map.close()
-            for ending in ["", "-wal", "-shm"] {
-                try? FileManager.default.removeItem(atPath: path + ending)
-            }
+        try await Self.run(on: kind) { world, client in
+            try world.write("a", "ours")
+            #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+            client.holdUp("copy")
+            try world.copy("a", to: "b")
+            // A copy, or what the engine did in its place.
+            while client.waitingCalls == 0, client.contents["/b"] == nil { await Task.yield() }
+            client.write("/a", "them")
+            client.letGo()
+            #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+            #expect(client.contents == ["/a": "them", "/b": "ours"])
+            #expect(await world.engine.status().conflicts.isEmpty)
         }
-        var settings = SyncSettings()
-        settings.settle = .milliseconds(10)
-        let world = try World(
-            provider: PlaceProvider(
-                client: client,
-                map: map,
-                logger: Logger(label: "places") { _ in SwiftLogNoOpLogHandler() }
-            ),
-            settings: settings
-        )
-        world.start()
-        try world.write("a", "ours")
-        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
-        client.holdUp("copy")
-        try world.copy("a", to: "b")
-        // A copy, or what the engine did in its place.
-        while client.waitingCalls == 0, client.contents["/b"] == nil { await Task.yield() }
-        client.write("/a", "them")
-        client.letGo()
-        #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
-        #expect(client.contents == ["/a": "them", "/b": "ours"])
-        #expect(await world.engine.status().conflicts.isEmpty)
-        await world.end()
     }
 
     @Test(
