@@ -22,8 +22,6 @@ public final class FTPClient: PlaceClient {
 
     /// Where what is deleted goes, in the account's folder.
     static let trash = ".oort-trash"
-    /// How long a file stays there, in seconds.
-    static let trashLength: Int64 = 30 * 86_400
     /// How long a temporary file stays that no upload goes on with, in seconds.
     static let leftoverLength: Int64 = 7 * 86_400
 
@@ -469,10 +467,9 @@ public final class FTPClient: PlaceClient {
     /// Removes files that have lain in the trash for more than 30 days; once in the client's life, and
     /// behind the rest.
     ///
-    /// It happens after a deletion, whose folder in the trash has the server's time now. What goes is old
-    /// both by the server's times and by those in the names, which the deleting machines wrote: any one
-    /// clock may be wrong, this machine's too. Folders stay: a server that follows links would have what a
-    /// link leads to removed with them.
+    /// It happens after a deletion, whose folder in the trash has the server's time now
+    /// (`TrashFolder.outlived`). Folders stay: a server that follows links would have what a link leads to
+    /// removed with them.
     func purgeTrash(after deletion: String) {
         guard
             !hasPurged.withLock({ done in
@@ -484,17 +481,10 @@ public final class FTPClient: PlaceClient {
         Task {
             let trash = RemotePath([Self.trash])
             guard let entries = try? await facts(of: trash, on: nil) else { return }
-            let times = entries.compactMap { entry -> (String, Int64, Int64)? in
-                let name = ByteNames.text(entry.name)
-                guard entry.kind == .folder, let told = entry.time,
-                    let (named, _) = TrashFolder.deletion(name)
-                else { return nil }
-                return (name, named.seconds, told.seconds)
+            let folders = entries.compactMap { entry in
+                entry.kind == .folder ? entry.time.map { (ByteNames.text(entry.name), $0) } : nil
             }
-            guard let (_, named, told) = times.first(where: { $0.0 == deletion }) else { return }
-            for time in times
-            where time.1 < named - Self.trashLength && time.2 < told - Self.trashLength {
-                let name = time.0
+            for name in TrashFolder.outlived(among: folders, at: deletion) {
                 guard let path = try? await path(trash.appending(name)),
                     let inside = try? await facts(of: trash.appending(name), on: nil)
                 else { continue }

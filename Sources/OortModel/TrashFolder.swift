@@ -7,6 +7,8 @@ import Foundation
 public enum TrashFolder {
     /// Bytes of the longest name that servers take.
     private static let longestName = 255
+    /// Seconds for which a deletion stays in the trash.
+    private static let length: Int64 = 30 * 86_400
 
     /// The name of a deletion's folder.
     public static func name(seconds: Int64, number: UInt32, of path: RemotePath) -> String {
@@ -35,5 +37,29 @@ public enum TrashFolder {
             return (Timestamp(seconds: seconds), nil)
         }
         return (Timestamp(seconds: seconds), folder)
+    }
+
+    /// The folders of deletions that may go for good, in the trash's order: those that have lain in the
+    /// trash for 30 days when `deletion` was made.
+    ///
+    /// `folders` are the entries of the trash with the server's times; what is no deletion's folder is
+    /// none. A folder is old only where both its name, which the deleting machine wrote, and the server's
+    /// time say so, each beside those of `deletion`, which has both of just now: any one clock may be
+    /// wrong, this machine's too. Where `deletion` is not among them, nothing is old.
+    public static func outlived(
+        among folders: [(name: String, modified: Timestamp)],
+        at deletion: String
+    ) -> [String] {
+        let times = folders.compactMap { folder in
+            self.deletion(folder.name).map {
+                (name: folder.name, named: $0.time.seconds, told: folder.modified.seconds)
+            }
+        }
+        guard let now = times.first(where: { $0.name == deletion }) else { return [] }
+        func isOld(_ then: Int64, _ now: Int64) -> Bool {
+            let (age, overflows) = now.subtractingReportingOverflow(then)
+            return !overflows && age > length
+        }
+        return times.filter { isOld($0.named, now.named) && isOld($0.told, now.told) }.map(\.name)
     }
 }

@@ -22,9 +22,6 @@ public final class SFTPClient: PlaceClient {
 
     /// Where what is deleted goes, in the account's folder.
     static let trash = ".oort-trash"
-    /// How long it stays there, in seconds.
-    static let trashLength: Int64 = 30 * 86_400
-
     /// How long a temporary file stays that no upload goes on with, in seconds.
     static let leftoverLength: Int64 = 7 * 86_400
 
@@ -408,9 +405,8 @@ public final class SFTPClient: PlaceClient {
     /// Removes from the trash what has lain there for more than 30 days; once in the client's life, and
     /// behind the rest.
     ///
-    /// It happens after a deletion, whose folder in the trash has the server's time now. What goes is old
-    /// both by the server's times and by those in the names, which the deleting machines wrote: any one
-    /// clock may be wrong, this machine's too.
+    /// It happens after a deletion, whose folder in the trash has the server's time now
+    /// (`TrashFolder.outlived`).
     func purgeTrash(after deletion: SFTPPath) {
         guard
             !hasPurged.withLock({ done in
@@ -422,21 +418,18 @@ public final class SFTPClient: PlaceClient {
             let trash = RemotePath([Self.trash])
             guard let path = try? await path(trash),
                 let session = try? await connection.session(),
-                let entries = try? await session.entries(of: path)
+                let entries = try? await session.entries(of: path),
+                let deleted = entries.first(where: { path.appending($0.name) == deletion })
             else { return }
-            let times = entries.compactMap { entry in
-                TrashFolder.deletion(ByteNames.text(entry.name.bytes)).flatMap { deletion in
-                    entry.attributes.times.map {
-                        (entry.name, deletion.time.seconds, Int64($0.modified))
-                    }
+            let folders = entries.compactMap { entry in
+                entry.attributes.times.map {
+                    (ByteNames.text(entry.name.bytes), Timestamp(seconds: Int64($0.modified)))
                 }
             }
-            guard
-                let (_, named, told) = times.first(where: { path.appending($0.0) == deletion })
-            else { return }
-            for time in times
-            where time.1 < named - Self.trashLength && time.2 < told - Self.trashLength {
-                try? await remove(.folder, path.appending(time.0), trash, session)
+            let named = ByteNames.text(deleted.name.bytes)
+            for name in TrashFolder.outlived(among: folders, at: named) {
+                guard let name = try? SFTPPath(ByteNames.bytes(name)) else { continue }
+                try? await remove(.folder, path.appending(name), trash, session)
             }
         }
     }
