@@ -50,9 +50,9 @@ struct AnswerBytes: AsyncBufferedSequence {
             var end = Swift.min(bytes.size, offset + Int64(Swift.max(1, count)))
             if let cut = bytes.cutAfter { end = Swift.min(end, cut) }
             if let rate = bytes.bytesPerSecond {
-                // Small parts, so that a slow line trickles as a real one does, and the first bytes
-                // do not wait for many others.
-                let part = rate / (offset == 0 ? 2000 : 20)
+                // Small parts, so that a slow line trickles as a real one does; smaller ones at
+                // first, so that the first bytes do not wait for many others.
+                let part = Swift.min(Swift.max(rate / 2000, offset), rate / 20)
                 end = Swift.min(end, offset + Swift.max(1, part))
                 try await Task.sleep(
                     until: began + .seconds(Double(end) / Double(Swift.max(1, rate)))

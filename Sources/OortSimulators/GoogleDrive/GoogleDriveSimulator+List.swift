@@ -3,16 +3,10 @@ import OortModel
 import Synchronization
 
 extension GoogleDriveSimulator {
-    /// What the last question found that has more pages, so that the next page of a large account is
-    /// not searched for anew while nothing changes.
-    struct Listing: Sendable {
-        struct Question: Equatable, Sendable {
-            var terms: [String]
-            var sequence: Int
-        }
-
-        var question: Question
-        var found: [SimulatedItem]
+    /// What was asked of `files.list`, of a tree that did not change since.
+    struct Question: Hashable, Sendable {
+        var terms: [String]
+        var sequence: Int
     }
 
     func list(_ request: SimulatorRequest) throws(Failure) -> SimulatorAnswer {
@@ -39,15 +33,16 @@ extension GoogleDriveSimulator {
         }
         let order = try order(request, query)
         return try account.withTree { tree throws(Failure) in
-            let asked = Listing.Question(
+            let asked = Question(
                 terms: ["q", "orderBy"].map { request.query($0) ?? "" }
                     + [corpora, driveID ?? "", "\(includesDrives)"],
                 sequence: tree.sequence
             )
             let isFirst = request.query("pageToken") == nil
-            var known = self.state.withLock { isFirst ? nil : $0.listing }
-            if known?.question != asked {
-                var found = try self.matches(
+            let known = self.state.withLock { isFirst ? nil : $0.found[asked] }
+            var found = known ?? []
+            if known == nil {
+                found = try self.matches(
                     query,
                     corpora: corpora,
                     drive: driveID,
@@ -56,9 +51,7 @@ extension GoogleDriveSimulator {
                     request
                 )
                 order(&found)
-                known = Listing(question: asked, found: found)
             }
-            let found = known?.found ?? []
             let start = try Self.offset(request.query("pageToken"), below: found)
             let isEnumeration = [nil, "trashed=false", "trashed=true"].contains(request.query("q"))
             let page = found[start...].prefix(
@@ -71,7 +64,12 @@ extension GoogleDriveSimulator {
                     page.map { self.resource(of: $0, in: tree, for: request, mask: fileMask) }
                 ),
             ]
-            self.state.withLock { $0.listing = page.endIndex < found.endIndex ? known : nil }
+            // The next page of a large account is not searched for anew while nothing changes, whatever
+            // folder is listed between the two.
+            self.state.withLock { state in
+                state.found = state.found.filter { $0.key.sequence == tree.sequence }
+                state.found[asked] = page.endIndex < found.endIndex ? found : nil
+            }
             if page.endIndex < found.endIndex, let last = page.last {
                 answer["nextPageToken"] = .string("~!!~AI9\(page.endIndex).\(last.id)")
             }

@@ -23,7 +23,8 @@ public final class GoogleDriveSimulator: SimulatedService {
         var sessions: [String: UploadState] = [:]
         var generatedIDs: Set<String> = []
         var random = RandomSource(seed: 11)
-        var listing: Listing?
+        /// What a question with further pages found; of the tree as it is.
+        var found: [Question: [SimulatedItem]] = [:]
     }
 
     let state = Mutex(State())
