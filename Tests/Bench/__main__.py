@@ -99,12 +99,12 @@ class Bench:
                 pool.submit(self.measure, scenario, service, program)
 
     def alternate(self, scenario: Scenario, service: str) -> None:
-        """Both programs in turns, the other one first each time."""
+        """The programs in turns, in the other order each time."""
         runs = 1 if scenario.is_once else self.options.runs
         spent = dict.fromkeys(PROGRAMS, 0.0)
         for number in range(runs):
             programs = [
-                program for program in scenario.programs
+                program for program in scenario.programs_at(service)
                 if program in self.programs and program not in scenario.waiting]
             for program in programs if number % 2 == 0 else reversed(programs):
                 if spent[program] > LONG:

@@ -6,18 +6,18 @@ from html import escape
 WIDTH = 860
 LEFT = 400
 BAR = 13
-GROUP = 42
+STEP = BAR + 4
 TOP = 64
 LONGEST = WIDTH - LEFT - 110
 
 STYLE = """
 text { font-family: system-ui, sans-serif; font-size: 13px; fill: #24292f; }
 .title { font-size: 15px; font-weight: 600; }
-.rclone { fill: #8c959f; } .oort { fill: #0969da; }
+.rclone { fill: #8c959f; } .sshfs, .davfs2 { fill: #bf8700; } .oort { fill: #0969da; }
 .line { stroke: #d0d7de; }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3; }
-  .rclone { fill: #768390; } .oort { fill: #58a6ff; }
+  .rclone { fill: #768390; } .sshfs, .davfs2 { fill: #d29922; } .oort { fill: #58a6ff; }
   .line { stroke: #444c56; }
 }
 """
@@ -50,22 +50,22 @@ def lines(words: str, most: int = 56) -> list[str]:
     return found
 
 
-def chart(title: str, groups: list[Group]) -> str:
-    """A picture of all groups, one below the other."""
-    height = TOP + GROUP * len(groups) + 10
+def chart(title: str, programs: dict[str, str], groups: list[Group]) -> str:
+    """A picture of all groups, one below the other; the programs have their titles."""
+    step = 8 + STEP * len(programs)
+    height = TOP + step * len(groups) + 10
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">',
         f"<style>{STYLE}</style>",
         f'<text class="title" x="10" y="22">{escape(title)}</text>',
-        f'<rect class="rclone" x="{LEFT}" y="34" width="12" height="12" rx="2"/>'
-        f'<text x="{LEFT + 18}" y="45">rclone mount</text>',
-        f'<rect class="oort" x="{LEFT + 130}" y="34" width="12" height="12" rx="2"/>'
-        f'<text x="{LEFT + 148}" y="45">Oort</text>',
+        *(f'<rect class="{program}" x="{LEFT + 110 * place}" y="34" width="12" height="12" rx="2"/>'
+          f'<text x="{LEFT + 110 * place + 18}" y="45">{escape(words)}</text>'
+          for place, (program, words) in enumerate(programs.items())),
         '<text x="10" y="45">Shorter is better, but for MB/s.</text>',
     ]
     for number, group in enumerate(groups):
-        top = TOP + GROUP * number
+        top = TOP + step * number
         parts.append(
             f'<line class="line" x1="10" x2="{WIDTH - 10}" y1="{top - 5}" y2="{top - 5}"/>')
         wrapped = lines(group.words)
@@ -75,7 +75,7 @@ def chart(title: str, groups: list[Group]) -> str:
             for index, line in enumerate(wrapped)]
         longest = max((bar.value for bar in group.bars), default=0) or 1
         for index, bar in enumerate(group.bars):
-            y = top + 1 + (BAR + 4) * index
+            y = top + 1 + STEP * index
             width = max(1.0, LONGEST * bar.value / longest)
             parts.append(
                 f'<rect class="{bar.program}" x="{LEFT}" y="{y}" width="{width:.1f}" '

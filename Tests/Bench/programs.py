@@ -1,9 +1,10 @@
-"""The programs that mount: Oort with its defaults, rclone with the flags that its documentation
+"""The programs that mount: Oort with its defaults, the others with the flags that their documentation
 advises."""
 
 import json
 import os
 import pathlib
+import pwd
 import signal
 import subprocess
 import time
@@ -32,6 +33,18 @@ RCLONE_SERVICE_FLAGS = {
     "drive": ["--drive-pacer-min-sleep", "10ms", "--drive-pacer-burst", "200",
               "--drive-chunk-size", "64M"],
     "onedrive": ["--onedrive-chunk-size", "50M"],
+}
+# What else mounts servers of one kind.
+PEERS = {"sftp": "sshfs", "webdav": "davfs2"}
+# The tree stays known for an hour, and several connections serve several programs.
+SSHFS_OPTIONS = (
+    "dir_cache=yes,dcache_timeout=3600,dcache_max_size=100000,kernel_cache,entry_timeout=3600,"
+    "attr_timeout=3600,max_conns=8,reconnect")
+# Changes are sent when a file has rested as long as with Oort (the default is 10 s), and nothing is
+# locked, which would cost two requests a file.
+DAVFS_SETTINGS = {
+    "delay_upload": "1", "use_locks": "0", "dir_refresh": "3600", "file_refresh": "3600",
+    "cache_size": "20000", "table_size": "32768", "buf_size": "64",
 }
 
 
@@ -150,6 +163,86 @@ class Rclone(Mounting):
             str(self.program), "mount", f"cloud:{self.top}", str(self.mount_point), "--config",
             str(self.configuration), "--cache-dir", str(self.place / "cache"),
             *self.flags(self.cloud.service))
+
+    def wait_until_known(self) -> None:
+        """It lists a folder when somebody opens it."""
+
+
+class Sshfs(Mounting):
+    """`sshfs` of a folder of the SFTP server."""
+
+    name = "sshfs"
+
+    def __init__(self, place: pathlib.Path, cloud: Cloud | Served, names: Names, program: pathlib.Path):
+        super().__init__(place, cloud, names)
+        assert isinstance(cloud, Served)
+        self.served = cloud
+        self.program = program
+
+    def mount(self) -> None:
+        server = self.served.server
+        user = pwd.getpwuid(os.getuid()).pw_name
+        known = self.place / "known-hosts"
+        known.write_text(
+            f"[127.0.0.1]:{self.served.road.port} {(server.folder / 'host.pub').read_text()}")
+        self.begin(
+            str(self.program), "-f", "-p", str(self.served.road.port), "-F", "/dev/null",
+            "-o", f"IdentityFile={server.folder / 'user'}", "-o", f"UserKnownHostsFile={known}",
+            "-o", "IdentityAgent=none", "-o", "BatchMode=yes", "-o", SSHFS_OPTIONS,
+            f"{user}@127.0.0.1:{server.root}/{TOP}", str(self.mount_point))
+
+    def wait_until_known(self) -> None:
+        """It lists a folder when somebody opens it."""
+
+
+class Davfs(Mounting):
+    """davfs2's mount of the WebDAV server; it works behind the command that mounts."""
+
+    name = "davfs2"
+
+    def __init__(self, place: pathlib.Path, cloud: Cloud | Served, names: Names, program: pathlib.Path):
+        super().__init__(place, cloud, names)
+        self.program = program
+        self.folder = self.mount_point / TOP
+        self.address = f"http://127.0.0.1:{cloud.road.port}/"
+        cache = place / "cache-davfs"
+        cache.mkdir()
+        # It works as a user of its own.
+        cache.chmod(0o777)
+        secrets = place / "secrets"
+        secrets.write_text(f'"{self.address}" ada secret\n')
+        secrets.chmod(0o600)
+        self.settings = place / "davfs2.conf"
+        self.settings.write_text("".join(
+            f"{name} {value}\n" for name, value in
+            {**DAVFS_SETTINGS, "secrets": str(secrets), "cache_dir": str(cache)}.items()))
+        self.serving: int | None = None
+
+    @property
+    def process(self) -> int:
+        assert self.serving is not None
+        return self.serving
+
+    def mount(self) -> None:
+        with open(self.log, "ab") as log:
+            subprocess.run(
+                [str(self.program), self.address, str(self.mount_point), "-o",
+                 f"conf={self.settings},uid={os.getuid()},gid={os.getgid()}"],
+                env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                check=True, timeout=60)
+        name = str(self.mount_point).strip("/").replace("/", "-")
+        self.serving = int(pathlib.Path(f"/run/mount.davfs/{name}.pid").read_text())
+
+    def _end(self, number: signal.Signals) -> None:
+        if self.serving is None:
+            return
+        if number == signal.SIGKILL:
+            os.kill(self.serving, number)
+        # Without davfs2's own umount, which waits for a process that nobody has waited for; the
+        # bench is the first process here, which has to. An orderly end sends what is pending.
+        subprocess.run(["umount", "-i", "-l", str(self.mount_point)], capture_output=True)
+        os.waitpid(self.serving, 0)
+        self.serving = None
 
     def wait_until_known(self) -> None:
         """It lists a folder when somebody opens it."""

@@ -8,15 +8,22 @@ import statistics
 import subprocess
 import time
 from collections import defaultdict
+from collections.abc import Callable
 
 from . import pictures
 from .cloud import SERVERS, SERVICES, TITLES
-from .programs import RCLONE_FLAGS, RCLONE_SERVICE_FLAGS
+from .programs import (
+    DAVFS_SETTINGS, PEERS, RCLONE_FLAGS, RCLONE_SERVICE_FLAGS, SSHFS_OPTIONS)
 from .scenarios import SCENARIOS, Row, Scenario
 from .stage import Figure, Options
 
-PROGRAM_TITLES = {"rclone": "rclone", "oort": "Oort", "disk": "local disk",
-                  "passthrough": "C passthrough"}
+PROGRAM_TITLES = {"rclone": "rclone", "sshfs": "sshfs", "davfs2": "davfs2", "oort": "Oort",
+                  "disk": "local disk", "passthrough": "C passthrough"}
+
+
+def programs_of(service: str) -> list[str]:
+    """The programs that are measured at a service, Oort the last."""
+    return ["rclone", *([PEERS[service]] if service in PEERS else []), "oort"]
 
 
 def shown(value: float, unit: str) -> str:
@@ -107,9 +114,12 @@ class Report:
     def overview(self, kinds: list[str]) -> str:
         """Of each row and each of these services both values and their ratio."""
         services = [service for service in self.services if service in kinds]
-        lines = [
-            "| | " + " | ".join(f"{TITLES[s]}: rclone | Oort | " for s in services) + " |",
-            "|---|" + "--:|--:|--:|" * len(services)]
+        heads = [
+            f"{TITLES[service]}: "
+            + " | ".join(PROGRAM_TITLES[program] for program in programs_of(service)) + " | "
+            for service in services]
+        columns = sum(len(programs_of(service)) + 1 for service in services)
+        lines = ["| | " + " | ".join(heads) + " |", "|---|" + "--:|" * columns]
         for row in self.shared_rows():
             if not any(self.runs(service, row.key, "oort") for service in services):
                 continue
@@ -118,7 +128,8 @@ class Report:
                 rclone = self.median(service, row.key, "rclone")
                 oort = self.median(service, row.key, "oort")
                 times = ratio(row, rclone.value, oort.value) if rclone and oort else ""
-                cells += [self.cell(service, row, "rclone"),
+                *others, _ = programs_of(service)
+                cells += [*(self.cell(service, row, program) for program in others),
                           f"**{self.cell(service, row, 'oort')}**", times]
             lines.append(f"| {row.words} | " + " | ".join(cells) + " |")
         return "\n".join(lines)
@@ -131,22 +142,23 @@ class Report:
             for row in scenario.rows if any(self.runs(s, row.key, "oort") for s in self.services)]
 
     def costs(self, service: str) -> str:
-        """What each row costs: calls, bytes, processor time and memory of both programs."""
+        """What each row costs: calls, bytes, processor time and memory of each program."""
+        programs = programs_of(service)
+        kinds: list[tuple[str, Callable[[Figure], str]]] = [
+            ("calls", lambda f: f"{f.calls:.0f}"), ("MB up", lambda f: f"{f.up / 1e6:.1f}"),
+            ("MB down", lambda f: f"{f.down / 1e6:.1f}"), ("CPU, s", lambda f: f"{f.cpu:.2f}"),
+            ("memory, MB", lambda f: f"{f.peak / 1e6:.0f}" if f.peak else "–")]
         lines = [
-            "| | calls | | MB up | | MB down | | CPU, s | | memory, MB | |",
-            "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
-            "| | rclone | Oort | rclone | Oort | rclone | Oort | rclone | Oort | rclone | Oort |"]
+            "| | " + "".join(f"{kind}" + " | " * len(programs) for kind, _ in kinds).strip(),
+            "|---|" + "--:|" * (len(programs) * len(kinds)),
+            "| | " + " | ".join(
+                PROGRAM_TITLES[program] for _ in kinds for program in programs) + " |"]
         for row in self.shared_rows():
-            pair = [self.median(service, row.key, program) for program in ("rclone", "oort")]
-            if all(figure is None for figure in pair):
+            figures = [self.median(service, row.key, program) for program in programs]
+            if all(figure is None for figure in figures):
                 continue
-            cells = []
-            for text in (
-                lambda f: f"{f.calls:.0f}", lambda f: f"{f.up / 1e6:.1f}",
-                lambda f: f"{f.down / 1e6:.1f}", lambda f: f"{f.cpu:.2f}",
-                lambda f: f"{f.peak / 1e6:.0f}" if f.peak else "–"
-            ):
-                cells += ["–" if figure is None else text(figure) for figure in pair]
+            cells = ["–" if figure is None else text(figure)
+                     for _, text in kinds for figure in figures]
             lines.append(f"| {row.words} | " + " | ".join(cells) + " |")
         return "\n".join(lines)
 
@@ -192,12 +204,14 @@ class Report:
             bars = [
                 pictures.Group(re.sub("`", "", row.words), [
                     pictures.Bar(program, figure.value, shown(figure.value, row.unit))
-                    for program in ("rclone", "oort")
+                    for program in programs_of(service)
                     if (figure := self.median(service, row.key, program))])
                 for row in self.shared_rows() if row.unit in ("s", "MB/s", "MB")]
             name = f"benchmarks-{service}.svg"
-            title = f"{TITLES[service]}: rclone and Oort, {self.network(service)}"
-            (images / name).write_text(pictures.chart(title, bars))
+            *others, last = [PROGRAM_TITLES[program] for program in programs_of(service)]
+            title = f"{TITLES[service]}: {', '.join(others)} and {last}, {self.network(service)}"
+            legend = {program: PROGRAM_TITLES[program] for program in programs_of(service)}
+            (images / name).write_text(pictures.chart(title, legend, bars))
             shown_images.append(f"![{title}](images/{name})")
         text = (pathlib.Path(__file__).with_name("benchmarks.md.in")).read_text()
         fields = {
@@ -215,6 +229,8 @@ class Report:
             "service_flags": "\n".join(
                 f"- {TITLES[service]}: `{' '.join(flags)}`"
                 for service, flags in RCLONE_SERVICE_FLAGS.items()),
+            "sshfs": SSHFS_OPTIONS,
+            "davfs2": ", ".join(f"{name} {value}" for name, value in DAVFS_SETTINGS.items()),
         }
         for name, value in fields.items():
             text = text.replace("{{" + name + "}}", value)
@@ -259,4 +275,6 @@ class Report:
             "git", "-C", str(pathlib.Path(__file__).parent), "-c", "safe.directory=*", "rev-parse",
             "--short", "HEAD")
         rclone = output_of(str(self.options.rclone), "version").split("\n")[0]
-        return f"Oort {oort or 'of'} commit {commit}, {rclone}".replace("  ", " ")
+        peers = [output_of(*command).split("\n")[0].split("  ")[0]
+                 for command in (["sshfs", "--version"], ["mount.davfs", "--version"])]
+        return ", ".join([f"Oort {oort or 'of'} commit {commit}", rclone, *peers])

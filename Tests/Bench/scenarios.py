@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from . import metadata, reading, trees, writing
 from .cloud import SERVERS, SERVICES
+from .programs import PEERS
 from .stage import Stage
 
 ALL = SERVICES + SERVERS
@@ -39,6 +40,11 @@ class Scenario:
     is_in_quick: bool = False
     # The programs that only wait meanwhile, for answers or for news: at all services at once.
     waiting: list[str] = field(default_factory=list)
+
+    def programs_at(self, service: str) -> list[str]:
+        """The programs that are measured at a service."""
+        peers = [PEERS[service]] if service in PEERS and "rclone" in self.programs else []
+        return [*self.programs, *peers]
 
     def at(self, service: str) -> str:
         """What is said of the account before the rows' words."""

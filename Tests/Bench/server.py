@@ -86,7 +86,8 @@ class Served:
     def stop(self) -> None:
         self.road.stop()
         self.server.stop()
-        self.server.place.close()
+        for place in self.server.place:
+            place.close()
 
     def weather(self, latency_ms: int = 0, rate: int | None = None) -> None:
         """From now on a round trip takes so long; no rate is kept, as many programs share one

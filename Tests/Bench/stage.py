@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from .cloud import SERVERS, Cloud, Edit
 from .profile import Recording
-from .programs import Oort, Program, Rclone
+from .programs import Davfs, Oort, Program, Rclone, Sshfs
 from .road import Names
 from .server import Served
 
 TICKS = os.sysconf("SC_CLK_TCK")
-PROGRAMS = ["rclone", "oort"]
+PROGRAMS = ["rclone", "sshfs", "davfs2", "oort"]
 
 
 @dataclass
@@ -123,7 +123,10 @@ class Stage:
             Served(folder / "cloud", service, options.rclone) if service in SERVERS
             else Cloud(folder / "cloud", options.simulate, service, names))
         try:
-            makers = {"rclone": (Rclone, options.rclone), "oort": (Oort, options.oort)}
+            makers = {
+                "rclone": (Rclone, options.rclone), "oort": (Oort, options.oort),
+                "sshfs": (Sshfs, pathlib.Path("sshfs")),
+                "davfs2": (Davfs, pathlib.Path("mount.davfs"))}
             make, binary = makers[program]
             self.program: Program = make(folder / program, self.cloud, names, binary)
         except BaseException:
