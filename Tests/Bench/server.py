@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 
 from .cloud import TOP, Edit, SignIn
 from .road import Traffic, file_hash, wait_for
@@ -96,6 +97,7 @@ class Served:
 
     def edit(self, edits: list[Edit]) -> None:
         """Changes that were made before; paths are below `TOP`."""
+        before = time.time() - 3600
         for edit in edits:
             path = self.top / edit["path"].lstrip("/")
             missing = [above for above in path.parents if not above.exists()]
@@ -108,6 +110,9 @@ class Served:
                         file.write(noise.read(min(1 << 20, edit["size"] - start)))
             else:
                 path.write_text(edit["text"])
+            # Somebody made it an hour ago: Apache gives what is younger than a second no tag that
+            # could guard a read.
+            os.utime(path, (before, before))
             for made in [*missing, path]:
                 self.own(made)
 
