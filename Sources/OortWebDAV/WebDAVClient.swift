@@ -98,7 +98,9 @@ public struct WebDAVClient: PlaceClient {
         provider.caseRenameNeedsDetour = !isCloud && abilities.ignoresCase
         let pollSeconds = isCloud ? min(max(abilities.cloud?.pollSeconds ?? 30, 30), 600) : 60
         provider.pollInterval = .seconds(pollSeconds)
-        provider.maximumWritesInFlight = isCloud ? 3 : 2
+        // A cloud writes into its database with each file, and a small one's stalls above three writers;
+        // four at once are what a plain server knows from other programs.
+        provider.maximumWritesInFlight = isCloud ? 3 : 4
         let traits = PlaceTraits(
             provider: provider,
             scan: isCloud ? .subtreeStamps : .listings,
