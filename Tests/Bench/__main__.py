@@ -51,6 +51,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--profiles", type=pathlib.Path, metavar="FOLDER",
                         help="writes there, by perf, where the mounting process's time goes in "
                         "each measurement, which slows it")
+    parser.add_argument("--requests", type=pathlib.Path, metavar="FOLDER",
+                        help="writes there the requests of each measurement at a simulated service: "
+                        "when each began and ended, its bytes up and down, and what it was")
     for name, words in (("oort", "program"), ("simulate", "simulators"), ("rclone", "rclone")):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True, metavar="PATH",
                             help=f"a {words} that is already there")
@@ -65,7 +68,7 @@ class Bench:
             oort=given.oort, simulate=given.simulate, rclone=given.rclone,
             latency_ms=given.latency, rate=int(given.rate * 1_000_000),
             runs=given.runs or (1 if given.quick else 3), is_quick=given.quick,
-            is_long=given.long, profiles=given.profiles)
+            is_long=given.long, profiles=given.profiles, requests=given.requests)
         self.folder = folder
         self.names = Names(folder, hosts(given.simulate, folder))
         self.sources = Sources(folder / "sources")
@@ -173,6 +176,8 @@ def main() -> int:
         if not profile.is_available():
             sys.exit("--profiles needs perf (Debian: linux-perf).")
         given.profiles.mkdir(parents=True, exist_ok=True)
+    if given.requests:
+        given.requests.mkdir(parents=True, exist_ok=True)
     raise_loopback()
     began = time.monotonic()
     bench = Bench(given, folder)

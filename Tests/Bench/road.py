@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# What each finished request cost on the road, headers included, cut ones too.
-LOG_FORMAT = "$request_length $bytes_sent $request_method $host$uri"
+# What each finished request cost on the road, headers included, cut ones too: bytes up and down, its
+# end in seconds since 1970, how long it took, and what it was.
+LOG_FORMAT = "$request_length $bytes_sent $msec $request_time $request_method $host$uri"
 
 CONFIGURATION = """
 daemon off;
@@ -149,17 +150,27 @@ class Road:
         return self.log.stat().st_size
 
     def lines(self, mark: int = 0) -> list[list[str]]:
-        """The requests that ended since the mark: bytes up, bytes down, method, address."""
+        """The requests that ended since the mark, in the parts of `LOG_FORMAT`."""
         with open(self.log, "rb") as log:
             log.seek(mark)
             text = log.read().decode(errors="replace")
-        return [parts for line in text.splitlines() if len(parts := line.split(" ", 3)) == 4]
+        return [parts for line in text.splitlines() if len(parts := line.split(" ", 5)) == 6]
 
     def traffic(self, mark: int = 0) -> Traffic:
         """What ended since the mark."""
         lines = self.lines(mark)
         return Traffic(
             len(lines), sum(int(line[0]) for line in lines), sum(int(line[1]) for line in lines))
+
+    def timetable(self, mark: int, began: float) -> str:
+        """The requests that ended since the mark: when each began and ended, in seconds after the
+        moment (seconds since 1970), its bytes and its name."""
+        rows = []
+        for up, down, end, taken, method, address in self.lines(mark):
+            ended = float(end) - began
+            rows.append(
+                f"{ended - float(taken):8.3f} {ended:8.3f} {up:>10} {down:>10} {method} {address}\n")
+        return "".join(sorted(rows))
 
     @staticmethod
     def bytes_so_far() -> int:

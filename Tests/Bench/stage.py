@@ -33,8 +33,9 @@ class Options:
     runs: int
     is_quick: bool
     is_long: bool
-    # Where profiles are written; nil for none.
-    profiles: pathlib.Path | None
+    # Where profiles are written, and where the requests with their times; nil for none.
+    profiles: pathlib.Path | None = None
+    requests: pathlib.Path | None = None
 
 
 @dataclass
@@ -162,13 +163,14 @@ class Stage:
     def measured(self, row: str) -> Iterator[Figure]:
         """Measures what is done inside; the value is the seconds unless the body sets it."""
         figure = Figure(-1)
+        name = f"{row}-{self.service}-{self.program.name}"
         process = self.program.process
         forget_peak(process)
         recording = None
         if self.options.profiles:
-            name = f"{row}-{self.service}-{self.program.name}"
             recording = Recording(process, self.options.profiles / f"{name}.data")
         mark, cpu, began = self.cloud.road.mark(), cpu_seconds(process), time.monotonic()
+        moment = time.time()
         yield figure
         if figure.value < 0:
             figure.value = time.monotonic() - began
@@ -179,6 +181,9 @@ class Stage:
             figure.peak = peak_bytes(process)
         if recording:
             (self.options.profiles / f"{name}.md").write_text(recording.stop() + "\n")
+        if self.options.requests and isinstance(self.cloud, Cloud):
+            (self.options.requests / f"{name}.txt").write_text(
+                self.cloud.road.timetable(mark, moment))
         traffic = self.cloud.road.traffic(mark)
         figure.calls, figure.up, figure.down = traffic.calls, traffic.up, traffic.down
         self.figures[row] = figure

@@ -1,12 +1,17 @@
-"""What scripts/bench writes, from figures that nobody measured."""
+"""What scripts/bench writes, from figures that nobody measured; and that it measures servers."""
 
+import os
 import pathlib
+import subprocess
 import sys
 import xml.etree.ElementTree as XML
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import pytest
 
-from Bench.cloud import SERVICES  # noqa: E402
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TESTS))
+
+from Bench.cloud import SERVERS, SERVICES  # noqa: E402
 from Bench.report import Report  # noqa: E402
 from Bench.scenarios import SCENARIOS  # noqa: E402
 from Bench.stage import Figure, Options  # noqa: E402
@@ -16,11 +21,11 @@ from machine import OORT, SIMULATORS  # noqa: E402
 def report():
     report = Report(Options(
         oort=OORT, simulate=SIMULATORS, rclone=pathlib.Path("/bin/true"), latency_ms=50,
-        rate=20_000_000, runs=3, is_quick=False, is_long=False, profiles=None))
+        rate=20_000_000, runs=3, is_quick=False, is_long=False))
     for scenario in SCENARIOS:
         for service in scenario.services:
             for row in scenario.rows:
-                for program in scenario.programs:
+                for program in scenario.programs_at(service):
                     for value in (3, 1, 2):
                         report.add(service, row.key, program, Figure(
                             value * (2 if program == "rclone" else 1), calls=value))
@@ -50,6 +55,31 @@ def test_medians_and_ratios():
     assert line.startswith(row + "4.00 s | **2.00 s** | 2.0× |")
     rate = next(line for line in found.overview(SERVICES).splitlines() if "MB/s" in line)
     assert "| 4 MB/s | **2 MB/s** | 0.5× |" in rate
+
+
+def test_a_server_has_the_column_of_its_peer():
+    rows = report().overview(SERVERS).splitlines()
+    titles = [cell.strip() for cell in rows[0].split("|")]
+    assert titles[2:-2] == ["SFTP: rclone", "sshfs", "Oort", "", "WebDAV: rclone", "davfs2", "Oort",
+                            "", "S3: rclone", "Oort"]
+    assert {row.count("|") for row in rows} == {rows[1].count("|")}
+    costs = report().costs("sftp").splitlines()
+    assert {row.count("|") for row in costs} == {costs[1].count("|")}
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="davfs2 mounts for root alone, or with an entry in fstab")
+def test_servers_are_measured_beside_their_peers():
+    """The smallest scenario with real servers, behind a line, and their real peers."""
+    done = subprocess.run(
+        [TESTS.parent / "scripts" / "bench", "--quick", "--only", "find", "--service", "sftp",
+         "--service", "webdav", "--program", "oort", "--program", "sshfs", "--program", "davfs2",
+         "--oort", OORT, "--simulate", SIMULATORS,
+         "--rclone", pathlib.Path(sys.executable).with_name("rclone")],
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in ("find SFTP oort", "find SFTP sshfs", "find WebDAV oort", "find WebDAV davfs2"):
+        # Cold, warm, and after a restart.
+        assert done.stdout.count(words) == 3, done.stdout
 
 
 def test_the_readmes_picture_is_replaced(folder):
