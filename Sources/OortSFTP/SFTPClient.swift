@@ -15,10 +15,10 @@ public final class SFTPClient: PlaceClient {
     public let traits: PlaceTraits
     let connection: SSHConnection
     let bandwidth: Bandwidth
-    private let root = Mutex<SFTPPath?>(nil)
+    let root = Mutex<SFTPPath?>(nil)
     private let keepsTrash: Bool
-    private let now: @Sendable () -> Timestamp
-    private let hasPurged = Mutex(false)
+    let now: @Sendable () -> Timestamp
+    let hasPurged = Mutex(false)
 
     /// Where what is deleted goes, in the account's folder.
     static let trash = ".oort-trash"
@@ -398,60 +398,6 @@ public final class SFTPClient: PlaceClient {
             return false
         }
         return Int64(times.modified) < now().seconds - Self.leftoverLength
-    }
-
-    // MARK: The trash
-
-    /// Removes from the trash what has lain there for more than 30 days; once in the client's life, and
-    /// behind the rest.
-    ///
-    /// It happens after a deletion, whose folder in the trash has the server's time now
-    /// (`TrashFolder.outlived`).
-    func purgeTrash(after deletion: SFTPPath) {
-        guard
-            !hasPurged.withLock({ done in
-                defer { done = true }
-                return done
-            })
-        else { return }
-        Task {
-            let trash = RemotePath([Self.trash])
-            guard let path = try? await path(trash),
-                let session = try? await connection.session(),
-                let entries = try? await session.entries(of: path),
-                let deleted = entries.first(where: { path.appending($0.name) == deletion })
-            else { return }
-            let folders = entries.compactMap { entry in
-                entry.attributes.times.map {
-                    (ByteNames.text(entry.name.bytes), Timestamp(seconds: Int64($0.modified)))
-                }
-            }
-            let named = ByteNames.text(deleted.name.bytes)
-            for name in TrashFolder.outlived(among: folders, at: named) {
-                guard let name = try? SFTPPath(ByteNames.bytes(name)) else { continue }
-                try? await remove(.folder, path.appending(name), trash, session)
-            }
-        }
-    }
-
-    /// A new folder in the trash, for what lies at a path.
-    func makeTrashFolder(
-        for path: RemotePath,
-        _ session: SFTPSession
-    ) async throws(SFTPError) -> SFTPPath {
-        guard let root = root.withLock(\.self) else {
-            throw SFTPError(.status(.noSuchFile), detail: "the account's folder is not known")
-        }
-        let trash = root.appending(try SFTPPath(Self.trash))
-        var attributes = SFTPAttributes()
-        attributes.mode = 0o700
-        // It may be there.
-        _ = session.send(.makeFolder(trash, attributes))
-        let number = UInt32.random(in: .min ... .max)
-        let name = TrashFolder.name(seconds: now().seconds, number: number, of: path)
-        let folder = trash.appending(try SFTPPath(ByteNames.bytes(name)))
-        try await session.send(.makeFolder(folder, attributes)).answer()
-        return folder
     }
 }
 

@@ -1,0 +1,279 @@
+import Foundation
+public import OortModel
+import OortTransport
+import SwiftSFTP
+
+/// Moves and copies, within a disk of the server and from one to another.
+extension SFTPClient {
+    public func move(
+        _ kind: PlaceEntry.Kind,
+        from old: RemotePath,
+        to new: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        let session = try await connection.session()
+        guard let found = try await find(old, session) else {
+            throw ProviderError(.notFound, detail: "\(old) is not there")
+        }
+        guard try await find(new, session) == nil else {
+            throw ProviderError(.nameTaken, detail: "\(new) is there already")
+        }
+        var target = try await path(new)
+        if found.target != nil {
+            guard let name = LinkName.link(new.name ?? ""), let folder = new.parent else {
+                throw ProviderError(
+                    .unsupported,
+                    detail: "\(new): a link's name ends in .rclonelink"
+                )
+            }
+            target = try await path(folder.appending(name))
+        }
+        do throws(SFTPError) {
+            try await session.send(.rename(found.path, to: target)).answer()
+        } catch {
+            let folder = new.parent ?? .root
+            let isFolder = found.attributes.kind == .folder
+            guard error.isFailure, try await find(new, session) == nil,
+                await areOnTwoDisks(isFolder ? old : old.parent, folder, session)
+            else { try await explain(error, making: new, session) }
+            return try await carry(found, from: old, to: new, target, session)
+        }
+        guard let moved = try await findMade(new, session), let entry = entry(new, moved) else {
+            throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "\(new) is gone again")
+        }
+        return entry
+    }
+
+    /// Moves to another disk of the server's, to which no rename leads: a file is copied and then removed.
+    ///
+    /// - Throws: `.unsupported` for a folder, which is carried piece by piece.
+    private func carry(
+        _ found: Found,
+        from old: RemotePath,
+        to new: RemotePath,
+        _ target: SFTPPath,
+        _ session: SFTPSession
+    ) async throws(ProviderError) -> PlaceEntry {
+        if await disk(of: old.parent ?? .root, session)?.isReadOnly == true {
+            throw ProviderError(.noPermission, detail: "\(old): the server's disk is read-only")
+        }
+        guard let before = entry(old, found), before.kind == .file else {
+            try await refuseDisk(old, session)
+            throw ProviderError(.unsupported, detail: "\(new) lies on another disk than \(old)")
+        }
+        if let link = found.target {
+            _ = try await heard(session, new) { () async throws(SFTPError) in
+                try await session.send(.makeLink(target, target: link)).answer()
+            }
+        } else {
+            _ = try await copy(from: old, to: new, sendsBytes: true)
+        }
+        guard let copied = try await findMade(new, session), let entry = entry(new, copied) else {
+            throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "\(new) is gone again")
+        }
+        do throws(ProviderError) {
+            guard copied.target == found.target else {
+                throw ProviderError(.unsupported, detail: "\(new): the link would lead elsewhere")
+            }
+            try await removeMoved(found, before, at: old, session)
+        } catch {
+            // Else it would be there twice.
+            if !error.isOutcomeUnknown, let now = try await find(new, session),
+                self.entry(new, now)?.revision == entry.revision
+            {
+                _ = session.send(.remove(now.path))
+            }
+            throw error
+        }
+        return entry
+    }
+
+    /// Removes a file that was copied to another disk, if it is still what was copied.
+    ///
+    /// It is renamed aside before it is looked at, under a name that is shown and never cleared away: what
+    /// somebody saves at its place from then on is another file, and what was saved before goes back there.
+    private func removeMoved(
+        _ found: Found,
+        _ before: PlaceEntry,
+        at place: RemotePath,
+        _ session: SFTPSession
+    ) async throws(ProviderError) {
+        let number = String(UInt64.random(in: .min ... .max), radix: 16)
+        let name = ".oort-\(number).part.old"
+        let aside = try await path((place.parent ?? .root).appending(name))
+        _ = try await heard(session, place) { () async throws(SFTPError) in
+            // OpenSSH renames so by a link and a removal, which a save between them would fall to.
+            let atOnce = SFTPRequest.replace(aside, with: found.path)
+            let request = session.server.takes(atOnce) ? atOnce : .rename(found.path, to: aside)
+            try await session.send(request).answer()
+        }
+        let now = try await heard(session, place) { () async throws(SFTPError) in
+            let attributes = try await session.attributes(of: aside)
+            let isLink = attributes.kind == .link
+            let target = isLink ? try await session.target(ofLink: aside) : nil
+            return Found(path: aside, attributes: attributes, target: target)
+        }
+        var refusal: ProviderError?
+        if entry(place, now)?.revision == before.revision {
+            do throws(SFTPError) {
+                try await session.send(.remove(aside)).answer()
+                return
+            } catch {
+                if error.endsSession { await connection.broke(session) }
+                refusal = error.provider(place)
+            }
+        }
+        if try await find(place, session) == nil {
+            _ = try await heard(session, place) { () async throws(SFTPError) in
+                try await session.send(.rename(aside, to: found.path)).answer()
+            }
+        }
+        throw refusal
+            ?? ProviderError(.preconditionFailed, detail: "\(place) changed while it was moved")
+    }
+
+    public func copy(
+        from path: RemotePath,
+        to new: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        try await copy(from: path, to: new, sendsBytes: false)
+    }
+
+    /// Copies a file at the server; with `sendsBytes`, through this machine where the server cannot.
+    private func copy(
+        from path: RemotePath,
+        to new: RemotePath,
+        sendsBytes: Bool
+    ) async throws(ProviderError) -> PlaceEntry {
+        guard let folder = new.parent else {
+            throw ProviderError(.nameTaken, detail: "the account's root is there already")
+        }
+        let (source, target) = (try await self.path(path), try await self.path(new))
+        return try await onContentSession(path) { session throws(ProviderError) in
+            let temporary = try await temporary(in: folder, going: nil, session)
+            guard let found = try await find(path, session), found.target == nil else {
+                throw ProviderError(.unsupported, detail: "\(path): links are not copied")
+            }
+            let from = try await heard(session, path) { () async throws(SFTPError) in
+                try await session.open(source, .read)
+            }
+            defer { _ = session.send(.close(from)) }
+            let to: SFTPHandle
+            var attributes = SFTPAttributes()
+            // Not the bits by which a program would run as this login.
+            attributes.mode = found.attributes.mode.map { $0 & 0o777 }
+            do throws(SFTPError) {
+                let flags: SFTPRequest.OpenFlags = [.write, .create, .exclusive]
+                to = try await session.open(temporary.path, flags, attributes)
+            } catch { try await explain(error, making: new, session) }
+            do throws(ProviderError) {
+                try await heard(session, new) { () async throws(SFTPError) in
+                    let whole = SFTPRequest.copy(from, from: 0, count: 0, to: to, at: 0)
+                    if sendsBytes, !session.server.takes(whole) {
+                        let size = found.attributes.size ?? 0
+                        try await Self.carry(size, from: from, to: to, session)
+                    } else {
+                        try await session.send(whole).answer()
+                    }
+                    var times = SFTPAttributes()
+                    times.times = found.attributes.times
+                    try await session.send(.setAttributesOfHandle(to, times)).answer()
+                    // The original of a move is removed next.
+                    if sendsBytes, session.server.takes(.synchronize(to)) {
+                        try await session.send(.synchronize(to)).answer()
+                    }
+                    try await session.close(to)
+                }
+            } catch {
+                _ = session.send(.close(to))
+                _ = session.send(.remove(temporary.path))
+                if error.kind == .limitExceeded {
+                    let size = Int64(clamping: found.attributes.size ?? 0)
+                    try await explainDisk(new, needing: size, session)
+                }
+                throw error
+            }
+            guard try await find(new, session) == nil else {
+                _ = try? await session.send(.remove(temporary.path)).answer()
+                throw ProviderError(.nameTaken, detail: "\(new) is there already")
+            }
+            try await rename(temporary.path, over: false, target, at: new, session)
+            guard let copied = try await findMade(new, session), let entry = entry(new, copied),
+                entry.size == found.attributes.size.map({ Int64(clamping: $0) })
+            else {
+                throw ProviderError(
+                    .outcomeUnknown(retryAfter: nil),
+                    detail: "\(new) is not what was copied"
+                )
+            }
+            return entry
+        }
+    }
+
+    private static func carry(
+        _ size: UInt64,
+        from source: SFTPHandle,
+        to target: SFTPHandle,
+        _ session: SFTPSession
+    ) async throws(SFTPError) {
+        var reader = SFTPByteReader(session, source, range: 0..<size)
+        reader.begin()
+        var writer = SFTPByteWriter(session, target, at: 0)
+        while let bytes = try await reader.read() { try await writer.write(bytes) }
+        try await writer.finish()
+    }
+
+    // MARK: Disks
+
+    /// The disk on which a place lies; nil where the server does not say.
+    private func disk(of path: RemotePath, _ session: SFTPSession) async -> SFTPFileSystem? {
+        guard let own = try? await self.path(path) else { return nil }
+        return try? await session.fileSystem(of: own)
+    }
+
+    /// Whether the server says that two places lie on different disks.
+    private func areOnTwoDisks(
+        _ one: RemotePath?,
+        _ other: RemotePath,
+        _ session: SFTPSession
+    ) async -> Bool {
+        guard let one, let first = await disk(of: one, session),
+            let second = await disk(of: other, session)
+        else { return false }
+        return first.id != second.id
+    }
+
+    /// Throws where a folder is the top of a disk, which the server keeps at its place.
+    func refuseDisk(
+        _ folder: RemotePath,
+        _ session: SFTPSession
+    ) async throws(ProviderError) {
+        if await areOnTwoDisks(folder.parent, folder, session) {
+            throw ProviderError(
+                .noPermission,
+                detail: "\(folder) is a disk of the server's own, which stays at its place"
+            )
+        }
+    }
+
+    /// Throws where the disk of a place's folder can hold nothing more: SFTP says that with the code that
+    /// it has for everything.
+    func explainDisk(
+        _ path: RemotePath,
+        needing bytes: Int64 = 0,
+        _ session: SFTPSession
+    ) async throws(ProviderError) {
+        guard let disk = await self.disk(of: path.parent ?? .root, session) else { return }
+        if disk.isReadOnly {
+            throw ProviderError(.noPermission, detail: "\(path): the server's disk is read-only")
+        }
+        if !disk.takesFiles {
+            throw ProviderError(
+                .quotaExceeded,
+                detail: "\(path): the server's disk takes no more files"
+            )
+        }
+        if disk.available <= UInt64(max(0, bytes)) {
+            throw ProviderError(.quotaExceeded, detail: "\(path): the server's disk is full")
+        }
+    }
+}

@@ -1,0 +1,282 @@
+import Foundation
+public import OortModel
+import OortTransport
+import SwiftSFTP
+
+/// New files and new contents: a temporary file beside the place, and a rename.
+extension SFTPClient {
+    public func upload(
+        _ upload: PlaceUpload,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> PlaceEntry {
+        let first = try await connection.session()
+        let old = try await find(upload.path, first)
+        try check(old, for: upload)
+        if LinkName.link(upload.path.name ?? "") != nil, old == nil || old?.target != nil,
+            let entry = try await makeLink(upload, over: old, first)
+        {
+            return entry
+        }
+        return try await onContentSession(upload.path) { session throws(ProviderError) in
+            try await send(upload, over: old, session, observer: observer)
+        }
+    }
+
+    /// Refuses an upload where something else lies at its place than it is to replace.
+    private func check(_ old: Found?, for upload: PlaceUpload) throws(ProviderError) {
+        switch (upload.before, old) {
+        case (.nothing, nil): return
+        case (.nothing, _):
+            throw ProviderError(.nameTaken, detail: "\(upload.path) is there already")
+        case (.file, nil):
+            throw ProviderError(.preconditionFailed, detail: "\(upload.path) is gone")
+        case (.file(let revision), let old?):
+            guard let entry = entry(upload.path, old), entry.kind == .file,
+                revision == nil || entry.revision == revision
+            else {
+                throw ProviderError(
+                    .preconditionFailed,
+                    detail: "\(upload.path) has another revision"
+                )
+            }
+        }
+    }
+
+    private func send(
+        _ upload: PlaceUpload,
+        over old: Found?,
+        _ session: SFTPSession,
+        observer: any UploadObserver
+    ) async throws(ProviderError) -> PlaceEntry {
+        guard let folder = upload.path.parent else {
+            throw ProviderError(.notAFile, detail: "the account's root is a folder")
+        }
+        let temporary = try await temporary(in: folder, going: upload.session, session)
+        let target = try await path(upload.path)
+        var attributes = SFTPAttributes()
+        attributes.mode = old?.attributes.mode.map { $0 & 0o7777 }
+        let handle: SFTPHandle
+        do throws(SFTPError) {
+            let flags: SFTPRequest.OpenFlags =
+                temporary.confirmed == nil ? [.write, .create, .exclusive] : [.write]
+            handle = try await session.open(temporary.path, flags, attributes)
+        } catch {
+            if temporary.confirmed != nil, case .status = error.kind {
+                throw ProviderError(.sessionLost, detail: "the temporary file is gone")
+            }
+            try await explain(error, making: upload.path, needing: upload.size, session)
+        }
+        let keepsSession = upload.size > traits.provider.largestSimpleUpload
+        do throws(ProviderError) {
+            if keepsSession, temporary.confirmed == nil {
+                await observer.sessionChanged(temporary.session(confirmed: 0))
+            }
+            try await write(upload, to: handle, temporary, session, keepsSession ? observer : nil) {
+                observer.sent($0)
+            }
+            let time = upload.modifiedTime.map { Self.times($0) }
+            try await heard(session, upload.path) { () async throws(SFTPError) in
+                if let time {
+                    var times = SFTPAttributes()
+                    times.times = time
+                    try await session.send(.setAttributesOfHandle(handle, times)).answer()
+                }
+                if session.server.takes(.synchronize(handle)) {
+                    try await session.send(.synchronize(handle)).answer()
+                }
+                try await session.close(handle)
+            }
+        } catch {
+            _ = session.send(.close(handle))
+            // What was sent is gone on with by the next try, if there is a session to know it by.
+            if !keepsSession { _ = session.send(.remove(temporary.path)) }
+            if error.kind == .limitExceeded {
+                try await explainDisk(upload.path, needing: upload.size, session)
+            }
+            throw error
+        }
+        // The name is given as late as can be: the check and the renaming are one round trip apart.
+        try check(try await find(upload.path, session), for: upload)
+        try await rename(
+            temporary.path,
+            over: old != nil,
+            target,
+            at: upload.path,
+            session
+        )
+        if keepsSession { await observer.sessionChanged(nil) }
+        guard let found = try await findMade(upload.path, session),
+            let entry = entry(upload.path, found)
+        else { throw ProviderError(.preconditionFailed, detail: "\(upload.path) is gone again") }
+        guard entry.size == upload.size else {
+            throw ProviderError(
+                .preconditionFailed,
+                detail: "\(upload.path) was changed at once by somebody else"
+            )
+        }
+        return entry
+    }
+
+    func write(
+        _ upload: PlaceUpload,
+        to handle: SFTPHandle,
+        _ temporary: TemporaryFile,
+        _ session: SFTPSession,
+        _ keeper: (any UploadObserver)?,
+        sent: (Int64) -> Void
+    ) async throws(ProviderError) {
+        let start = min(temporary.confirmed ?? 0, upload.size)
+        let content = bandwidth.upward(upload.content)
+        var writer = SFTPByteWriter(session, handle, at: UInt64(start))
+        var offset = start
+        var kept = start
+        while offset < upload.size {
+            let count = Int(min(256 << 10, upload.size - offset))
+            let bytes = try await content.read(at: offset, count: count)
+            do throws(SFTPError) { try await writer.write(bytes) } catch {
+                if error.endsSession { await connection.broke(session) }
+                throw error.provider(upload.path)
+            }
+            offset += Int64(count)
+            sent(offset)
+            let confirmed = Int64(clamping: writer.confirmed)
+            if let keeper, confirmed - kept >= traits.provider.uploadPartSize {
+                kept = confirmed
+                await keeper.sessionChanged(temporary.session(confirmed: confirmed))
+            }
+        }
+        do throws(SFTPError) { try await writer.finish() } catch {
+            if error.endsSession { await connection.broke(session) }
+            throw error.provider(upload.path)
+        }
+    }
+
+    /// A file beside the place of an upload.
+    struct TemporaryFile {
+        let path: SFTPPath
+        let name: String
+        /// Up to where an earlier try of the same upload was confirmed; nil of a new file.
+        let confirmed: Int64?
+
+        func session(confirmed: Int64) -> UploadSession {
+            UploadSession(state: name, confirmedBytes: confirmed, expires: nil)
+        }
+    }
+
+    func temporary(
+        in folder: RemotePath,
+        going session: UploadSession?,
+        _ line: SFTPSession
+    ) async throws(ProviderError) -> TemporaryFile {
+        let number = UInt64.random(in: .min ... .max)
+        var name = ".oort-\(String(number, radix: 16)).part"
+        var confirmed: Int64?
+        if let session, Self.isHidden(session.state), !session.state.has("/") {
+            name = session.state
+            confirmed = max(0, session.confirmedBytes)
+        }
+        let place = folder.appending(name)
+        let file = TemporaryFile(path: try await path(place), name: name, confirmed: confirmed)
+        guard let confirmed else { return file }
+        // A server that writes in parallel may have less than it said, never more than it has.
+        guard let found = try await find(place, line) else {
+            throw ProviderError(.sessionLost, detail: "the temporary file is gone")
+        }
+        let size = Int64(clamping: found.attributes.size ?? 0)
+        return TemporaryFile(path: file.path, name: name, confirmed: min(confirmed, size))
+    }
+
+    /// Gives a finished temporary file its name.
+    func rename(
+        _ temporary: SFTPPath,
+        over replaces: Bool,
+        _ target: SFTPPath,
+        at path: RemotePath,
+        _ session: SFTPSession
+    ) async throws(ProviderError) {
+        do throws(SFTPError) {
+            if !replaces {
+                try await session.send(.rename(temporary, to: target)).answer()
+            } else if session.server.takes(.replace(target, with: temporary)) {
+                try await session.send(.replace(target, with: temporary)).answer()
+            } else {
+                // There is never a moment without one of both.
+                let aside = try SFTPPath(temporary.bytes + Array(".old".utf8))
+                try await session.send(.rename(target, to: aside)).answer()
+                do throws(SFTPError) {
+                    try await session.send(.rename(temporary, to: target)).answer()
+                } catch {
+                    try await session.send(.rename(aside, to: target)).answer()
+                    throw error
+                }
+                _ = session.send(.remove(aside))
+            }
+        } catch {
+            if case .status = error.kind, try await find(path, session) != nil || !replaces {
+                _ = session.send(.remove(temporary))
+            }
+            if !replaces { try await explain(error, making: path, session) }
+            if error.endsSession { await connection.broke(session) }
+            throw error.provider(path)
+        }
+    }
+
+    /// Makes the link that a `.rclonelink` file is; nil where this server makes none, or the content
+    /// cannot be a target.
+    private func makeLink(
+        _ upload: PlaceUpload,
+        over old: Found?,
+        _ session: SFTPSession
+    ) async throws(ProviderError) -> PlaceEntry? {
+        guard (1...4095).contains(upload.size), let folder = upload.path.parent,
+            let name = LinkName.link(upload.path.name ?? "")
+        else { return nil }
+        let bytes = try await upload.content.read(at: 0, count: Int(upload.size))
+        guard let target = try? SFTPPath(bytes) else { return nil }
+        let link = try await path(folder.appending(name))
+        // Something that is no link has the name: the link stays a file.
+        if old == nil, try await find(folder.appending(name), session) != nil { return nil }
+        do throws(SFTPError) {
+            if old == nil {
+                try await session.send(.makeLink(link, target: target)).answer()
+            } else {
+                let number = UInt64.random(in: .min ... .max)
+                let aside = try await temporaryLink(target, in: folder, number, session)
+                do throws(SFTPError) {
+                    try await session.send(.replace(link, with: aside)).answer()
+                } catch {
+                    _ = session.send(.remove(aside))
+                    throw error
+                }
+            }
+        } catch {
+            if error.endsSession {
+                await connection.broke(session)
+                throw error.provider(upload.path)
+            }
+            guard old == nil else { throw error.provider(upload.path) }
+            return nil
+        }
+        guard let found = try await findMade(upload.path, session), found.target == target else {
+            // ProFTPD makes a target absolute: such a link would lead elsewhere from another machine.
+            _ = session.send(.remove(link))
+            return nil
+        }
+        return entry(upload.path, found)
+    }
+
+    private func temporaryLink(
+        _ target: SFTPPath,
+        in folder: RemotePath,
+        _ number: UInt64,
+        _ session: SFTPSession
+    ) async throws(SFTPError) -> SFTPPath {
+        let name = ".oort-\(String(number, radix: 16)).part"
+        let aside: SFTPPath
+        do throws(ProviderError) { aside = try await path(folder.appending(name)) } catch {
+            throw SFTPError(.notSendable, detail: error.detail)
+        }
+        try await session.send(.makeLink(aside, target: target)).answer()
+        return aside
+    }
+}
