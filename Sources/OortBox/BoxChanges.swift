@@ -159,7 +159,10 @@ extension BoxProvider {
     /// An enumeration ends where there is no more.
     private func readEvents(_ cursor: BoxCursor) async throws(ProviderError) -> ChangePage {
         var place = cursor
-        let news = try await api.events(from: place.position)
+        let news: BoxWire.Events
+        do throws(ProviderError) { news = try await api.events(from: place.position) } catch {
+            throw error.asOfCursor
+        }
         let fresh = place.unseen(news.entries ?? [])
         var changes: [Change] = []
         for event in Self.latest(fresh) {

@@ -117,7 +117,8 @@ struct DropboxAPI: Sendable {
         do throws(ProviderError) { answer = try await sent(request) } catch {
             // Without a token nobody is signed out: a front end's fault.
             throw error.kind == .signedOut
-                ? ProviderError(.outcomeUnknown(retryAfter: nil), detail: error.detail) : error
+                ? ProviderError(.outcomeUnknown(retryAfter: nil), detail: error.detail)
+                : error.asOfCursor
         }
         return try DropboxWire.decode(DropboxWire.LongPollResult.self, from: answer.body)
     }

@@ -38,10 +38,12 @@ extension DropboxProvider {
         if let cursor {
             let place = try place(cursor)
             if case .enumeration = place { isEnumeration = true } else { isEnumeration = false }
-            listing = try await api.call(
-                "files/list_folder/continue",
-                DropboxWire.CursorArgument(cursor: place.service)
-            )
+            do throws(ProviderError) {
+                listing = try await api.call(
+                    "files/list_folder/continue",
+                    DropboxWire.CursorArgument(cursor: place.service)
+                )
+            } catch { throw error.asOfCursor }
         } else {
             isEnumeration = true
             listing = try await api.call(

@@ -125,6 +125,12 @@ public struct ProviderError: Error, Hashable, Sendable, CustomStringConvertible 
         }
     }
 
+    /// The error of a request that says nothing but where in the feed to go on: what the service does
+    /// not take of it is the cursor.
+    public var asOfCursor: ProviderError {
+        kind == .badRequest ? ProviderError(.cursorLost, detail: detail) : self
+    }
+
     /// How long the service asked to wait, if it did.
     public var retryAfter: Duration? {
         switch kind {

@@ -30,6 +30,8 @@ struct FeedState {
     private(set) var isMidRun = false
     /// Whether the feed has to be read from its beginning.
     private(set) var hasLostPlace = false
+    /// How often it was lost since the feed was read to its end.
+    private var lostPlaces = 0
     /// How often in a row the feed could not be read.
     private var tries = 0
     /// Why the feed could not be read, for people; nil once a page of it could be.
@@ -92,7 +94,7 @@ struct FeedState {
     mutating func ends() { run = nil }
 
     /// The feed was read, with all that follows from it.
-    mutating func succeeded() { (tries, unreadable) = (0, nil) }
+    mutating func succeeded() { (tries, lostPlaces, unreadable) = (0, 0, nil) }
 
     /// The feed, or what follows from it, could not be read.
     mutating func failed(_ error: ProviderError) -> NextStep {
@@ -106,7 +108,9 @@ struct FeedState {
         switch error.kind {
         case .cursorLost:
             (isMidRun, hasLostPlace) = (false, true)
-            return .beginAnew
+            lostPlaces += 1
+            // Lost again before anything was read to its end: the service is not asked for all without a rest.
+            return lostPlaces > 1 ? .rest(tries: lostPlaces) : .beginAnew
         case .signedOut:
             return .end
         case .clientRefused:

@@ -86,6 +86,9 @@ import Testing
         feed.beganAnew()
         read(&feed, 2)
         #expect(!feed.hasLostPlace)
+        let lostTwice = [error(.cursorLost), error(.cursorLost)].map { feed.failed($0) }
+        #expect(lostTwice == [.beginAnew, .rest(tries: 2)] && feed.hasLostPlace)
+        read(&feed, 3)
         let refused = [error(.clientRefused), error(.offline)].map { feed.failed($0) }
         #expect(refused == [.rest(tries: 6), .rest(tries: 7)])
         feed.forgetFailures()

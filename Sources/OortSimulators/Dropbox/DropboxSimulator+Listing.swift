@@ -117,8 +117,11 @@ extension DropboxSimulator {
     }
 
     private func recall(_ cursor: String) throws(DropboxFailure) -> DropboxListing {
-        guard let listing = memory.withLock({ $0.cursors[cursor] }) else { throw .tags("reset") }
-        return listing
+        if let listing = memory.withLock({ $0.cursors[cursor] }) { return listing }
+        guard cursor.begins(with: "AA"), cursor.utf8.count == 62 else {
+            throw .malformed("Invalid \"cursor\" parameter")
+        }
+        throw .tags("reset")
     }
 
     func listFolderContinue(_ json: JSON) throws(DropboxFailure) -> JSON {

@@ -189,6 +189,17 @@ struct BoxChangesTests {
         #expect(throws: ProviderError.self) { try place.check(now: now + 29 * day) }
     }
 
+    @Test("a position that Box does not take is a lost cursor")
+    func damagedPosition() async throws {
+        try await BoxWorld.with { box in
+            let world = box.world
+            let place = BoxCursor(position: "12x", now: Timestamp.now.seconds)
+            let cursor = try place.cursor()
+            let kind = await world.failure { _ = try await world.provider.changes(since: cursor) }
+            #expect(kind == .cursorLost)
+        }
+    }
+
     @Test("the newest events and items are remembered, and no more")
     func bounds() throws {
         var place = BoxCursor(position: "1", now: 0)
