@@ -2,7 +2,7 @@ import GRDB
 public import OortModel
 import Synchronization
 
-/// What stays on this machine by the person's rules.
+/// What stays on this machine by the person's rules, or by the service's (`NameRules.stayHere`).
 ///
 /// Such an item is one that the service never had, in motion as all of these, and marked (`node.held`):
 /// nothing plans for it, and it does not count as pending. All that lies in such a folder is marked, too.
@@ -46,6 +46,15 @@ extension Catalog {
                 [rules.text, account.rawValue]
             )
         }
+    }
+
+    /// Goes on by the rules that held last, for an account of which nothing goes out.
+    public func keepIgnoreRules(of account: AccountID) throws(CatalogError) {
+        let known = try read {
+            try $0.text("SELECT ignored FROM account WHERE id = ?", [account.rawValue])
+        }
+        let rules = IgnoreRules((known ?? "").parts(between: "\n").map(String.init))
+        ignoring.withLock { $0[account] = rules }
     }
 
     /// Finds what more is held in folders that a transaction moved because the service did.

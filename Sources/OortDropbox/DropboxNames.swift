@@ -6,7 +6,9 @@ extension NameRules {
     /// Source: docs/providers/dropbox.md.
     static let dropbox = NameRules(
         comparison: .composedCaseInsensitive,
-        allowsDuplicates: false
+        allowsDuplicates: false,
+        // What Windows and macOS leave in any folder.
+        stayHere: ["desktop.ini", "thumbs.db", ".ds_store", "icon\r"].map(anyCase)
     ) { name, _, _ in
         if name.utf16.count > 255 { return .tooLong }
         if name.isEmpty || name == "." || name == ".." {

@@ -31,6 +31,10 @@ public struct NameRules: Sendable {
     /// UTF-16 units of the longest path from the account's root, the slashes between names included;
     /// nil where there is no such limit.
     public var longestPath: Int?
+    /// Patterns, in the grammar of `.gitignore`, of names that the service refuses and that mean something on
+    /// one machine only: what a program is still writing, or what a system leaves in any folder. A file or
+    /// folder of such a name stays here, as by the person's own rules, which are asked after these.
+    public var stayHere: [String]
 
     /// Rules with all of their parts; `refusal` is given the name, the kind and how many folders lie
     /// above (0 in the account's root).
@@ -38,16 +42,29 @@ public struct NameRules: Sendable {
         comparison: Comparison,
         allowsDuplicates: Bool,
         longestPath: Int? = nil,
+        stayHere: [String] = [],
         refusal: @escaping @Sendable (_ name: String, _ kind: ItemKind, _ depth: Int) -> Refusal?
     ) {
         self.comparison = comparison
         self.allowsDuplicates = allowsDuplicates
         self.longestPath = longestPath
+        self.stayHere = stayHere
         self.refusal = refusal
     }
 
     /// The key under which two names of one folder are the same name.
     public func key(_ name: String) -> String { comparison.key(name) }
+}
+
+extension NameRules {
+    /// A pattern that matches whatever the case of its ASCII letters.
+    public static func anyCase(_ pattern: String) -> String {
+        pattern.map { letter in
+            letter.isASCII && letter.isLetter
+                ? "[\(letter.lowercased())\(letter.uppercased())]" : String(letter)
+        }
+        .joined()
+    }
 }
 
 extension NameRules.Comparison {

@@ -13,7 +13,9 @@ enum OneDriveNames {
     static let rules = NameRules(
         comparison: .caseInsensitive,
         allowsDuplicates: false,
-        longestPath: longestPath
+        longestPath: longestPath,
+        // Marks of a document that is open in an office program, of a folder in use, and of Windows.
+        stayHere: ["~$*"] + [".lock", "desktop.ini"].map(NameRules.anyCase)
     ) {
         refusal(of: $0, kind: $1, depth: $2)
     }

@@ -15,7 +15,13 @@ enum WebDAVNames {
             case (true, false): .composed
             case (true, true): .composedCaseInsensitive
             }
-        return NameRules(comparison: comparison, allowsDuplicates: false) { name, _, depth in
+        return NameRules(
+            comparison: comparison,
+            allowsDuplicates: false,
+            // What browsers and file managers call a file that they are still writing.
+            stayHere: dialect.isCloud && dialect != .infinitescale
+                ? ["*.part", "*.filepart"].map(NameRules.anyCase) : []
+        ) { name, _, depth in
             refusal(of: name, dialect, abilities, isAtTop: hasTop && depth == 0)
         }
     }

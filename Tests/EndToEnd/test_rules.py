@@ -138,3 +138,52 @@ def test_a_mistake_in_the_rules_is_told(machine):
     machine.write_settings('ignore = "*.tmp"\n')
     said = machine.oort("mount", machine.mount_point, status=1)
     assert '"ignore"' in said and "list of texts" in said
+
+
+# What each service refuses, and programs and other systems leave in any folder.
+LITTER = {
+    "dropbox": [".DS_Store", "Thumbs.db", "desktop.ini"],
+    "onedrive": ["~$letter.docx", ".lock", "Desktop.ini"],
+    "nextcloud": ["film.part", "Film.PART", "film.filepart"],
+}
+
+
+@pytest.mark.clouds(*LITTER)
+def test_what_only_this_machine_needs_stays_here_by_itself(machine, clouds):
+    for cloud in LITTER:
+        machine.login(cloud)
+    machine.mount()
+    for cloud, names in LITTER.items():
+        drive = machine.ready(cloud)
+        source = machine.folder / "source" / cloud
+        source.mkdir(parents=True)
+        for name in [*names, "photo.jpg"]:
+            (source / name).write_text(name)
+        machine.run("cp", "-r", source, drive / "copied")
+        machine.sync()
+        assert set(clouds.tree(cloud)) == {"/copied", "/copied/photo.jpg"}
+        assert machine.account(cloud)["stays_here"] == len(names)
+        assert machine.account(cloud)["refused_count"] == 0
+        for name in names:
+            assert sync_status(drive / "copied" / name) == "local"
+            assert read(drive / "copied" / name) == name
+    machine.unmount()
+    machine.mount()
+    for cloud, names in LITTER.items():
+        drive = machine.ready(cloud)
+        # What was only here becomes a file of the service's by its name, and a revision of one.
+        ids = set()
+        for content in ("first", "second"):
+            (drive / "copied" / names[0]).write_text(content)
+            (drive / "copied" / names[0]).rename(drive / "letter")
+            machine.sync()
+            assert clouds.content(cloud, "/letter") == content.encode()
+            ids.add(clouds.tree(cloud)["/letter"]["id"])
+        assert len(ids) == 1
+        # What is at the service is not to be called so.
+        with pytest.raises(OSError) as refused:
+            (drive / "letter").rename(drive / names[0])
+        assert refused.value.errno == 22 and read(drive / "letter") == "second"
+        machine.run("rm", "-r", drive / "copied")
+        machine.sync()
+        assert set(clouds.tree(cloud)) == {"/letter"}

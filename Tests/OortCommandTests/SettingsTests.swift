@@ -76,11 +76,16 @@ struct SettingsTests {
             ignore = ["!keep.tmp", "/build"]
             """
         )
-        let rules = settings.ignoreRules(of: "work")
-        #expect(rules.lines == ["node_modules/", "*.tmp", "!keep.tmp", "/build"])
+        let none = NameRules(comparison: .exact, allowsDuplicates: false) { _, _, _ in nil }
+        var some = none
+        some.stayHere = ["*.part"]
+        let rules = settings.ignoreRules(of: "work", after: some)
+        #expect(rules.lines == ["*.part", "node_modules/", "*.tmp", "!keep.tmp", "/build"])
         #expect(rules.ignore(["a", "x.tmp"], isFolder: false))
         #expect(!rules.ignore(["a", "keep.tmp"], isFolder: false))
-        #expect(settings.ignoreRules(of: "other").lines == ["node_modules/", "*.tmp"])
+        #expect(
+            settings.ignoreRules(of: "other", after: none).lines == ["node_modules/", "*.tmp"]
+        )
     }
 
     @Test("folders are left out by their paths from the account's top down")

@@ -61,7 +61,7 @@ extension CloudMount {
             files.setReadOnly(isReadOnly(kept.name), id)
             catalog.setLeftOut(options.settings.leftOut[kept.name] ?? [], of: id)
             do {
-                try catalog.setIgnoreRules(options.settings.ignoreRules(of: kept.name), of: id)
+                try catalog.keepIgnoreRules(of: id)
             } catch {
                 throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
             }
@@ -237,7 +237,7 @@ extension CloudMount {
         do {
             try catalog.setLinkPolicy(options.settings.links, of: account.id)
             try catalog.setIgnoreRules(
-                options.settings.ignoreRules(of: registered.name),
+                options.settings.ignoreRules(of: registered.name, after: traits.names),
                 of: account.id
             )
         } catch {

@@ -58,9 +58,10 @@ struct Settings: Hashable, Sendable {
     /// What belongs to each service, by the service's name.
     var services: [String: Service] = [:]
 
-    /// By which rules things of an account stay here; its own lines come after those of all.
-    func ignoreRules(of account: String) -> IgnoreRules {
-        IgnoreRules(ignored + (ignoredInAccounts[account] ?? []))
+    /// By which rules things of an account stay here: first the service's own, then those of all accounts,
+    /// then the account's.
+    func ignoreRules(of account: String, after names: NameRules) -> IgnoreRules {
+        IgnoreRules(names.stayHere + ignored + (ignoredInAccounts[account] ?? []))
     }
 
     /// What belongs to one service; the defaults when nothing is set.

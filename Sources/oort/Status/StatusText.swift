@@ -163,10 +163,11 @@ enum StatusText {
         )
     }
 
-    /// `1 item stays here by your rules`.
+    /// `1 item stays here by your rules or the service's`.
     static func staying(_ count: Int) -> String {
         count == 1
-            ? "1 item stays here by your rules" : "\(number(count)) items stay here by your rules"
+            ? "1 item stays here by your rules or the service's"
+            : "\(number(count)) items stay here by your rules or the service's"
     }
 
     /// `1 change`, `1,548 changes`.

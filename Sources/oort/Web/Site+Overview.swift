@@ -105,8 +105,10 @@ extension Site {
     private func heldBack(_ account: AccountStatus) -> HTML? {
         account.staysHere.map { count in
             let words = count == 1 ? "1 item stays" : "\(StatusText.number(count)) items stay"
-            return
-                "<p>\(words) on this machine by your rules (<a href=\"/settings\">ignore</a>).</p>"
+            return """
+                <p>\(words) on this machine by your rules (<a href="/settings">ignore</a>) or the \
+                service's.</p>
+                """
         }
     }
 
