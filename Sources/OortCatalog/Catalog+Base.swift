@@ -14,6 +14,12 @@ extension CatalogTransaction {
         keepsNews: Bool
     ) throws {
         touch(inode)
+        if content, let motion = try Catalog.motion(inode, database),
+            let old = motion.syncedRevision, let new = item.revision,
+            motion.syncedHash?.provesSameContent(as: item.hash) == true
+        {
+            try carryContent(of: item.id, at: inode, from: old, to: Revision(new))
+        }
         try database.run(
             """
             UPDATE motion SET synced_parent = ?, synced_name = ?, synced_modified_s = ?,
@@ -184,6 +190,50 @@ extension CatalogTransaction {
         guard first.parent == nil else { return }
         try handOverConflicts(from: one, to: other)
         if forgets, second.remoteID == nil { try forget(one) }
+    }
+
+    /// A content has another revision from now on: what is still to be made of it is made of that.
+    ///
+    /// Who has it open goes on with the revision that it knows (`Catalog.currentRevision`).
+    mutating func carryContent(
+        of item: String,
+        at inode: Inode,
+        from old: Revision,
+        to new: Revision
+    ) throws {
+        guard old != new else { return }
+        let account = try node(inode).account
+        let borrowers = try database.all(
+            """
+            SELECT inode FROM node WHERE account = ?1 AND content_item = ?2 AND revision = ?3
+            UNION SELECT inode FROM node JOIN content ON content.id = node.staged
+                WHERE content.account = ?1 AND base_item = ?2 AND base_revision = ?3
+            """,
+            [account.rawValue, item, old.rawValue]
+        ) { Inode(column: $0[0]) }
+        for borrower in borrowers { touch(borrower) }
+        try database.run(
+            "UPDATE node SET revision = ? WHERE account = ? AND content_item = ? AND revision = ?",
+            [new.rawValue, account.rawValue, item, old.rawValue]
+        )
+        try database.run(
+            """
+            UPDATE content SET base_revision = ?
+            WHERE account = ? AND base_item = ? AND base_revision = ?
+            """,
+            [new.rawValue, account.rawValue, item, old.rawValue]
+        )
+        let isOpen = try database.has(
+            """
+            SELECT 1 FROM content
+            WHERE account = ? AND item = ? AND revision = ? AND is_complete = 0
+            """,
+            [account.rawValue, item, old.rawValue]
+        )
+        guard isOpen || !borrowers.isEmpty else { return }
+        effects.renewed.append(
+            RenewedContent(account: account, item: ItemID(item), old: old, new: new)
+        )
     }
 
     /// A file that gives its identity away keeps its bytes as content of the other item's.

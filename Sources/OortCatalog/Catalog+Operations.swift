@@ -471,7 +471,7 @@ extension CatalogTransaction {
                     [inode.column, node.account.rawValue]
                 )
             }
-            try keepRevision(inode, item, replacing: node.revision)
+            try keepRevision(inode, item)
         case .replace:
             try database.run(
                 """
@@ -495,7 +495,7 @@ extension CatalogTransaction {
                     [item.description, inode.column]
                 )
             }
-            try keepRevision(inode, item, replacing: node.revision)
+            try keepRevision(inode, item, timeSent: sentModified)
         case .delete: break
         }
         if let sentModified {
@@ -547,15 +547,28 @@ extension CatalogTransaction {
         return true
     }
 
-    /// A move may give a new revision to the same content.
+    /// A move may give a new revision to the same content, and so may a time (`timeSent`).
+    ///
+    /// Of content whose hash the service does not tell, the size and the time that we gave it say so.
     private mutating func keepRevision(
         _ inode: Inode,
         _ item: StoredItem,
-        replacing old: Revision?
+        timeSent: Timestamp? = nil
     ) throws {
-        guard let motion = try Catalog.motion(inode, database), item.revision != nil,
-            item.hash != nil, motion.syncedHash?.description == item.hash
-        else { return }
+        guard let motion = try Catalog.motion(inode, database), let revision = item.revision else {
+            return
+        }
+        let isSame =
+            if item.hash == nil, motion.syncedHash == nil {
+                timeSent != nil && item.modifiedTime?.seconds == timeSent?.seconds
+                    && item.size == motion.syncedSize
+            } else {
+                item.hash == motion.syncedHash?.description
+            }
+        guard isSame else { return }
+        if let old = motion.syncedRevision {
+            try carryContent(of: item.id, at: inode, from: old, to: Revision(revision))
+        }
         try database.run(
             "UPDATE motion SET synced_revision = ? WHERE inode = ?",
             [item.revision, inode.column]
@@ -630,5 +643,10 @@ extension ContentHash {
     /// does not tell contents apart, only the same staged content will do.
     fileprivate func sessionMark(of staged: Int64?) -> String {
         algorithm.tellsContentsApart ? description : "\(description) of \(staged ?? 0)"
+    }
+
+    /// Whether a content of this hash and one that was told with another are certainly the same.
+    func provesSameContent(as told: String?) -> Bool {
+        algorithm.tellsContentsApart && description == told
     }
 }

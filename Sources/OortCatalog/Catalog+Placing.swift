@@ -87,6 +87,11 @@ extension CatalogTransaction {
         {
             modified = node.modified
         }
+        if isNewContent, node.staged == nil, node.contentItem == nil, let old = node.revision,
+            let new = item.revision, node.hash?.provesSameContent(as: item.hash) == true
+        {
+            try carryContent(of: item.id, at: node.inode, from: old, to: Revision(new))
+        }
         let size = item.size ?? (node.kind == .nativeDocument ? node.size : 0)
         try database.run(
             """

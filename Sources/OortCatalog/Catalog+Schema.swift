@@ -156,6 +156,16 @@ extension Catalog {
             // The index is made anew beside the mount.
             try database.execute(sql: searchedKinds)
         }
+        migrator.registerMigration("what contents are made of") { database in
+            try database.execute(
+                sql: """
+                    CREATE INDEX node_by_content_item ON node(account, content_item)
+                        WHERE content_item IS NOT NULL;
+                    CREATE INDEX content_by_base ON content(account, base_item)
+                        WHERE base_item IS NOT NULL;
+                    """
+            )
+        }
         return migrator
     }
 

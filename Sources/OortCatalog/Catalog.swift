@@ -24,6 +24,8 @@ public final class Catalog: Sendable {
     let exports = Mutex<[AccountID: ExportPreference]>([:])
     let links = Mutex<[AccountID: LinkPolicy]>([:])
     let readOnly = Mutex<Set<AccountID>>([])
+    /// Which contents have other revisions than those under which they may be open.
+    let renewals = RevisionRenewals()
     let ignoring = Mutex<[AccountID: IgnoreRules]>([:])
     let leavingOut = Mutex<[AccountID: LeftOutFolders]>([:])
     /// Accounts that are known to be enumerated; numbers of accounts are not used twice.
@@ -216,6 +218,7 @@ public final class Catalog: Sendable {
         newsNumbers.withLock { numbers in
             for account in effects.heard { numbers[account, default: 0] += 1 }
         }
+        if !effects.renewed.isEmpty { renewals.note(effects.renewed) }
         cache.transactionEnded(
             touching: effects.touchesAll ? nil : effects.touched,
             now: fresh
@@ -311,6 +314,8 @@ struct CatalogTransaction {
         var locallyChanged: Set<AccountID> = []
         /// Accounts of which the service said something.
         var heard: Set<AccountID> = []
+        /// Contents that have another revision from now on.
+        var renewed: [RenewedContent] = []
     }
 
     /// The database, inside the transaction.

@@ -255,7 +255,7 @@ extension PlaceProvider {
             let row = ground.rows[0]
             guard let parent = row.parent else { throw gone(reference) }
             // The new revision is believed to have the content of the one that is known.
-            if row.entry.hash != nil { _ = try await unchanged(row, at: ground.rowPaths[0]) }
+            _ = try await unchanged(row, at: ground.rowPaths[0])
             let free = try await self.time(time, for: row, size: row.entry.size, hash: nil)
             var entry = try await refusable(in: parent) { () async throws(ProviderError) in
                 try await client.setModifiedTime(free ?? time, of: ground.rowPaths[0])

@@ -23,7 +23,7 @@ public struct ProviderContentFetcher: ContentFetcher {
     ) async throws(ProviderError) -> ByteStream {
         try await provider.read(
             try await reference(key.item),
-            revision: key.revision,
+            revision: catalog.currentRevision(key.revision, of: key.item, in: account),
             range: range
         )
     }
