@@ -31,9 +31,11 @@ public struct NameRules: Sendable {
     /// UTF-16 units of the longest path from the account's root, the slashes between names included;
     /// nil where there is no such limit.
     public var longestPath: Int?
-    /// Patterns, in the grammar of `.gitignore`, of names that the service refuses and that mean something on
-    /// one machine only: what a program is still writing, or what a system leaves in any folder. A file or
-    /// folder of such a name stays here, as by the person's own rules, which are asked after these.
+    /// Patterns of names that the service refuses and that mean something on one machine only.
+    ///
+    /// In the grammar of gitignore(5): what a program is still writing, or what a system leaves in any
+    /// folder. A file or folder of such a name stays here, as by the person's own rules, which are asked
+    /// after these.
     public var stayHere: [String]
 
     /// Rules with all of their parts; `refusal` is given the name, the kind and how many folders lie

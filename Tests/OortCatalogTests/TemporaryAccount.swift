@@ -10,7 +10,12 @@ struct TemporaryAccount {
 
     var catalog: Catalog { temporary.catalog }
 
-    init(service: String = "dropbox", names: NameRules = Rules.folding) throws {
+    /// `setsTimes` says whether the service takes modified times.
+    init(
+        service: String = "dropbox",
+        names: NameRules = Rules.folding,
+        setsTimes: Bool = false
+    ) throws {
         temporary = try TemporaryCatalog()
         account = try temporary.catalog.registerAccount(
             name: "work",
@@ -21,12 +26,12 @@ struct TemporaryAccount {
             AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: ItemID("root")),
             of: account.id
         )
-        planner = Planner(
-            traits: PlannerTraits(
-                comparison: names.comparison,
-                allowsDuplicates: names.allowsDuplicates
-            )
+        var traits = PlannerTraits(
+            comparison: names.comparison,
+            allowsDuplicates: names.allowsDuplicates
         )
+        traits.setsModifiedTime = setsTimes
+        planner = Planner(traits: traits)
     }
 
     /// A page of the feed.
