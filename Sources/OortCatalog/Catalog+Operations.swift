@@ -231,7 +231,8 @@ extension Catalog {
     /// The service did what was asked; `item` is its answer, nil after a deletion.
     ///
     /// `isOlder` says that the item is by now another than `item`; `answersUpload`, that `item` is
-    /// the answer to bytes that were sent, and neither a copy nor what was found without an answer.
+    /// the answer to bytes that were sent, and neither a copy nor what was found without an answer;
+    /// `timeChangesRevision` is the provider's trait.
     ///
     /// - Returns: whether the answer leaves open how the item is now; it is among `unsureItems`
     ///   then.
@@ -241,7 +242,8 @@ extension Catalog {
         item: Item?,
         sentModified: Timestamp?,
         isOlder: Bool = false,
-        answersUpload: Bool = false
+        answersUpload: Bool = false,
+        timeChangesRevision: Bool = false
     ) async throws(CatalogError) -> Bool {
         try await mutateAsync { transaction in
             try transaction.database.run(
@@ -275,6 +277,7 @@ extension Catalog {
                     item.parentID,
                     sentModified,
                     answersUpload: answersUpload,
+                    timeChangesRevision: timeChangesRevision,
                     self.nameRules(of: account)
                 )
                 if isUnsure || isOlder {
@@ -414,6 +417,7 @@ extension CatalogTransaction {
         _ parentID: ItemID?,
         _ sentModified: Timestamp?,
         answersUpload: Bool,
+        timeChangesRevision: Bool,
         _ rules: AccountNameRules
     ) throws -> Bool {
         let asked = AskedContent(intent: intent, isAnswered: answersUpload)
@@ -495,7 +499,8 @@ extension CatalogTransaction {
                     [item.description, inode.column]
                 )
             }
-            try keepRevision(inode, item, timeSent: sentModified)
+            let time = timeChangesRevision ? intent.modifiedTime : nil
+            try keepRevision(inode, item, timeSent: time)
         case .delete: break
         }
         if let sentModified {

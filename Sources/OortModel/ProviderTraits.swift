@@ -53,6 +53,9 @@ public struct ProviderTraits: Sendable {
     public var takesClientIDs: Bool
     /// Whether the modified time of an item can be set without uploading its content.
     public var setsModifiedTime: Bool
+    /// Whether a time that is set makes another revision of the same content, and the provider looks at a
+    /// file before: else another revision always is another content.
+    public var timeChangesRevision = false
     /// Whether folders have a modified time of their own that can be set.
     public var setsFolderModifiedTime: Bool
     /// How finely modified times are kept.

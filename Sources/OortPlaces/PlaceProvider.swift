@@ -36,6 +36,7 @@ public final class PlaceProvider: Provider {
         self.logger = logger
         var traits = client.traits.provider
         traits.feed = .scan
+        traits.timeChangesRevision = true
         self.traits = traits
         moves = PlaceMoves(client: client, map: map, turns: turns, logger: logger)
         scan = PlaceScan(

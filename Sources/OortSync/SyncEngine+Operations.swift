@@ -412,7 +412,8 @@ extension SyncEngine {
                     of: request.inode,
                     item: item,
                     sentModified: request.sentModified,
-                    answersUpload: request.sendsBytes
+                    answersUpload: request.sendsBytes,
+                    timeChangesRevision: provider.traits.timeChangesRevision
                 )
                 isReachable()
                 finished.add(1)
@@ -450,7 +451,8 @@ extension SyncEngine {
                 request.start.intent,
                 of: request.inode,
                 item: item,
-                sentModified: request.sentModified
+                sentModified: request.sentModified,
+                timeChangesRevision: provider.traits.timeChangesRevision
             )
             if isOpen { await lookAtUnsureAfterwards() }
             return true

@@ -142,7 +142,8 @@ extension SyncEngine {
                 intent,
                 of: inode,
                 item: answer,
-                sentModified: answer.clientModifiedTime
+                sentModified: answer.clientModifiedTime,
+                timeChangesRevision: self.provider.traits.timeChangesRevision
             )
         }
         return .done

@@ -61,7 +61,7 @@ struct RenewedRevisionTests {
     }
 
     /// Gives the file a time, of which the service says `answer`, while the copy is made of revision 1.
-    private func stamp(answer: Item) async throws {
+    private func stamp(answer: Item, timeChangesRevision: Bool = true) async throws {
         var change = NodeAttributes()
         change.modified = Timestamp(seconds: 2000)
         _ = try catalog.setAttributes(change, of: original)
@@ -76,7 +76,8 @@ struct RenewedRevisionTests {
             start.intent,
             of: original,
             item: answer,
-            sentModified: Timestamp(seconds: 2000)
+            sentModified: Timestamp(seconds: 2000),
+            timeChangesRevision: timeChangesRevision
         )
     }
 
@@ -97,6 +98,13 @@ struct RenewedRevisionTests {
     )
     func others(time: Int64, size: Int64) async throws {
         try await stamp(answer: Self.item("2", hash: nil, time: time, size: size))
+        #expect(try content(of: copy) == .revision(item: ItemID("f"), Revision("1")))
+    }
+
+    @Test("where a time makes no other revision, another one is somebody else's content")
+    func elsewhere() async throws {
+        let answer = Self.item("2", hash: nil, time: 2000)
+        try await stamp(answer: answer, timeChangesRevision: false)
         #expect(try content(of: copy) == .revision(item: ItemID("f"), Revision("1")))
     }
 
