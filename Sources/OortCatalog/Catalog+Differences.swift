@@ -278,6 +278,7 @@ struct TreesReader {
             synced: synced,
             remote: remote
         )
+        state.isLink = node.kind == .symlink
         if node.parent == nil { state.formerName = node.serviceName }
         state.isTrashed = node.parent == nil && trashed.contains(node.inode)
         state.isOpen = node.kind == .file && writers.isOpen(node.inode)
@@ -554,12 +555,17 @@ struct TreesReader {
             taken.insert(Place(parent: place.parent, name: comparison.key(place.name)))
         }
         for (item, folder) in refusedNames {
+            let isLink = states[item]?.isLink == true
             for number in 0... {
-                let key = comparison.key(Planner.detourName(of: item, number: number))
+                let name = Planner.detourName(of: item, number: number, isLink: isLink)
+                let key = comparison.key(name)
                 if taken.contains(Place(parent: folder, name: key)) { continue }
-                guard let other = try Catalog.fetch(key: key, in: folder, database),
-                    states[other.inode] == nil
-                else { break }
+                // A link is shown without its ending.
+                let shown = comparison.key(LinkName.link(name) ?? name)
+                let other =
+                    try Catalog.fetch(key: shown, in: folder, database)
+                    ?? Catalog.fetch(key: key, in: folder, database)
+                guard let other, states[other.inode] == nil else { break }
                 states[other.inode] = clean(other)
             }
         }
@@ -575,6 +581,7 @@ struct TreesReader {
             synced: isThere ? entry : nil,
             remote: isThere ? entry : nil
         )
+        state.isLink = node.kind == .symlink
         state.isPushable = false
         return state
     }

@@ -73,7 +73,7 @@ extension StoredItem {
         guard nodeKind == .file || nodeKind == .symlink else { return }
         // Longer than any target, or empty: no link, whoever made it.
         let mayBeLink =
-            ShownName.isLink(fileName) && size.map { (1...4095).contains($0) } ?? false
+            LinkName.link(fileName) != nil && size.map { (1...4095).contains($0) } ?? false
         let wasRefused = node.map { isOfRevision(of: $0) && $0.target == "" } ?? false
         let isShown =
             switch policy {

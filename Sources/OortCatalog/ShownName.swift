@@ -2,9 +2,6 @@ public import OortModel
 
 /// How a service's name is shown in the file system, and back.
 public enum ShownName {
-    /// The ending of the small files that hold symbolic links (rclone's convention).
-    public static let linkEnding = ".rclonelink"
-
     /// `/` as it is shown: division slash.
     static let shownSlash: Unicode.Scalar = "\u{2215}"
 
@@ -14,18 +11,13 @@ public enum ShownName {
     public static func shown(_ item: Item, isLink: Bool = false) -> String {
         var name = item.fileName
         switch item.kind {
-        case .file where isLink && Self.isLink(name):
-            if let plain = name.dropping(ending: linkEnding) { name = String(plain) }
+        case .file where isLink:
+            if let plain = LinkName.link(name) { name = plain }
         case .nativeDocument:
             if let format = item.exports.first { name += "." + format.fileExtension }
         default: break
         }
         return escaped(name)
-    }
-
-    /// Whether a file of this name at a service may hold a symbolic link.
-    static func isLink(_ name: String) -> Bool {
-        name.dropping(ending: linkEnding).map { !$0.isEmpty } ?? false
     }
 
     /// A name as a file system can hold it, at most 255 bytes of UTF-8.
@@ -64,7 +56,7 @@ public enum ShownName {
         if rules.allowsSlash, name.unicodeScalars.contains(shownSlash) {
             name = replacing([shownSlash: "/"], in: name)
         }
-        if kind == .symlink { name += linkEnding }
+        if kind == .symlink { name = LinkName.file(name) }
         if kind == .nativeDocument, let exportExtension,
             let plain = name.dropping(ending: "." + exportExtension), !plain.isEmpty
         {

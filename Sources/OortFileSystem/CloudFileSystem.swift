@@ -263,7 +263,7 @@ public final class CloudFileSystem: FileSystem {
             if staysHere { return }
         }
         let place = try place(of: folder)
-        let stored = kind == .symlink ? name + ShownName.linkEnding : name
+        let stored = kind == .symlink ? LinkName.file(name) : name
         if let longest = traits.names.longestPath, place.length + stored.utf16.count > longest {
             throw .nameTooLong
         }

@@ -56,6 +56,9 @@ public struct ProviderTraits: Sendable {
     /// Whether a time that is set makes another revision of the same content, and the provider looks at a
     /// file before: else another revision always is another content.
     public var timeChangesRevision = false
+    /// Whether a `NAME.rclonelink` that holds a link's target becomes a link `NAME` on the service's disk, so
+    /// that nothing else can be called `NAME` there.
+    public var keepsLinks = false
     /// Whether folders have a modified time of their own that can be set.
     public var setsFolderModifiedTime: Bool
     /// How finely modified times are kept.

@@ -16,11 +16,11 @@ extension Planner {
                 !original.hasNews, let remote = original.remote
             else { continue }
             if places == nil { places = trees.localPlaces() }
-            guard let successor = places?[trees.key(remote.place)], successor != position else {
-                continue
-            }
+            guard let successor = places?[trees.key(remote.place, of: original)],
+                successor != position
+            else { continue }
             let heir = trees.items[successor]
-            guard heir.isReadyToInherit, heir.canInherit,
+            guard heir.isReadyToInherit, heir.canInherit(from: original),
                 !trees.closesCircle(successor, inheriting: position)
             else { continue }
             // Whether it closes a circle is known once the others have their identities.
@@ -38,8 +38,11 @@ extension Planner {
 extension ItemState {
     /// Whether it may take over another item's identity, now or when it is ready: a file that was
     /// made here, or a program's temporary file that we sent a short while ago.
-    var canInherit: Bool {
-        !isFolder && local?.content != nil && (isBornHere || isRecent && isMisplaced)
+    ///
+    /// A file is no link's heir, nor the reverse, though both may have had the name.
+    func canInherit(from original: ItemState) -> Bool {
+        !isFolder && isLink == original.isLink && local?.content != nil
+            && (isBornHere || isRecent && isMisplaced)
     }
 
     /// Whether a file that has its name now may take over its identity: it was deleted, or stays as a

@@ -116,6 +116,8 @@ public struct ItemState: Sendable {
     public var inode: Inode
     /// Whether it holds other items.
     public var isFolder: Bool
+    /// Whether it is shown as a symbolic link, the name at the service being `NAME.rclonelink`.
+    public var isLink = false
     /// What the user sees; nil when it is not there (deleted, or not yet here).
     public var local: Entry?
     /// What both sides last agreed on; nil when they never did.

@@ -167,12 +167,12 @@ struct Merge {
     private mutating func postponeExpected() {
         var expected: Set<PlaceKey> = []
         for item in trees.items {
-            if let place = item.expected { expected.insert(trees.key(place)) }
+            if let place = item.expected { expected.insert(trees.key(place, of: item)) }
         }
         guard !expected.isEmpty else { return }
         for (position, item) in trees.items.enumerated() {
             guard item.isNewcomer, let remote = item.remote else { continue }
-            if expected.contains(trees.key(remote.place)) { postpone(position) }
+            if expected.contains(trees.key(remote.place, of: item)) { postpone(position) }
         }
     }
 
@@ -286,7 +286,7 @@ struct Merge {
         var owners: [PlaceKey: Int] = Dictionary(minimumCapacity: want.count)
         for position in want.indices {
             guard let entry = want[position], !renumbered[position] else { continue }
-            let key = trees.key(entry.place)
+            let key = trees.key(entry.place, of: trees.items[position])
             guard let other = owners[key] else {
                 owners[key] = position
                 continue
@@ -329,10 +329,9 @@ struct Merge {
 
     /// Whether it lies where the service has it.
     private func isFixed(_ position: Int) -> Bool {
-        guard let entry = want[position], let remote = trees.items[position].remote else {
-            return false
-        }
-        return trees.key(entry.place) == trees.key(remote.place)
+        let item = trees.items[position]
+        guard let entry = want[position], let remote = item.remote else { return false }
+        return trees.key(entry.place, of: item) == trees.key(remote.place, of: item)
     }
 
     /// `loser` wants a name that `owner` has.
@@ -351,7 +350,9 @@ struct Merge {
             postpone(owner)
             return true
         }
-        if mine.isBornHere, other.isNewcomer, mine.isFolder == other.isFolder {
+        if mine.isBornHere, other.isNewcomer, mine.isFolder == other.isFolder,
+            mine.isLink == other.isLink
+        {
             if !mine.isFolder, !mine.isSettled, !mine.isOpen {
                 // Its hash will tell whether both are the same.
                 postpone(owner)

@@ -86,6 +86,8 @@ public struct PlannerTraits: Sendable {
     public var comparison: NameRules.Comparison
     /// Whether one folder may hold two items of one name.
     public var allowsDuplicates: Bool
+    /// Whether links are kept as links, so that one and a file cannot both have a name.
+    public var keepsLinks: Bool
     /// Whether a rename that only changes case needs a temporary name between.
     public var caseRenameNeedsDetour: Bool
     /// Whether a file's modified time can be set without its content.
@@ -101,6 +103,7 @@ public struct PlannerTraits: Sendable {
     public init(_ traits: ProviderTraits) {
         comparison = traits.names.comparison
         allowsDuplicates = traits.names.allowsDuplicates
+        keepsLinks = traits.keepsLinks
         caseRenameNeedsDetour = traits.caseRenameNeedsDetour
         setsModifiedTime = traits.setsModifiedTime
         setsFolderModifiedTime = traits.setsFolderModifiedTime
@@ -109,9 +112,14 @@ public struct PlannerTraits: Sendable {
     }
 
     /// A service that compares names so and can set no attribute.
-    public init(comparison: NameRules.Comparison, allowsDuplicates: Bool) {
+    public init(
+        comparison: NameRules.Comparison,
+        allowsDuplicates: Bool,
+        keepsLinks: Bool = false
+    ) {
         self.comparison = comparison
         self.allowsDuplicates = allowsDuplicates
+        self.keepsLinks = keepsLinks
         caseRenameNeedsDetour = false
         setsModifiedTime = false
         setsFolderModifiedTime = false

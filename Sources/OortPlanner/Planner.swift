@@ -17,7 +17,7 @@ public struct Planner: Sendable {
     /// News come first: while there are any that can be merged, the plan holds local steps only.
     /// Then the identities of items that a program replaced are handed over. Then comes the push.
     public func plan(_ items: [ItemState]) -> Plan {
-        let trees = Trees(items, comparison: traits.comparison)
+        let trees = Trees(items, traits: traits)
         var plan = Plan()
         var merge = Merge(trees, allowsDuplicates: traits.allowsDuplicates)
         plan.local = merge.steps()
@@ -42,22 +42,28 @@ public struct Planner: Sendable {
     /// The temporary name that breaks a circle of moves; the same after a restart.
     ///
     /// `number` counts those of one item from 0: another machine, or somebody who saw it, may have the
-    /// first.
-    public static func detourName(of inode: Inode, number: Int = 0) -> String {
-        number == 0 ? ".oort-\(inode.rawValue).tmp" : ".oort-\(inode.rawValue)-\(number).tmp"
+    /// first. A link keeps its ending, by which a service that keeps links knows it.
+    public static func detourName(
+        of inode: Inode,
+        number: Int = 0,
+        isLink: Bool = false
+    ) -> String {
+        let numbers = number == 0 ? "\(inode.rawValue)" : "\(inode.rawValue)-\(number)"
+        return ".oort-\(numbers).tmp" + (isLink ? LinkName.ending : "")
     }
 
     /// Whether this is the name of some item's detour.
     static func isDetour(_ name: String) -> Bool {
         guard
-            let numbers = name.dropping(beginning: ".oort-")?.dropping(ending: ".tmp")?
+            let numbers = (LinkName.link(name) ?? name).dropping(beginning: ".oort-")?
+                .dropping(ending: ".tmp")?
                 .parts(between: "-")
         else { return false }
         return (1...2).contains(numbers.count) && numbers.allSatisfy { UInt64($0) != nil }
     }
 }
 
-/// A place as the service compares it.
+/// A place as the service compares it: what only one item can have, where no folder has two of one name.
 struct PlaceKey: Hashable {
     let parent: Inode
     /// The name's key as bytes, since texts of two normal forms are equal to Swift.
@@ -67,25 +73,34 @@ struct PlaceKey: Hashable {
 /// The planner's input, indexed.
 struct Trees {
     let items: [ItemState]
-    let comparison: NameRules.Comparison
+    private let comparison: NameRules.Comparison
+    private let keepsLinks: Bool
     private(set) var index: [Inode: Int]
 
-    init(_ items: [ItemState], comparison: NameRules.Comparison) {
+    init(_ items: [ItemState], traits: PlannerTraits) {
         self.items = items
-        self.comparison = comparison
+        comparison = traits.comparison
+        keepsLinks = traits.keepsLinks
         index = Dictionary(minimumCapacity: items.count)
         for (position, item) in items.enumerated() { index[item.inode] = position }
     }
 
-    func key(_ place: Place) -> PlaceKey {
-        PlaceKey(parent: place.parent, name: Array(comparison.key(place.name).utf8))
+    /// What an item takes up at a place.
+    ///
+    /// Where links are kept as links, `NAME.rclonelink` takes up `NAME`, as a file of that name does.
+    func key(_ place: Place, of item: ItemState) -> PlaceKey {
+        let link = keepsLinks && item.isLink ? LinkName.link(place.name) : nil
+        return PlaceKey(
+            parent: place.parent,
+            name: Array(comparison.key(link ?? place.name).utf8)
+        )
     }
 
     /// The items of the local tree by place.
     func localPlaces() -> [PlaceKey: Int] {
         var places: [PlaceKey: Int] = [:]
         for (position, item) in items.enumerated() {
-            if let local = item.local { places[key(local.place)] = position }
+            if let local = item.local { places[key(local.place, of: item)] = position }
         }
         return places
     }
@@ -94,7 +109,7 @@ struct Trees {
     func remotePlaces() -> [PlaceKey: Int] {
         var places: [PlaceKey: Int] = [:]
         for (position, item) in items.enumerated() {
-            if let remote = item.remote { places[key(remote.place)] = position }
+            if let remote = item.remote { places[key(remote.place, of: item)] = position }
         }
         return places
     }

@@ -90,9 +90,11 @@ struct Push {
                 deleting[position] || placing[position]
             else { continue }
             if places == nil { places = trees.localPlaces() }
-            guard let heir = places?[trees.key(remote.place)], heir != position else { continue }
+            guard let heir = places?[trees.key(remote.place, of: original)], heir != position else {
+                continue
+            }
             let file = trees.items[heir]
-            guard original.leavesIdentity, file.canInherit,
+            guard original.leavesIdentity, file.canInherit(from: original),
                 !trees.closesCircle(heir, inheriting: position),
                 !mustSend(heir, beforeMoving: position)
             else { continue }
@@ -124,11 +126,11 @@ struct Push {
     /// would have both of one name.
     private func awaitsIdentity(_ position: Int) -> Bool {
         let item = trees.items[position]
-        guard item.isMisplaced, item.canInherit, let place = item.local?.place,
-            let occupant = remotePlaces[trees.key(place)], occupant != position
+        guard item.isMisplaced, let place = item.local?.place,
+            let occupant = remotePlaces[trees.key(place, of: item)], occupant != position
         else { return false }
         let original = trees.items[occupant]
-        return !original.isFolder && original.leavesIdentity
+        return !original.isFolder && original.leavesIdentity && item.canInherit(from: original)
             && (original.isBusy || original.hasNews)
     }
 
@@ -216,7 +218,7 @@ struct Push {
     /// Who has the place at the service, where it can be had by one only.
     func occupant(of place: Place, for position: Int) -> Int? {
         guard !traits.allowsDuplicates else { return nil }
-        let occupant = remotePlaces[trees.key(place)]
+        let occupant = remotePlaces[trees.key(place, of: trees.items[position])]
         return occupant == position ? nil : occupant
     }
 
@@ -299,9 +301,10 @@ struct Push {
 
     /// A temporary place in a folder that nobody else has.
     private func detour(of position: Int, in folder: Inode) -> Place {
+        let item = trees.items[position]
         var number = 0
         while true {
-            let name = Planner.detourName(of: trees.items[position].inode, number: number)
+            let name = Planner.detourName(of: item.inode, number: number, isLink: item.isLink)
             let place = Place(parent: folder, name: name)
             if occupant(of: place, for: position) == nil { return place }
             number += 1
@@ -322,7 +325,9 @@ struct Push {
         if let heir = heirs[position] {
             return .duplicate(at: local.place, heir: trees.items[heir].inode)
         }
-        if traits.caseRenameNeedsDetour, trees.key(local.place) == trees.key(remote.place) {
+        if traits.caseRenameNeedsDetour,
+            trees.key(local.place, of: item) == trees.key(remote.place, of: item)
+        {
             return .move(to: detour(of: position, in: local.place.parent), isDetour: true)
         }
         return .move(to: local.place, isDetour: false)

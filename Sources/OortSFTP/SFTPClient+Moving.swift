@@ -34,7 +34,7 @@ extension SFTPClient {
             let isFolder = found.attributes.kind == .folder
             guard error.isFailure, try await find(new, session) == nil,
                 await areOnTwoDisks(isFolder ? old : old.parent, folder, session)
-            else { try await explain(error, making: new, session) }
+            else { try await explain(error, making: new, at: target, session) }
             return try await carry(found, from: old, to: new, target, session)
         }
         guard let moved = try await findMade(new, session), let entry = entry(new, moved) else {

@@ -41,6 +41,7 @@ extension SFTPClient {
     func explain(
         _ error: SFTPError,
         making path: RemotePath,
+        at target: SFTPPath? = nil,
         needing bytes: Int64 = 0,
         _ session: SFTPSession
     ) async throws(ProviderError) -> Never {
@@ -51,6 +52,11 @@ extension SFTPClient {
         else { throw error.provider(path) }
         if try await find(path, session) != nil {
             throw ProviderError(.nameTaken, detail: "\(path) is there already")
+        }
+        // A link is found under another name than its own, and nothing else under its own.
+        let own = if let target { target } else { try await self.path(path) }
+        if try await attributes(of: own, path, session) != nil {
+            throw ProviderError(.nameTaken, detail: "\(path): \(own) is there already")
         }
         if let folder = path.parent, try await find(folder, session)?.attributes.kind != .folder {
             let place = folder.parts.isEmpty ? "the account's folder" : "\(folder)"

@@ -60,6 +60,7 @@ public final class SFTPClient: PlaceClient {
         provider.replaceIsAtomic = false
         provider.setsModifiedTime = true
         provider.copiesFiles = true
+        provider.keepsLinks = true
         provider.timeResolution = .seconds
         provider.pollInterval = .seconds(30)
         provider.maximumWritesInFlight = 16
@@ -219,7 +220,8 @@ public final class SFTPClient: PlaceClient {
         return Found(path: linkPath, attributes: attributes, target: target)
     }
 
-    private func attributes(
+    /// What lies at a path of the server's, links not followed; nil where it positively has nothing there.
+    func attributes(
         of path: SFTPPath,
         _ place: RemotePath,
         _ session: SFTPSession
@@ -398,20 +400,6 @@ public final class SFTPClient: PlaceClient {
             return false
         }
         return Int64(times.modified) < now().seconds - Self.leftoverLength
-    }
-}
-
-/// The names under which links show.
-enum LinkName {
-    private static let ending = ".rclonelink"
-
-    /// The file that a link shows as.
-    static func file(_ link: String) -> String { link + ending }
-
-    /// The link that a file of this name is; nil for other files.
-    static func link(_ file: String) -> String? {
-        guard let name = file.dropping(ending: ending), !name.isEmpty else { return nil }
-        return String(name)
     }
 }
 

@@ -1,5 +1,6 @@
 """A machine with Oort on it, and the simulated clouds that it uses; each test has its own."""
 
+import ctypes
 import json
 import os
 import pathlib
@@ -42,6 +43,14 @@ def read(path):
         return path.read_text()
     except OSError:
         return None
+
+
+def exchange_names(one, other):
+    """renameat2(RENAME_EXCHANGE)."""
+    here, exchanged = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    libc = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(one), os.fsencode(other)
+    assert libc.renameat2(here, names[0], here, names[1], exchanged) == 0, ctypes.get_errno()
 
 
 def held_port():

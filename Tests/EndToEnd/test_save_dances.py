@@ -5,7 +5,6 @@ service in the middle, at the point where the temporary file (or the new one) is
 costs is counted exactly.
 """
 
-import ctypes
 import os
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from desk import (
     COPY, CREATE, CREATE_FOLDER, DELETE_FILE, DELETE_FOLDER, KNOWN, MOVE, REPLACE, delete_files,
     send_files, sum_of)
-from machine import eventually
+from machine import eventually, exchange_names
 from services import Service
 
 
@@ -130,10 +129,7 @@ def exchange(file, middle, old, new):
     temporary = file.with_name(".new.tmp")
     put(temporary, new)
     middle()
-    here, exchanged = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    libc = ctypes.CDLL(None, use_errno=True)
-    names = os.fsencode(temporary), os.fsencode(file)
-    assert libc.renameat2(here, names[0], here, names[1], exchanged) == 0, ctypes.get_errno()
+    exchange_names(temporary, file)
     temporary.unlink()
 
 

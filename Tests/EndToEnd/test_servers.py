@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from machine import Machine, eventually
+from machine import Machine, eventually, exchange_names
 from relay import HoldingRelay
 from servers import KINDS, Server
 
@@ -296,6 +296,54 @@ def test_links_at_sftp(machine, folder):
         subprocess.run(["ln", "-s", "target", server.files / "theirs"], check=True)
         eventually(lambda: (drive / "theirs").is_symlink(), "the link shows")
         assert (drive / "theirs").read_text() == "content"
+    finally:
+        machine.clean()
+        server.stop()
+
+
+def test_a_link_and_a_file_change_names_at_sftp(machine, folder):
+    """On the server's disk a link and a file cannot both have a name, though they lie at two places."""
+    server = Server("sftp", folder)
+    try:
+        server.login(machine)
+        machine.mount()
+        drive = machine.ready("sftp")
+        for name in ("a", "c", "d"):
+            (drive / name).symlink_to(f"target of {name}")
+        for name in ("b", "e"):
+            (drive / name).write_text(f"content of {name}")
+        machine.sync()
+        exchange_names(drive / "a", drive / "b")
+        exchange_names(drive / "c", drive / "d")
+        (drive / "new").write_text("a file in a link's place")
+        (drive / "new").rename(drive / "a.link")
+        (drive / "link").symlink_to("target of link")
+        (drive / "link").rename(drive / "e")
+        machine.sync()
+        for root in (server.files, drive):
+            names = {name for name in os.listdir(root) if not name.startswith(".")}
+            assert names == {"a", "a.link", "b", "c", "d", "e"}
+            assert os.readlink(root / "b") == "target of a"
+            assert os.readlink(root / "c") == "target of d"
+            assert os.readlink(root / "d") == "target of c"
+            assert os.readlink(root / "e") == "target of link"
+            assert not (root / "a").is_symlink()
+            assert (root / "a").read_text() == "content of b"
+        # A file over a link, and a link and a file of one name that two make.
+        (drive / "new").write_text("over a link")
+        (drive / "new").rename(drive / "c")
+        machine.sync()
+        assert not (server.files / "c").is_symlink()
+        assert (server.files / "c").read_text() == "over a link"
+        machine.oort("pause", "sftp")
+        (drive / "both").write_text("ours")
+        (server.files / "both").symlink_to("theirs")
+        machine.oort("resume", "sftp")
+        machine.sync()
+        assert os.readlink(server.files / "both") == "theirs"
+        (ours,) = [name for name in os.listdir(server.files) if "both" in name and name != "both"]
+        assert (server.files / ours).read_text() == (drive / ours).read_text() == "ours"
+        eventually(lambda: os.readlink(drive / "both") == "theirs", "the link shows")
     finally:
         machine.clean()
         server.stop()

@@ -49,10 +49,8 @@ struct ManyItemsTests {
         var items = (0..<count).map { born($0, "here") }
         items += (0..<count).map { newcomer($0, of: count, kind == "different" ? "there" : "here") }
         if kind == "not hashed" { for number in 0..<count { items[number].isSettled = false } }
-        var merge = Merge(
-            Trees(items, comparison: .caseInsensitive),
-            allowsDuplicates: false
-        )
+        let traits = PlannerTraits(comparison: .caseInsensitive, allowsDuplicates: false)
+        var merge = Merge(Trees(items, traits: traits), allowsDuplicates: false)
         let steps = merge.steps()
         #expect(merge.passes <= 3)
         switch kind {
@@ -92,7 +90,8 @@ struct ManyItemsTests {
                 )
             )
         }
-        var merge = Merge(Trees(items, comparison: .exact), allowsDuplicates: false)
+        let traits = PlannerTraits(comparison: .exact, allowsDuplicates: false)
+        var merge = Merge(Trees(items, traits: traits), allowsDuplicates: false)
         let steps = merge.steps()
         #expect(merge.passes <= 3)
         #expect(steps.count { if case .place = $0 { true } else { false } } == 2000)

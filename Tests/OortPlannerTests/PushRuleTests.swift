@@ -109,6 +109,89 @@ struct PushRuleTests {
         #expect(planner(duplicates: true).plan(items).remote.allSatisfy { $0.after.isEmpty })
     }
 
+    /// A link of a service that keeps links.
+    private func link(
+        _ number: UInt64,
+        local: (String, UInt64)?,
+        remote: (String, UInt64)?
+    ) -> ItemState {
+        let name = LinkName.file
+        var item = item(
+            number,
+            local: local.map { (name($0.0), $0.1) },
+            remote: remote.map { (name($0.0), $0.1) },
+            content: Int(number)
+        )
+        item.isLink = true
+        return item
+    }
+
+    @Test("a link and a file that change places, where links are kept as links")
+    func linkSwap() {
+        let planner = planner { $0.keepsLinks = true }
+        let items = [
+            link(10, local: ("b", 2), remote: ("a", 2)),
+            item(11, local: ("a", 2), remote: ("b", 2), content: 2),
+        ]
+        for items in [items, items.reversed()] {
+            let plan = planner.plan(items)
+            #expect(plan.local.isEmpty)
+            #expect(plan.remote.count == 2)
+            let first = plan.remote[0].inode
+            let detour = Planner.detourName(of: first, isLink: first == Inode(10))
+            let place = Place(parent: root, name: detour)
+            #expect(plan.remote[0].action == .move(to: place, isDetour: true))
+            #expect(plan.remote[1].after == [0])
+        }
+        // Elsewhere both names are free.
+        let free = self.planner().plan(items)
+        #expect(free.remote.count == 2)
+        #expect(free.remote.allSatisfy { $0.after.isEmpty })
+    }
+
+    @Test("two links that change places stay links meanwhile")
+    func linksSwap() {
+        let plan = planner { $0.keepsLinks = true }
+            .plan([
+                link(10, local: ("b", 2), remote: ("a", 2)),
+                link(11, local: ("a", 2), remote: ("b", 2)),
+            ])
+        guard case .move(let place, true) = plan.remote.first?.action else {
+            Issue.record("\(plan)")
+            return
+        }
+        #expect(LinkName.link(place.name) != nil)
+        #expect(Planner.isDetour(place.name))
+    }
+
+    @Test("a file takes a link's name after the link is gone, and not its identity")
+    func fileOverLink() {
+        let items = [
+            link(10, local: nil, remote: ("a", 2)),
+            item(11, local: ("a", 2), remote: nil, content: 2),
+        ]
+        let plan = planner { $0.keepsLinks = true }.plan(items)
+        #expect(plan.local.isEmpty)
+        #expect(plan.remote.map(\.inode) == [Inode(10), Inode(11)])
+        #expect(plan.remote.first?.action == .delete)
+        #expect(plan.remote.last?.after == [0])
+    }
+
+    @Test("a plain file that ends like a link leaves the name before its ending free")
+    func plainFileOfAnEnding() {
+        let plan = planner { $0.keepsLinks = true }
+            .plan([
+                item(
+                    10,
+                    local: ("a.rclonelink", 2),
+                    remote: ("a.rclonelink", 2),
+                    content: 1
+                ), item(11, local: ("a", 2), remote: nil, content: 2),
+            ])
+        #expect(plan.remote.map(\.inode) == [Inode(11)])
+        #expect(plan.remote.first?.after == [])
+    }
+
     @Test("a temporary name that somebody has is not taken")
     func takenDetour() {
         let circle = [

@@ -78,7 +78,7 @@ extension CloudMount {
         if item.path.last?.isSameText(as: target.name) == true {
             target.name = item.serviceName
         } else if item.kind == .symlink {
-            target.name += ShownName.linkEnding
+            target.name = LinkName.file(target.name)
         }
         do throws(ProviderError) {
             try await account.engine.checkPerson()
