@@ -198,8 +198,9 @@ extension AnswerRules {
 }
 
 extension RequestBounds {
-    /// How many requests of an account of S3 may be in flight.
-    public static let s3 = RequestBounds(first: 8, most: 16)
+    /// How many requests of an account of S3 may be in flight: AWS grants thousands a second to what begins
+    /// with one prefix, wants many at once, and says by 503 when there were too many.
+    public static let s3 = RequestBounds(first: 16, most: 32)
 }
 
 extension ProviderError {
