@@ -17,6 +17,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "EndToEnd")
 
 import servers  # noqa: E402
 
+# By this object a store has an empty folder.
+HERE = ".here"
 KEYS = {"access_key_id": "an-access-key", "secret_access_key": "a-secret-access-key"}
 
 
@@ -104,6 +106,9 @@ class Served:
             path.parent.mkdir(parents=True, exist_ok=True)
             if edit["op"] == "mkdir":
                 path.mkdir(exist_ok=True)
+                if self.service == "s3":
+                    # A store has no folders, but those of its objects.
+                    (path / HERE).touch()
             elif "size" in edit:
                 with open(path, "wb") as file, open("/dev/urandom", "rb") as noise:
                     for start in range(0, edit["size"], 1 << 20):
@@ -115,6 +120,12 @@ class Served:
             os.utime(path, (before, before))
             for made in [*missing, path]:
                 self.own(made)
+        if self.service == "s3":
+            # rclone's server shows what it knew of its disk for a second.
+            paths = {
+                edit["path"].lstrip("/") + (f"/{HERE}" if edit["op"] == "mkdir" else "")
+                for edit in edits}
+            wait_for(lambda: paths <= self.server.names(TOP), "the server lists what is there")
 
     def has(self, path: str) -> bool:
         """Whether there is a file at this path below `TOP`."""
@@ -128,7 +139,7 @@ class Served:
                 for name in names:
                     try:
                         # What is on its way has another name there.
-                        if ".oort-" not in name and not name.endswith(".partial"):
+                        if ".oort-" not in name and not name.endswith(".partial") and name != HERE:
                             sizes.append(os.stat(os.path.join(place, name)).st_size)
                     except FileNotFoundError:
                         return False

@@ -320,6 +320,11 @@ KeepAliveTimeout 60
             return None
         return (json.loads(result.stdout) or {}).get("Hashes", {}).get("md5")
 
+    def names(self, folder):
+        """The paths of the objects below a folder of rclone's store, as the store lists them now."""
+        result = self._run_rclone("lsf", folder, "--recursive", "--files-only", capture_output=True)
+        return set(result.stdout.splitlines())
+
     def _run_rclone(self, command, path, *flags, **more):
         remote = (f":s3,provider=Other,endpoint='http://127.0.0.1:{self.port}',"
                   + ",".join(f"{key}={value}" for key, value in KEYS.items()) + ":bucket/")
