@@ -8,7 +8,7 @@ extension CachedContent {
     /// Range requests in flight for the sake of reading ahead; who waits for bytes gets one beyond.
     ///
     /// How many of them the account really carries at a time is decided by the transport.
-    private static let fetchesAhead = 12
+    private static let fetchesAhead = Int(ReadAhead.parts)
     /// A file up to this size is fetched by one request: the cheapest call wins.
     static let wholeFile: Int64 = 4 << 20
     /// Who needs bytes farther than this behind a transfer's position does not wait for it.

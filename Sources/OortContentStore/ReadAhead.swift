@@ -2,9 +2,9 @@ import Synchronization
 
 /// How one open file is being read, and so what to fetch before it is asked for.
 ///
-/// Reading in order ramps up: 1 MiB first, then eight times as far ahead as was read in order, in
-/// parts that grow with it, so that several of them are on their way at once. A seek begins again,
-/// with little.
+/// Reading in order ramps up: 1 MiB first, then eight times as far ahead as was read in order, and twice
+/// as far once that is more than most files, in parts that grow with it, so that many of them are on
+/// their way at once. A seek begins again, with little.
 public final class ReadAhead: Sendable {
     /// What is worth having, and in parts of which size.
     struct Wish: Hashable {
@@ -21,13 +21,15 @@ public final class ReadAhead: Sendable {
 
     static let firstWindow: Int64 = 1 << 20
     static let seekWindow: Int64 = 256 << 10
-    /// The most that is fetched for one open file before it is asked for.
-    static let farthest: Int64 = 96 << 20
+    /// The most that is fetched for one open file before it is asked for: of which less than half as much
+    /// was read, and of any.
+    static let (far, farthest): (Int64, Int64) = (96 << 20, 192 << 20)
     /// One connection gives a part of this size in some tenths of a second, and what it takes until
     /// the first byte comes is a tenth of that.
     static let largestPart: Int64 = 8 << 20
-    /// Into how many parts is cut what lies ahead.
-    private static let parts: Int64 = 12
+    /// Into how many parts is cut what lies ahead, at most: about as many as any service takes at a time from
+    /// one account.
+    static let parts: Int64 = 24
     /// The kernel's own readahead sends its requests slightly out of order.
     private static let slack: Int64 = 1 << 20
 
@@ -58,12 +60,15 @@ public final class ReadAhead: Sendable {
             let next = max(run.upperBound, range.upperBound)
             let start = min(run.lowerBound, range.lowerBound)
             state.run = start..<next
-            let ahead = min(
-                max(min(next - start, Self.farthest) * 8, Self.firstWindow),
-                Self.farthest
+            let read = min(next - start, Self.farthest)
+            let ahead = max(
+                Self.firstWindow,
+                min(read * 8, Self.far),
+                min(read * 2, Self.farthest)
             )
             var part = min(Self.firstWindow, largest)
-            while part * Self.parts < ahead, part * 2 <= min(Self.largestPart, largest) {
+            let parts = min(max(12, ahead / (4 << 20)), Self.parts)
+            while part * parts < ahead, part * 2 <= min(Self.largestPart, largest) {
                 part *= 2
             }
             // Whole parts only: the next read would ask for the rest of a part by itself.
