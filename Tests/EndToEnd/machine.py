@@ -103,9 +103,14 @@ class Gate:
         while True:
             try:
                 client, _ = listener.accept()
-                server = socket.create_connection(("127.0.0.1", self.target))
             except OSError:
                 return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                # A server that was killed is started again.
+                client.close()
+                continue
             for end in (client, server):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.connections += [client, server]
