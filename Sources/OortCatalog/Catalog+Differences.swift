@@ -555,9 +555,10 @@ struct TreesReader {
             taken.insert(Place(parent: place.parent, name: comparison.key(place.name)))
         }
         for (item, folder) in refusedNames {
-            let isLink = states[item]?.isLink == true
+            let state = states[item]
+            let own = (state?.remote ?? state?.local)?.place.name
             for number in 0... {
-                let name = Planner.detourName(of: item, number: number, isLink: isLink)
+                let name = Planner.detourName(of: item, named: own, number: number)
                 let key = comparison.key(name)
                 if taken.contains(Place(parent: folder, name: key)) { continue }
                 // A link is shown without its ending.

@@ -56,9 +56,9 @@ public struct ProviderTraits: Sendable {
     /// Whether a time that is set makes another revision of the same content, and the provider looks at a
     /// file before: else another revision always is another content.
     public var timeChangesRevision = false
-    /// Whether a `NAME.rclonelink` that holds a link's target becomes a link `NAME` on the service's disk, so
-    /// that nothing else can be called `NAME` there.
-    public var keepsLinks = false
+    /// How the revision of a `NAME.rclonelink` begins that is a link `NAME` on the service's disk, so that
+    /// nothing else can be called `NAME` there; nil where links are files like others.
+    public var linkMark: String?
     /// Whether folders have a modified time of their own that can be set.
     public var setsFolderModifiedTime: Bool
     /// How finely modified times are kept.
@@ -87,6 +87,9 @@ public struct ProviderTraits: Sendable {
     public var maximumWritesInFlight: Int
     /// The most bytes of content that are worth reading in one range request.
     public var largestRangeRequest: Int64
+    /// The most range requests of one file that are worth making before their bytes are asked for; fewer
+    /// where a request that somebody waits for would stand in line behind them.
+    public var rangesAhead = 24
 
     /// Traits with what every service must say; the rest has cautious defaults: no batch forms, no
     /// client ids, nothing settable, polling every minute, 4 writes in flight.

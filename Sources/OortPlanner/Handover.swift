@@ -20,7 +20,8 @@ extension Planner {
                 successor != position
             else { continue }
             let heir = trees.items[successor]
-            guard heir.isReadyToInherit, heir.canInherit(from: original),
+            guard heir.isReadyToInherit, heir.canInherit,
+                trees.areOfOneKind(original, heir),
                 !trees.closesCircle(successor, inheriting: position)
             else { continue }
             // Whether it closes a circle is known once the others have their identities.
@@ -38,11 +39,8 @@ extension Planner {
 extension ItemState {
     /// Whether it may take over another item's identity, now or when it is ready: a file that was
     /// made here, or a program's temporary file that we sent a short while ago.
-    ///
-    /// A file is no link's heir, nor the reverse, though both may have had the name.
-    func canInherit(from original: ItemState) -> Bool {
-        !isFolder && isLink == original.isLink && local?.content != nil
-            && (isBornHere || isRecent && isMisplaced)
+    var canInherit: Bool {
+        !isFolder && local?.content != nil && (isBornHere || isRecent && isMisplaced)
     }
 
     /// Whether a file that has its name now may take over its identity: it was deleted, or stays as a

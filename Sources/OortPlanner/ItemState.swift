@@ -116,7 +116,7 @@ public struct ItemState: Sendable {
     public var inode: Inode
     /// Whether it holds other items.
     public var isFolder: Bool
-    /// Whether it is shown as a symbolic link, the name at the service being `NAME.rclonelink`.
+    /// Whether it shows as a symbolic link, the name at the service being `NAME.rclonelink`.
     public var isLink = false
     /// What the user sees; nil when it is not there (deleted, or not yet here).
     public var local: Entry?

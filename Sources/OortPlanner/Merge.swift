@@ -351,7 +351,7 @@ struct Merge {
             return true
         }
         if mine.isBornHere, other.isNewcomer, mine.isFolder == other.isFolder,
-            mine.isLink == other.isLink
+            trees.areOfOneKind(mine, other)
         {
             if !mine.isFolder, !mine.isSettled, !mine.isOpen {
                 // Its hash will tell whether both are the same.

@@ -86,8 +86,8 @@ public struct PlannerTraits: Sendable {
     public var comparison: NameRules.Comparison
     /// Whether one folder may hold two items of one name.
     public var allowsDuplicates: Bool
-    /// Whether links are kept as links, so that one and a file cannot both have a name.
-    public var keepsLinks: Bool
+    /// How the revision of what is kept as a link begins: such a one and a file cannot both have a name.
+    public var linkMark: String?
     /// Whether a rename that only changes case needs a temporary name between.
     public var caseRenameNeedsDetour: Bool
     /// Whether a file's modified time can be set without its content.
@@ -103,7 +103,7 @@ public struct PlannerTraits: Sendable {
     public init(_ traits: ProviderTraits) {
         comparison = traits.names.comparison
         allowsDuplicates = traits.names.allowsDuplicates
-        keepsLinks = traits.keepsLinks
+        linkMark = traits.linkMark
         caseRenameNeedsDetour = traits.caseRenameNeedsDetour
         setsModifiedTime = traits.setsModifiedTime
         setsFolderModifiedTime = traits.setsFolderModifiedTime
@@ -115,11 +115,11 @@ public struct PlannerTraits: Sendable {
     public init(
         comparison: NameRules.Comparison,
         allowsDuplicates: Bool,
-        keepsLinks: Bool = false
+        linkMark: String? = nil
     ) {
         self.comparison = comparison
         self.allowsDuplicates = allowsDuplicates
-        self.keepsLinks = keepsLinks
+        self.linkMark = linkMark
         caseRenameNeedsDetour = false
         setsModifiedTime = false
         setsFolderModifiedTime = false

@@ -42,13 +42,15 @@ public struct Planner: Sendable {
     /// The temporary name that breaks a circle of moves; the same after a restart.
     ///
     /// `number` counts those of one item from 0: another machine, or somebody who saw it, may have the
-    /// first. A link keeps its ending, by which a service that keeps links knows it.
+    /// first. What has a link's `name` at the service keeps the ending, by which a service that keeps links
+    /// knows it.
     public static func detourName(
         of inode: Inode,
-        number: Int = 0,
-        isLink: Bool = false
+        named name: String? = nil,
+        number: Int = 0
     ) -> String {
         let numbers = number == 0 ? "\(inode.rawValue)" : "\(inode.rawValue)-\(number)"
+        let isLink = name.flatMap(LinkName.link) != nil
         return ".oort-\(numbers).tmp" + (isLink ? LinkName.ending : "")
     }
 
@@ -74,22 +76,35 @@ struct PlaceKey: Hashable {
 struct Trees {
     let items: [ItemState]
     private let comparison: NameRules.Comparison
-    private let keepsLinks: Bool
+    private let linkMark: String?
     private(set) var index: [Inode: Int]
 
     init(_ items: [ItemState], traits: PlannerTraits) {
         self.items = items
         comparison = traits.comparison
-        keepsLinks = traits.keepsLinks
+        linkMark = traits.linkMark
         index = Dictionary(minimumCapacity: items.count)
         for (position, item) in items.enumerated() { index[item.inode] = position }
+    }
+
+    /// Whether an item is a link on the service's disk, however it shows here, or is to become one.
+    private func isKeptAsLink(_ item: ItemState) -> Bool {
+        guard let linkMark else { return false }
+        guard let remote = item.remote else { return item.isLink }
+        return remote.content?.revision?.rawValue.begins(with: linkMark) == true
+    }
+
+    /// Whether both are links on the service's disk, or neither is: only then one is the other's heir, or
+    /// becomes the other.
+    func areOfOneKind(_ one: ItemState, _ other: ItemState) -> Bool {
+        isKeptAsLink(one) == isKeptAsLink(other)
     }
 
     /// What an item takes up at a place.
     ///
     /// Where links are kept as links, `NAME.rclonelink` takes up `NAME`, as a file of that name does.
     func key(_ place: Place, of item: ItemState) -> PlaceKey {
-        let link = keepsLinks && item.isLink ? LinkName.link(place.name) : nil
+        let link = isKeptAsLink(item) ? LinkName.link(place.name) : nil
         return PlaceKey(
             parent: place.parent,
             name: Array(comparison.key(link ?? place.name).utf8)

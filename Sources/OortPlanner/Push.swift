@@ -94,7 +94,7 @@ struct Push {
                 continue
             }
             let file = trees.items[heir]
-            guard original.leavesIdentity, file.canInherit(from: original),
+            guard original.leavesIdentity, file.canInherit, trees.areOfOneKind(original, file),
                 !trees.closesCircle(heir, inheriting: position),
                 !mustSend(heir, beforeMoving: position)
             else { continue }
@@ -126,11 +126,11 @@ struct Push {
     /// would have both of one name.
     private func awaitsIdentity(_ position: Int) -> Bool {
         let item = trees.items[position]
-        guard item.isMisplaced, let place = item.local?.place,
+        guard item.isMisplaced, item.canInherit, let place = item.local?.place,
             let occupant = remotePlaces[trees.key(place, of: item)], occupant != position
         else { return false }
         let original = trees.items[occupant]
-        return !original.isFolder && original.leavesIdentity && item.canInherit(from: original)
+        return !original.isFolder && original.leavesIdentity && trees.areOfOneKind(original, item)
             && (original.isBusy || original.hasNews)
     }
 
@@ -304,7 +304,11 @@ struct Push {
         let item = trees.items[position]
         var number = 0
         while true {
-            let name = Planner.detourName(of: item.inode, number: number, isLink: item.isLink)
+            let name = Planner.detourName(
+                of: item.inode,
+                named: (item.remote ?? item.local)?.place.name,
+                number: number
+            )
             let place = Place(parent: folder, name: name)
             if occupant(of: place, for: position) == nil { return place }
             number += 1

@@ -123,12 +123,15 @@ struct PushRuleTests {
             content: Int(number)
         )
         item.isLink = true
+        item.remote?.content?.revision = Revision("link.\(number)")
+        item.local?.content?.revision = item.remote?.content?.revision
+        item.synced = item.remote
         return item
     }
 
     @Test("a link and a file that change places, where links are kept as links")
     func linkSwap() {
-        let planner = planner { $0.keepsLinks = true }
+        let planner = planner { $0.linkMark = "link." }
         let items = [
             link(10, local: ("b", 2), remote: ("a", 2)),
             item(11, local: ("a", 2), remote: ("b", 2), content: 2),
@@ -138,7 +141,8 @@ struct PushRuleTests {
             #expect(plan.local.isEmpty)
             #expect(plan.remote.count == 2)
             let first = plan.remote[0].inode
-            let detour = Planner.detourName(of: first, isLink: first == Inode(10))
+            let name = first == Inode(10) ? "a.rclonelink" : "b"
+            let detour = Planner.detourName(of: first, named: name)
             let place = Place(parent: root, name: detour)
             #expect(plan.remote[0].action == .move(to: place, isDetour: true))
             #expect(plan.remote[1].after == [0])
@@ -151,7 +155,7 @@ struct PushRuleTests {
 
     @Test("two links that change places stay links meanwhile")
     func linksSwap() {
-        let plan = planner { $0.keepsLinks = true }
+        let plan = planner { $0.linkMark = "link." }
             .plan([
                 link(10, local: ("b", 2), remote: ("a", 2)),
                 link(11, local: ("a", 2), remote: ("b", 2)),
@@ -170,7 +174,7 @@ struct PushRuleTests {
             link(10, local: nil, remote: ("a", 2)),
             item(11, local: ("a", 2), remote: nil, content: 2),
         ]
-        let plan = planner { $0.keepsLinks = true }.plan(items)
+        let plan = planner { $0.linkMark = "link." }.plan(items)
         #expect(plan.local.isEmpty)
         #expect(plan.remote.map(\.inode) == [Inode(10), Inode(11)])
         #expect(plan.remote.first?.action == .delete)
@@ -179,17 +183,15 @@ struct PushRuleTests {
 
     @Test("a plain file that ends like a link leaves the name before its ending free")
     func plainFileOfAnEnding() {
-        let plan = planner { $0.keepsLinks = true }
-            .plan([
-                item(
-                    10,
-                    local: ("a.rclonelink", 2),
-                    remote: ("a.rclonelink", 2),
-                    content: 1
-                ), item(11, local: ("a", 2), remote: nil, content: 2),
-            ])
-        #expect(plan.remote.map(\.inode) == [Inode(11)])
-        #expect(plan.remote.first?.after == [])
+        for showsAsLink in [false, true] {
+            let place = ("a.rclonelink", UInt64(2))
+            var plain = item(10, local: place, remote: place, content: 1)
+            plain.isLink = showsAsLink
+            let plan = planner { $0.linkMark = "link." }
+                .plan([plain, item(11, local: ("a", 2), remote: nil, content: 2)])
+            #expect(plan.remote.map(\.inode) == [Inode(11)])
+            #expect(plan.remote.first?.after == [])
+        }
     }
 
     @Test("a temporary name that somebody has is not taken")
