@@ -269,6 +269,15 @@ extension FTPClient {
             throw ProviderError(.preconditionFailed, detail: "\(path) is of another kind")
         }
         let own = try await self.path(path)
+        guard traits.deletesToTrash else {
+            // What lies in a folder is known, or stays.
+            guard kind == .file else {
+                throw ProviderError(.unsupported, detail: "\(path) goes piece by piece")
+            }
+            let reply = try await tell([command("DELE", own)], "\(path)")[0]
+            guard !reply.isGood, try await find(path) != nil else { return }
+            throw refusal(reply, path)
+        }
         let number = UInt32.random(in: .min ... .max)
         let name = TrashFolder.name(seconds: second, number: number, of: path)
         let trash = try await self.path(RemotePath([Self.trash]))
@@ -283,23 +292,27 @@ extension FTPClient {
             "\(path)"
         )
         if replies[3].isGood { return purgeTrash(after: name) }
-        // Another disk, or a root where the login may make nothing. A file that is known goes for good
-        // then; a folder may hold what nobody here has seen.
-        guard kind == .file else {
-            if try await find(path) == nil { return }
-            throw ProviderError(
-                .noPermission,
-                detail: "\(path) cannot be moved to \(Self.trash): \(replies[3].words)"
-            )
-        }
-        let reply = try await tell([command("DELE", own)], "\(path)")[0]
-        guard !reply.isGood, try await find(path) != nil else { return }
-        throw refusal(reply, path)
+        if try await find(path) == nil { return try await checkRoot() }
+        // Another disk, or a root where the login may make nothing. Who deletes it was told that it can be
+        // had back.
+        throw ProviderError(
+            .noPermission,
+            detail: "\(path) cannot be moved to \(Self.trash), and is deleted for good only with "
+                + "trash = false: \(replies[3].words)"
+        )
+    }
+
+    public func removeEmptyFolder(at path: RemotePath) async throws(ProviderError) {
+        let reply = try await tell([command("RMD", try await self.path(path))], "\(path)")[0]
+        guard !reply.isGood else { return }
+        guard try await find(path) != nil else { return try await checkRoot() }
+        throw ProviderError(.locked, detail: "\(path) holds something still: \(reply.words)")
     }
 
     public func setModifiedTime(
         _ time: Timestamp,
-        of path: RemotePath
+        of path: RemotePath,
+        revision: Revision?
     ) async throws(ProviderError) -> PlaceEntry {
         guard traits.provider.setsModifiedTime else {
             throw ProviderError(.unsupported, detail: "the server sets the modified time itself")

@@ -17,13 +17,12 @@ public final class FTPClient: PlaceClient {
     let meter: TrafficMeter
     let bandwidth: Bandwidth
     private let root = Mutex<FTPPath?>(nil)
+    private let keepsTrash: Bool
     private let now: @Sendable () -> Timestamp
     private let hasPurged = Mutex(false)
 
     /// Where what is deleted goes, in the account's folder.
     static let trash = ".oort-trash"
-    /// How long a temporary file stays that no upload goes on with, in seconds.
-    static let leftoverLength: Int64 = 7 * 86_400
 
     /// A client that connects when it is first asked for something.
     ///
@@ -31,6 +30,7 @@ public final class FTPClient: PlaceClient {
     ///   - account: where it lies, and what its server can do.
     ///   - secret: the password.
     ///   - settings: how connections are made and watched.
+    ///   - keepsTrash: whether what is deleted goes to `.oort-trash`; else it is gone.
     ///   - meter: counts contents.
     ///   - bandwidth: the limits of contents.
     ///   - now: the time, by which the trash's folders are named.
@@ -38,11 +38,13 @@ public final class FTPClient: PlaceClient {
         _ account: FTPAccount,
         secret: any AccessTokens,
         settings: FTPSettings = FTPSettings(),
+        keepsTrash: Bool = true,
         meter: TrafficMeter = TrafficMeter(),
         bandwidth: Bandwidth = Bandwidth(),
         now: @escaping @Sendable () -> Timestamp = { .now }
     ) {
         self.account = account
+        self.keepsTrash = keepsTrash
         self.meter = meter
         self.bandwidth = bandwidth
         self.now = now
@@ -71,12 +73,14 @@ public final class FTPClient: PlaceClient {
         provider.maximumWritesInFlight = 4
         // The rest of a range that ends before the file costs a new login.
         provider.largestRangeRequest = 64 << 20
+        // Its few lines serve in turn.
+        provider.rangesAhead = 4
         var traits = PlaceTraits(
             provider: provider,
             scan: .folderStamps,
             listingFreshness: .seconds(3600),
             listingsInFlight: 3,
-            deletesToTrash: true
+            deletesToTrash: keepsTrash
         )
         traits.hasRevisionsOfTimes = true
         self.traits = traits
@@ -84,13 +88,12 @@ public final class FTPClient: PlaceClient {
 
     public func makeHasher() -> any ContentHasher { SHA256Hasher() }
 
-    public var trash: (any Trash)? { FTPTrash(client: self) }
+    public var trash: (any Trash)? { keepsTrash ? FTPTrash(client: self) : nil }
 
     /// Whether a name is that of something that only this program makes, and that is of no worth to a
     /// person: what was renamed aside for a replacement that did not come about shows.
     static func isHidden(_ name: String) -> Bool {
-        name.isSameText(as: trash)
-            || (name.begins(with: ".oort-") && name.ends(with: ".part"))
+        name.isSameText(as: trash) || TemporaryName.isOne(name)
     }
 
     // MARK: Account
@@ -434,10 +437,7 @@ public final class FTPClient: PlaceClient {
     // MARK: Temporary files of earlier uploads
 
     /// The name of a temporary file, which says when it was made.
-    func temporaryName() -> String {
-        let second = String(max(0, now().seconds), radix: 16)
-        return ".oort-\(second)-\(String(UInt64.random(in: .min ... .max), radix: 16)).part"
-    }
+    func temporaryName() -> String { TemporaryName.make(at: now().seconds) }
 
     /// Removes a temporary file of an upload that nobody goes on with any more.
     private func removeLeftover(
@@ -446,9 +446,8 @@ public final class FTPClient: PlaceClient {
         in folder: RemotePath,
         among all: [FTPFacts]
     ) {
-        guard facts.kind == .file, Self.isHidden(name),
-            let head = name.dropping(beginning: ".oort-")?.cut(atFirst: "-")?.before,
-            let second = Int64(head, radix: 16), second < now().seconds - Self.leftoverLength,
+        guard facts.kind == .file,
+            TemporaryName.isLeft(name, modified: facts.time?.seconds, now: now().seconds),
             // What was renamed aside has no other copy until the temporary file has its name.
             !all.contains(where: { $0.name == facts.name + Array(".old".utf8) })
         else { return }

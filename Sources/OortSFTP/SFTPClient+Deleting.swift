@@ -33,12 +33,15 @@ extension SFTPClient {
         guard entry?.kind == kind else {
             throw ProviderError(.preconditionFailed, detail: "\(path) is of another kind")
         }
-        if traits.deletesToTrash, found.target == nil {
+        if traits.deletesToTrash {
             _ = try await rootPath()
             do throws(SFTPError) {
                 let folder = try await makeTrashFolder(for: path, session)
                 do throws(SFTPError) {
-                    let name = try SFTPPath(ByteNames.bytes(path.name ?? ""))
+                    let own = path.name ?? ""
+                    let name = try SFTPPath(
+                        ByteNames.bytes(found.target == nil ? own : LinkName.link(own) ?? own)
+                    )
                     try await session.send(.rename(found.path, to: folder.appending(name))).answer()
                     purgeTrash(after: folder)
                     return

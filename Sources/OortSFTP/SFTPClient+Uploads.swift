@@ -168,8 +168,7 @@ extension SFTPClient {
         going session: UploadSession?,
         _ line: SFTPSession
     ) async throws(ProviderError) -> TemporaryFile {
-        let number = UInt64.random(in: .min ... .max)
-        var name = ".oort-\(String(number, radix: 16)).part"
+        var name = TemporaryName.make(at: now().seconds)
         var confirmed: Int64?
         if let session, Self.isHidden(session.state), !session.state.has("/") {
             name = session.state
@@ -240,8 +239,7 @@ extension SFTPClient {
             if old == nil {
                 try await session.send(.makeLink(link, target: target)).answer()
             } else {
-                let number = UInt64.random(in: .min ... .max)
-                let aside = try await temporaryLink(target, in: folder, number, session)
+                let aside = try await temporaryLink(target, in: folder, session)
                 do throws(SFTPError) {
                     try await session.send(.replace(link, with: aside)).answer()
                 } catch {
@@ -268,10 +266,9 @@ extension SFTPClient {
     private func temporaryLink(
         _ target: SFTPPath,
         in folder: RemotePath,
-        _ number: UInt64,
         _ session: SFTPSession
     ) async throws(SFTPError) -> SFTPPath {
-        let name = ".oort-\(String(number, radix: 16)).part"
+        let name = TemporaryName.make(at: now().seconds)
         let aside: SFTPPath
         do throws(ProviderError) { aside = try await path(folder.appending(name)) } catch {
             throw SFTPError(.notSendable, detail: error.detail)

@@ -70,11 +70,16 @@ extension SFTPClient {
 
     public func setModifiedTime(
         _ time: Timestamp,
-        of path: RemotePath
+        of path: RemotePath,
+        revision: Revision?
     ) async throws(ProviderError) -> PlaceEntry {
         let session = try await connection.session()
         guard let found = try await find(path, session) else {
             throw ProviderError(.notFound, detail: "\(path) is not there")
+        }
+        // The protocol compares nothing: this is as late as it can be looked at.
+        guard revision == nil || entry(path, found)?.revision == revision else {
+            throw ProviderError(.preconditionFailed, detail: "another revision is current")
         }
         var attributes = SFTPAttributes()
         attributes.times = Self.times(time)
@@ -84,7 +89,10 @@ extension SFTPClient {
         _ = try await heard(session, path) { () async throws(SFTPError) in
             try await session.send(request).answer()
         }
-        return try await entry(at: path)
+        guard let set = try await findMade(path, session), let entry = entry(path, set) else {
+            throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "\(path) is gone again")
+        }
+        return entry
     }
 
     static func times(_ time: Timestamp) -> SFTPAttributes.Times {

@@ -60,7 +60,9 @@ public final class SFTPClient: PlaceClient {
         provider.replaceIsAtomic = false
         provider.setsModifiedTime = true
         provider.copiesFiles = true
-        provider.keepsLinks = true
+        provider.linkMark = Self.linkMark
+        // A session serves in turn.
+        provider.rangesAhead = 12
         provider.timeResolution = .seconds
         provider.pollInterval = .seconds(30)
         provider.maximumWritesInFlight = 16
@@ -83,9 +85,11 @@ public final class SFTPClient: PlaceClient {
     /// Whether a name is that of a file that only this program makes, and that is of no worth to a person:
     /// what was renamed aside for a replacement that did not come about shows.
     static func isHidden(_ name: String) -> Bool {
-        name.isSameText(as: trash)
-            || (name.begins(with: ".oort-") && name.ends(with: ".part"))
+        name.isSameText(as: trash) || TemporaryName.isOne(name)
     }
+
+    /// How the revisions of links begin.
+    private static let linkMark = "link."
 
     // MARK: Account
 
@@ -272,7 +276,7 @@ public final class SFTPClient: PlaceClient {
             entry = .file(
                 name,
                 size: Int64(target.bytes.count),
-                revision: Revision("link.\(ContentHash.hex(digest).prefix(16))"),
+                revision: Revision("\(linkMark)\(ContentHash.hex(digest).prefix(16))"),
                 modifiedTime: time
             )
             entry.hash = ContentHash(algorithm: .sha256, value: ContentHash.hex(digest))
@@ -334,7 +338,8 @@ public final class SFTPClient: PlaceClient {
         var names: Set<ExactText> = []
         for entry in all where entry.attributes.kind != .link {
             let name = ByteNames.text(entry.name.bytes)
-            if isLeftover(name, entry.attributes),
+            let modified = entry.attributes.times.map { Int64($0.modified) }
+            if TemporaryName.isLeft(name, modified: modified, now: now().seconds),
                 !all.contains(where: { $0.name.bytes == entry.name.bytes + Array(".old".utf8) })
             {
                 _ = session.send(.remove(path.appending(entry.name)))
@@ -392,14 +397,6 @@ public final class SFTPClient: PlaceClient {
             }
         }
         return stamps
-    }
-
-    /// Whether a temporary file is of an upload that nobody goes on with any more.
-    private func isLeftover(_ name: String, _ attributes: SFTPAttributes) -> Bool {
-        guard Self.isHidden(name), name.ends(with: ".part"), let times = attributes.times else {
-            return false
-        }
-        return Int64(times.modified) < now().seconds - Self.leftoverLength
     }
 }
 

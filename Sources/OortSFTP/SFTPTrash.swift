@@ -34,7 +34,8 @@ struct SFTPTrash: Trash {
                     continue
                 }
                 for entry in inside {
-                    let own = ByteNames.text(entry.name.bytes)
+                    var own = ByteNames.text(entry.name.bytes)
+                    if entry.attributes.kind == .link { own = LinkName.file(own) }
                     var trashed = TrashEntry(
                         id: "\(name)/\(own)",
                         name: own,

@@ -180,6 +180,7 @@ enum Services {
                 try connection.address(),
                 secret: connection.secret,
                 settings: FTPSettings(caFile: connection.caFile),
+                keepsTrash: connection.keepsTrash,
                 meter: connection.meter,
                 bandwidth: connection.bandwidth
             )

@@ -366,13 +366,14 @@ def test_a_time_that_the_protocol_cannot_carry_comes_to_rest(machine, server, dr
     assert machine.account("sftp")["pending_count"] == 0
 
 
-def test_sftp_without_a_trash(machine, folder):
-    server = Server("sftp", folder)
+@pytest.mark.parametrize("kind", ["sftp", "ftp"])
+def test_servers_without_a_trash(machine, folder, kind):
+    server = Server(kind, folder)
     try:
         server.login(machine)
-        machine.write_settings(machine.settings() + "\n[accounts.sftp]\ntrash = false\n")
+        machine.write_settings(machine.settings() + f"\n[accounts.{kind}]\ntrash = false\n")
         machine.mount()
-        drive = machine.ready("sftp")
+        drive = machine.ready(kind)
         (drive / "folder").mkdir()
         for name in ("file", "folder/file"):
             (drive / name).write_text("content")
@@ -381,7 +382,7 @@ def test_sftp_without_a_trash(machine, folder):
         machine.run("rm", "-r", drive / "folder")
         machine.sync()
         assert list(server.files.iterdir()) == []
-        assert "sftp" in machine.oort("trash", status=None)
+        assert kind in machine.oort("trash", status=None)
         assert "cannot refuse a stale replace" in machine.oort("status")
         told = machine.oort("accounts", "--verbose")
         assert "no\trefuses a stale replace" in told, told

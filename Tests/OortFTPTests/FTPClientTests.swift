@@ -75,7 +75,8 @@ extension FTPTests {
                 )
                 let later = try await client.setModifiedTime(
                     Timestamp(seconds: 1_234_567_890),
-                    of: path
+                    of: path,
+                    revision: made.revision
                 )
                 #expect(later.modifiedTime == Timestamp(seconds: 1_234_567_890))
                 try await client.delete(.file, at: path, revision: later.revision)
@@ -203,6 +204,45 @@ extension FTPTests {
                     kept().isSuperset(of: daysAhead == 0 ? ["new", "reset", "x"] : ["new", "x"])
                 )
                 await ahead.close()
+            }
+        }
+
+        @Test(
+            "what cannot go to the trash stays, and without a trash goes for good",
+            arguments: FTPServer.Kind.usable
+        )
+        func noTrash(kind server: FTPServer.Kind) async throws {
+            try await FTPWorld.with(server) { world in
+                try world.write("/file", "content")
+                try world.write("/folder/file", "content")
+                // No folder can be made of that name.
+                try world.write("/.oort-trash", "a file")
+                for (what, name) in [(PlaceEntry.Kind.file, "/file"), (.folder, "/folder")] {
+                    #expect(
+                        await kind { () async throws(ProviderError) in
+                            try await world.client.delete(what, at: Self.path(name), revision: nil)
+                        } == .noPermission
+                    )
+                }
+                #expect(world.bytes("/file") == Array("content".utf8))
+                #expect(world.bytes("/folder/file") == Array("content".utf8))
+                let client = world.another(keepsTrash: false)
+                #expect(client.trash == nil)
+                try await client.delete(.file, at: Self.path("/file"), revision: nil)
+                #expect(
+                    await kind { () async throws(ProviderError) in
+                        try await client.delete(.folder, at: Self.path("/folder"), revision: nil)
+                    } == .unsupported
+                )
+                #expect(
+                    await kind { () async throws(ProviderError) in
+                        try await client.removeEmptyFolder(at: Self.path("/folder"))
+                    } == .locked
+                )
+                try await client.delete(.file, at: Self.path("/folder/file"), revision: nil)
+                for _ in 0..<2 { try await client.removeEmptyFolder(at: Self.path("/folder")) }
+                #expect(world.names() == [".oort-trash"])
+                await client.close()
             }
         }
 
@@ -429,6 +469,15 @@ extension FTPTests {
                 for second in [old, young] { try world.write("/.oort-\(second)-1.part", "x") }
                 try world.write("/.oort-\(old)-2.part", "x")
                 try world.write("/.oort-\(old)-2.part.old", "x")
+                // A long upload that goes on.
+                try world.write("/.oort-\(old)-3.part", "x")
+                let past = Date(timeIntervalSinceNow: -8 * 86_400)
+                for name in world.names() where !name.hasSuffix("-3.part") {
+                    try FileManager.default.setAttributes(
+                        [.modificationDate: past],
+                        ofItemAtPath: "\(world.root)/\(name)"
+                    )
+                }
                 #expect(
                     try await world.client.listing(of: .root).entries.map(\.name)
                         == [".oort-\(old)-2.part.old"]
@@ -439,6 +488,7 @@ extension FTPTests {
                 #expect(
                     Set(world.names()) == [
                         ".oort-\(young)-1.part", ".oort-\(old)-2.part", ".oort-\(old)-2.part.old",
+                        ".oort-\(old)-3.part",
                     ]
                 )
             }

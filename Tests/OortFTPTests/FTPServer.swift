@@ -258,11 +258,15 @@ struct FTPWorld: Sendable {
     }
 
     /// Another client of the account, for a test to close.
-    func another(now: @escaping @Sendable () -> Timestamp) -> FTPClient {
+    func another(
+        keepsTrash: Bool = true,
+        now: @escaping @Sendable () -> Timestamp = { .now }
+    ) -> FTPClient {
         FTPClient(
             account,
             secret: FixedToken(FTPServer.password),
             settings: server.settings,
+            keepsTrash: keepsTrash,
             now: now
         )
     }

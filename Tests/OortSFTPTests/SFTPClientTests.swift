@@ -140,6 +140,29 @@ struct SFTPClientTests {
         }
     }
 
+    @Test("a link goes to the trash as what it is, and comes back", arguments: subsystems)
+    func trashedLink(subsystem: String) async throws {
+        try await SSHServer.with(subsystem: subsystem) { server, client in
+            try server.write("/target", "content")
+            try server.link("/link", to: "target")
+            let place = Self.path("/link.rclonelink")
+            let link = try await client.entry(at: place)
+            try await client.delete(.file, at: place, revision: link.revision)
+            #expect(server.names() == [".oort-trash", "target"])
+            let trash = try #require(client.trash)
+            let root = ItemReference(id: ItemID(""), path: .root)
+            let all = try await trash.entries(below: root, page: nil).entries
+            #expect(all.map(\.path) == [place])
+            let back = Placement(folder: root, name: "back.rclonelink")
+            for entry in all { try await trash.restore(entry, to: back) }
+            #expect(
+                try await client.entry(at: Self.path("/back.rclonelink")).revision == link.revision
+            )
+            #expect(server.bytes("/back") == Array("content".utf8))
+            #expect(server.names("/.oort-trash").isEmpty)
+        }
+    }
+
     @Test("what was deleted is listed with its place and comes back", arguments: subsystems)
     func trash(subsystem: String) async throws {
         try await SSHServer.with(subsystem: subsystem) { server, client in
@@ -300,7 +323,7 @@ struct SFTPClientTests {
                     == "../no where"
             )
             try await client.delete(.file, at: Self.path("/moved.rclonelink"), revision: nil)
-            #expect(server.names() == ["ours"])
+            #expect(server.names() == [".oort-trash", "ours"])
         }
     }
 
@@ -426,8 +449,19 @@ struct SFTPClientTests {
         try await SSHServer.with { server, client in
             try server.write("/a", "content")
             let time = Timestamp(seconds: 1_234_567_890)
-            let touched = try await client.setModifiedTime(time, of: RemotePath(["a"]))
+            let path = RemotePath(["a"])
+            let before = try await client.entry(at: path).revision
+            let touched = try await client.setModifiedTime(time, of: path, revision: before)
             #expect(touched.modifiedTime == time)
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await client.setModifiedTime(
+                        Timestamp(seconds: 5),
+                        of: path,
+                        revision: before
+                    )
+                } == .preconditionFailed
+            )
             let copied = try await client.copy(from: RemotePath(["a"]), to: RemotePath(["b"]))
             #expect(copied.modifiedTime == time)
             #expect(server.bytes("/b") == Array("content".utf8))

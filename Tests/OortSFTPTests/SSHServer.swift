@@ -154,6 +154,13 @@ final class SSHServer {
         try Data(text.utf8).write(to: URL(filePath: file))
     }
 
+    func link(_ path: String, to target: String) throws {
+        try FileManager.default.createSymbolicLink(
+            atPath: root + path,
+            withDestinationPath: target
+        )
+    }
+
     func bytes(_ path: String) -> [UInt8]? {
         FileManager.default.contents(atPath: root + path).map { Array($0) }
     }
