@@ -554,7 +554,7 @@ extension CatalogTransaction {
 
     /// A move may give a new revision to the same content, and so may a time (`timeSent`).
     ///
-    /// Of content whose hash the service does not tell, the size and the time that we gave it say so.
+    /// Where the answer tells no hash, the size and the time that we gave the file say so.
     private mutating func keepRevision(
         _ inode: Inode,
         _ item: StoredItem,
@@ -564,7 +564,7 @@ extension CatalogTransaction {
             return
         }
         let isSame =
-            if item.hash == nil, motion.syncedHash == nil {
+            if item.hash == nil {
                 timeSent != nil && item.modifiedTime?.seconds == timeSent?.seconds
                     && item.size == motion.syncedSize
             } else {

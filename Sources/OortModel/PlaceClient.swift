@@ -104,7 +104,7 @@ public protocol PlaceClient: Sendable {
     ///
     /// - Throws: `.preconditionFailed` when a file's `revision` is given and another is current;
     ///   `.unsupported` for a folder where there is no trash: what is known of it is then deleted piece
-    ///   by piece (`traits.mayHaveDisks`); `.noPermission` for what the trash cannot take.
+    ///   by piece; `.noPermission` for what the trash cannot take.
     func delete(
         _ kind: PlaceEntry.Kind,
         at path: RemotePath,
@@ -128,10 +128,14 @@ public protocol PlaceClient: Sendable {
 
     /// Sets the modified time of a file; the answer is the file afterwards.
     ///
-    /// - Throws: `.unsupported`.
+    /// With a `revision` the content is believed to be still that one's: a service that can compare sets
+    /// nothing on another one.
+    ///
+    /// - Throws: `.unsupported`; `.preconditionFailed` when another revision is current.
     func setModifiedTime(
         _ time: Timestamp,
-        of path: RemotePath
+        of path: RemotePath,
+        revision: Revision?
     ) async throws(ProviderError) -> PlaceEntry
 
     /// A small picture of a file, as `Provider.thumbnail`.
@@ -202,7 +206,8 @@ extension PlaceClient {
 
     public func setModifiedTime(
         _ time: Timestamp,
-        of path: RemotePath
+        of path: RemotePath,
+        revision: Revision?
     ) async throws(ProviderError) -> PlaceEntry {
         throw ProviderError(.unsupported, detail: "the service sets the modified time itself")
     }

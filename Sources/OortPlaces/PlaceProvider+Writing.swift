@@ -159,7 +159,7 @@ extension PlaceProvider {
             } catch {
                 // Past a trash that cannot take it nothing is deleted.
                 guard error.kind == .unsupported, row.entry.kind == .folder,
-                    client.traits.mayHaveDisks, !client.traits.deletesToTrash
+                    !client.traits.deletesToTrash
                 else { throw error }
                 try await deletePieces(of: row.id, at: path)
             }
@@ -218,7 +218,11 @@ extension PlaceProvider {
                 time != entry.modifiedTime, traits.setsModifiedTime
             {
                 do throws(ProviderError) {
-                    entry = try await client.setModifiedTime(time, of: new)
+                    entry = try await client.setModifiedTime(
+                        time,
+                        of: new,
+                        revision: entry.revision
+                    )
                 } catch {
                     // The copy is there, whatever became of its time.
                     guard !error.isOutcomeUnknown else { throw error }
@@ -258,7 +262,7 @@ extension PlaceProvider {
             _ = try await unchanged(row, at: ground.rowPaths[0])
             let free = try await self.time(time, for: row, size: row.entry.size, hash: nil)
             var entry = try await refusable(in: parent) { () async throws(ProviderError) in
-                try await client.setModifiedTime(free ?? time, of: ground.rowPaths[0])
+                try await stamp(row, with: free ?? time, at: ground.rowPaths[0])
             }
             // Where the time is a part of the revision, the content is still the one that was known.
             if entry.hash == nil, entry.size == row.entry.size { entry.hash = row.entry.hash }
@@ -268,6 +272,27 @@ extension PlaceProvider {
             }
             guard let new, new.id == row.id else { throw gone(reference) }
             return item(new)
+        }
+    }
+
+    /// Sets the time of a file that has the content which the map knows.
+    ///
+    /// A try whose answer is lost may have done it, and made another revision by that: a file of the same size
+    /// that has the time now, and had another one, is what was asked for.
+    private func stamp(
+        _ row: PlaceRow,
+        with time: Timestamp,
+        at path: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        let revision = row.entry.revision
+        do throws(ProviderError) {
+            return try await client.setModifiedTime(time, of: path, revision: revision)
+        } catch {
+            guard error.isOutcomeUnknown || error.kind == .preconditionFailed,
+                row.entry.modifiedTime != time, let now = try? await client.entry(at: path),
+                now.kind == row.entry.kind, now.size == row.entry.size, now.modifiedTime == time
+            else { throw error }
+            return now
         }
     }
 

@@ -363,7 +363,8 @@ extension S3Client {
 
     public func setModifiedTime(
         _ time: Timestamp,
-        of path: RemotePath
+        of path: RemotePath,
+        revision: Revision?
     ) async throws(ProviderError) -> PlaceEntry {
         guard abilities.rewritesMetadata else {
             throw ProviderError(.unsupported, detail: "the store keeps an object's metadata")
@@ -374,6 +375,9 @@ extension S3Client {
                 throw ProviderError(.notFound, detail: "no object")
             }
             if head.modified == time { return entry(path.name ?? "", head) }
+            guard revision == nil || Revision(head.tag) == revision else {
+                throw ProviderError(.preconditionFailed, detail: "another revision is current")
+            }
             guard head.size <= settings.largestSimpleCopy else {
                 throw ProviderError(.unsupported, detail: "the object is too large to be rewritten")
             }

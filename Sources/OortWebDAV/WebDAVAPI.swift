@@ -164,13 +164,20 @@ struct WebDAVAPI: Sendable {
 
     /// Sets the modified time by the property that most servers with times of their own take.
     ///
-    /// - Throws: `.unsupported` where the server refuses the property.
-    func setTime(_ time: Timestamp, of path: RemotePath) async throws(ProviderError) {
+    /// - Throws: `.unsupported` where the server refuses the property; `.preconditionFailed` where it knows
+    ///   another `tag`.
+    func setTime(
+        _ time: Timestamp,
+        of path: RemotePath,
+        tag: String?
+    ) async throws(ProviderError) {
+        // The repetition of a try whose answer is lost may find the tag that the first one made: who asked
+        // looks then.
         var request = request(
             "PROPPATCH",
             path,
             isFolder: false,
-            headers: [("Content-Type", Self.xml)],
+            headers: [("Content-Type", Self.xml)] + (tag.map { [("If-Match", "\"\($0)\"")] } ?? []),
             repetition: .harmless
         )
         request.body = .bytes(

@@ -477,17 +477,24 @@ final class WebDAVMemory: Sendable {
         set { state.withLock { $0.wantsDestinationPath = newValue } }
     }
 
-    /// Notes content that was on its way and never arrived, a week after its beginning.
+    /// Notes content that was on its way and never arrived, a week after its beginning: by its name, and by
+    /// the server's time, which alone may be the one that the file is to have.
     func noteLeftover(_ path: RemotePath, _ response: DAVResponse, now: Date?) {
         guard let now, let time = response.text(.dav("getlastmodified")),
             let begun = DAVTime.parse(time),
-            Timestamp(now).seconds - begun.seconds > 7 * 86400
+            Self.isOld(begun.seconds, Timestamp(now).seconds),
+            Self.isOld(WebDAVNames.begun(path.name ?? "") ?? begun.seconds, Timestamp.now.seconds)
         else { return }
         state.withLock { state in
             if state.leftovers.count < 64, !state.leftovers.contains(path) {
                 state.leftovers.append(path)
             }
         }
+    }
+
+    private static func isOld(_ then: Int64, _ now: Int64) -> Bool {
+        let (age, overflows) = now.subtractingReportingOverflow(then)
+        return !overflows && age > 7 * 86_400
     }
 
     /// One of them, which is not noted any more; nil when there is none.

@@ -1,3 +1,4 @@
+import Foundation
 import OortModel
 
 /// Which names a server takes.
@@ -29,6 +30,25 @@ enum WebDAVNames {
     /// What content that is on its way is called; nobody else's file is.
     static func temporary(_ unique: String, _ abilities: WebDAVAbilities) -> String {
         (abilities.listsDotNames ? "." : "") + temporaryMark + unique
+    }
+
+    /// What tells one such name from others: a UUID of version 7 (RFC 9562), which says in milliseconds since
+    /// 1970 when it was made.
+    static func unique(at time: Timestamp) -> String {
+        let milliseconds = UInt64(clamping: time.seconds).multipliedReportingOverflow(by: 1000)
+        let digits = String(milliseconds.partialValue & 0xFFFF_FFFF_FFFF, radix: 16)
+        let start = String(repeating: "0", count: 12 - digits.utf8.count) + digits
+        let rest = UUID().uuidString.lowercased().suffix(22)
+        return "\(start.prefix(8))-\(start.suffix(4))-7\(rest.dropFirst(1))"
+    }
+
+    /// When a name was made that `temporary` made, in seconds since 1970; nil where it does not say.
+    static func begun(_ name: String) -> Int64? {
+        guard isTemporary(name) else { return nil }
+        let digits = Array(name.utf8.suffix(36))
+        guard digits[14] == UInt8(ascii: "7") else { return nil }
+        let start = digits.prefix(13).filter { $0 != UInt8(ascii: "-") }
+        return Int64(String(decoding: start, as: UTF8.self), radix: 16).map { $0 / 1000 }
     }
 
     /// Whether a name is one that `temporary` made.

@@ -144,7 +144,9 @@ extension WebDAVClient {
         }
         // What cannot end well is not sent.
         if upload.size > 1 << 20 { _ = try await replaces(upload) }
-        let temporary = folder.appending(WebDAVNames.temporary(UUID().uuidString, abilities))
+        let temporary = folder.appending(
+            WebDAVNames.temporary(WebDAVNames.unique(at: .now), abilities)
+        )
         do throws(ProviderError) {
             _ = try await api.send(
                 put(upload, at: temporary, observer: observer),
@@ -218,7 +220,11 @@ extension WebDAVClient {
             )
         } catch {
             switch error.kind {
-            case .outcomeUnknown, .malformedAnswer, .notFound:
+            case .cancelled: throw error
+            case .preconditionFailed where upload.before == .nothing:
+                await discard(temporary)
+                throw error.asKind(.nameTaken)
+            default:
                 // Where the temporary file is, the content is not at its place, unless somebody
                 // copies; where it is not, the content is.
                 let isThere: Bool
@@ -229,9 +235,9 @@ extension WebDAVClient {
                     isThere = false
                 }
                 guard isThere else { return }
-                // Some servers remove the target first: while that is missing, the temporary file is
-                // the only content.
-                if case .file = upload.before {
+                // Some servers remove the target first, and refuse the rest: while that is missing, the
+                // temporary file is the only content.
+                if isReplacing {
                     do throws(ProviderError) {
                         _ = try await entry(at: upload.path)
                     } catch  where error.kind == .notFound {
@@ -245,13 +251,6 @@ extension WebDAVClient {
                         return
                     }
                 }
-                await discard(temporary)
-                throw error
-            case .cancelled: throw error
-            case .preconditionFailed where upload.before == .nothing:
-                await discard(temporary)
-                throw error.asKind(.nameTaken)
-            default:
                 await discard(temporary)
                 throw error
             }

@@ -234,7 +234,13 @@ extension WebDAVClient {
             )
         case 200..<300: return
         case 400 where !asPath && !dialect.isCloud, 502 where !asPath && !dialect.isCloud:
-            // Behind a proxy the server knows itself by another name.
+            // Behind a proxy the server knows itself by another name; or the proxy only lost the answer, and
+            // the second would remove what the first has brought there.
+            if replacing {
+                do throws(ProviderError) {
+                    _ = try await unconfirmedEntry(at: old, isFolder ? .folder : .file)
+                } catch  where error.kind == .notFound { return }
+            }
             let second = try await api.exchange(request(asPath: true))
             guard (200..<300).contains(second.head.status), second.head.status != 207 else {
                 throw WebDAVErrors.error(response, about: .item)
@@ -347,7 +353,7 @@ extension WebDAVClient {
             entry.modifiedTime?.seconds != time.seconds
         else { return entry }
         do throws(ProviderError) {
-            try await api.setTime(time, of: path)
+            try await api.setTime(time, of: path, tag: nil)
             return try await afterwards(path)
         } catch  where error.kind != .cancelled {
             // The content is there; a time that is not is for the caller to see and to set again.
@@ -360,12 +366,20 @@ extension WebDAVClient {
 
     public func setModifiedTime(
         _ time: Timestamp,
-        of path: RemotePath
+        of path: RemotePath,
+        revision: Revision?
     ) async throws(ProviderError) -> PlaceEntry {
         guard traits.provider.setsModifiedTime, Self.isSendable(time) else {
             throw ProviderError(.unsupported, detail: "the server does not take this time")
         }
-        try await api.setTime(time, of: path)
+        let tag = revision.flatMap { WebDAVEntries.tag(of: $0) }
+        do throws(ProviderError) {
+            try await api.setTime(time, of: path, tag: tag)
+        } catch  where error.kind == .preconditionFailed && tag != nil {
+            // A server may compare tags in another form than it gives them.
+            guard try await entry(at: path).revision == revision else { throw error }
+            try await api.setTime(time, of: path, tag: nil)
+        }
         return try await afterwards(path)
     }
 }

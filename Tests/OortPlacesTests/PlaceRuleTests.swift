@@ -446,4 +446,19 @@ struct PlaceRuleTests {
             #expect(error?.kind == .preconditionFailed)
         }
     }
+
+    @Test("nor on what somebody rewrites after the look", arguments: kinds)
+    func rewrittenWhileTouched(kind: RandomPlacesTests.Kind) async throws {
+        try await withUploaded(kind) { world, item in
+            let client = world.client
+            client.before("setModifiedTime") { client.write("/a", "them") }
+            let change = AttributeChange(modifiedTime: Timestamp(seconds: 1_600_000_000))
+            let error = await #expect(throws: ProviderError.self) {
+                try await world.provider.setAttributes(of: Self.reference(item), to: change)
+            }
+            #expect(error?.kind == .preconditionFailed)
+            await world.readFeed()
+            #expect(world.paths["/a"]?.rev != item.rev)
+        }
+    }
 }

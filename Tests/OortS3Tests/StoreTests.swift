@@ -208,7 +208,7 @@ struct StoreTests {
             Timestamp(seconds: 1_000_000_000, nanoseconds: 5), Timestamp(seconds: 0),
             Timestamp(seconds: -2, nanoseconds: 500_000_000),
         ] {
-            let set = try await world.client.setModifiedTime(time, of: path)
+            let set = try await world.client.setModifiedTime(time, of: path, revision: nil)
             #expect(set.modifiedTime == time)
             let seen = try await world.client.entry(at: path)
             #expect(seen.modifiedTime == time)
@@ -216,6 +216,16 @@ struct StoreTests {
             #expect(seen.mimeType?.hasPrefix("text/plain") == true)
         }
         #expect(try await world.text("file") == "content")
+        let known = try await world.client.entry(at: path).revision
+        _ = try await world.upload("theirs!", to: "file", before: .file(known))
+        let error = await #expect(throws: ProviderError.self) {
+            try await world.client.setModifiedTime(
+                Timestamp(seconds: 5),
+                of: path,
+                revision: known
+            )
+        }
+        #expect(error?.kind == .preconditionFailed)
     }
 
     @Test("names of all kinds are kept byte by byte", arguments: Store.allCases)

@@ -126,14 +126,21 @@ struct AddressTests {
     @Test("names of uploads on their way are nobody else's")
     func temporaryNames() {
         var abilities = WebDAVAbilities()
-        let unique = "123E4567-E89B-12D3-A456-426614174000"
-        for lists in [true, false] {
-            abilities.listsDotNames = lists
-            let name = WebDAVNames.temporary(unique, abilities)
-            #expect(WebDAVNames.isTemporary(name))
-            #expect(WebDAVNames.refusal(of: name, .plain, abilities) != nil)
+        let old = "123E4567-E89B-12D3-A456-426614174000"
+        let made = Timestamp(seconds: 1_795_000_000)
+        let new = WebDAVNames.unique(at: made)
+        #expect(UUID(uuidString: new) != nil)
+        #expect(WebDAVNames.begun(WebDAVNames.temporary(new, abilities)) == made.seconds)
+        #expect(WebDAVNames.begun(WebDAVNames.temporary(old, abilities)) == nil)
+        for unique in [old, new] {
+            for lists in [true, false] {
+                abilities.listsDotNames = lists
+                let name = WebDAVNames.temporary(unique, abilities)
+                #expect(WebDAVNames.isTemporary(name))
+                #expect(WebDAVNames.refusal(of: name, .plain, abilities) != nil)
+            }
         }
-        for name in ["oort-upload-", ".oort-upload-x", "oort-upload-" + unique + "x", "a"] {
+        for name in ["oort-upload-", ".oort-upload-x", "oort-upload-" + old + "x", "a"] {
             #expect(!WebDAVNames.isTemporary(name))
         }
     }

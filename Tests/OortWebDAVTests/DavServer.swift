@@ -315,8 +315,12 @@ final class DavServer: Sendable {
     }
 
     /// A client of the server; its abilities are probed once for each kind of server.
-    func client() async throws -> WebDAVClient {
-        let http = try Self.http()
+    ///
+    /// With `through`, its requests go through another client.
+    func client(
+        through: (any HTTPClient) -> any HTTPClient = { $0 }
+    ) async throws -> WebDAVClient {
+        let http = through(try Self.http())
         var abilities = Self.known.withLock { $0[kind] }
         if abilities == nil {
             let found = try await signIn().abilities

@@ -60,7 +60,8 @@ struct InfiniteScaleTests {
                 await failure {
                     _ = try await client.setModifiedTime(
                         Timestamp(seconds: 1_600_000_000),
-                        of: .init(["copy"])
+                        of: .init(["copy"]),
+                        revision: copy.revision
                     )
                 } == .unsupported
             )

@@ -48,8 +48,21 @@ struct NextcloudTests {
             #expect(copy.key != moved.key && copy.modifiedTime == moved.modifiedTime)
             let timed = try await client.setModifiedTime(
                 Timestamp(seconds: 1_600_000_000),
-                of: .init(["copy"])
+                of: .init(["copy"]),
+                revision: copy.revision
             )
+            #expect(timed.revision != copy.revision)
+            // A time makes another revision: what has the former one is not touched.
+            #expect(
+                await failure {
+                    _ = try await client.setModifiedTime(
+                        Timestamp(seconds: 1_500_000_000),
+                        of: .init(["copy"]),
+                        revision: copy.revision
+                    )
+                } == .preconditionFailed
+            )
+            #expect(try await client.entry(at: .init(["copy"])).revision == timed.revision)
             #expect(timed.modifiedTime?.seconds == 1_600_000_000)
             #expect(
                 await failure {

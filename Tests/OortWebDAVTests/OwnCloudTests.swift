@@ -136,7 +136,8 @@ struct OwnCloudTests {
             #expect(zip(before, after).map { $0 != $1 } == [true, true, true, false])
             let timed = try await client.setModifiedTime(
                 Timestamp(seconds: 1_600_000_000),
-                of: .init(["a", "b", "file"])
+                of: .init(["a", "b", "file"]),
+                revision: client.entry(at: .init(["a", "b", "file"])).revision
             )
             #expect(timed.modifiedTime?.seconds == 1_600_000_000)
         }

@@ -160,6 +160,24 @@ struct PlainServerTests {
         }
     }
 
+    @Test(
+        "a replacement that is refused half-way, or answered by a proxy alone, loses no content",
+        arguments: DavServer.Kind.here,
+        [403, 502]
+    )
+    func halfReplacements(_ kind: DavServer.Kind, status: Int) async throws {
+        try await DavServer.with(kind) { server in
+            let client = try await server.client {
+                HalfMoves(next: $0, server: server, status: status)
+            }
+            let old = try await client.put("old", to: "a")
+            let new = try await client.put("new!", to: "a", before: .file(old.revision))
+            #expect(new.size == 4)
+            #expect(server.bytes("a") == Array("new!".utf8))
+            #expect(server.names == ["a"])
+        }
+    }
+
     @Test("moves never replace anything", arguments: DavServer.Kind.here)
     func moves(_ kind: DavServer.Kind) async throws {
         try await DavServer.with(kind) { server in
@@ -370,6 +388,31 @@ extension WebDAVClient {
             decoding: try await read(path, revision: nil, range: 0..<Int64.max)
                 .collect(atMost: 1 << 20),
             as: UTF8.self
+        )
+    }
+}
+
+/// A server that removes what a file is to replace and refuses the rest, or a proxy before one that did all of it
+/// and answers 502.
+private struct HalfMoves: HTTPClient {
+    let next: any HTTPClient
+    let server: DavServer
+    let status: Int
+
+    func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPStreamedResponse {
+        guard request.method == "MOVE",
+            request.headers.contains(where: { $0.name == "Overwrite" && $0.value == "T" })
+        else { return try await next.stream(request) }
+        if status == 502 {
+            _ = try await next.stream(request)
+        } else {
+            try? FileManager.default.removeItem(atPath: server.files + "/a")
+        }
+        return HTTPStreamedResponse(
+            HTTPResponse(
+                head: HTTPResponseHead(status: status, headers: [], httpVersion: "1.1"),
+                body: []
+            )
         )
     }
 }

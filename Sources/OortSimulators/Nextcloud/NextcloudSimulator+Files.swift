@@ -434,13 +434,20 @@ extension NextcloudSimulator {
         guard let text = DAVXML.text(of: "lastmodified", in: request.bytes),
             let seconds = Int64(text)
         else { return Self.failure(403, "Forbidden", "") }
-        let isThere = account.withTree { tree in
-            guard let item = tree.item(at: path) else { return false }
+        let refusal = account.withTree { tree -> SimulatorAnswer? in
+            guard let item = tree.item(at: path) else {
+                return Self.failure(404, "NotFound", "not found")
+            }
+            // sabre compares before every method.
+            if let wanted = request.header("If-Match"), wanted != item.head.map({ "\"\($0.id)\"" })
+            {
+                return Self.failure(412, "PreconditionFailed", "If-Match")
+            }
             tree.update(item.id) { $0.modifiedTime = Timestamp(seconds: seconds) }
             tree.renewRevision(of: item.id)
-            return true
+            return nil
         }
-        guard isThere else { return Self.failure(404, "NotFound", "not found") }
+        if let refusal { return refusal }
         return DAVXML.multistatus([
             "<d:response><d:href>\(href(request, path, in: "files"))</d:href><d:propstat><d:prop>"
                 + "<d:lastmodified/></d:prop><d:status>HTTP/1.1 200 OK</d:status></d:propstat>"
