@@ -238,8 +238,8 @@ struct PlaceMoves: Sendable {
     /// Carries what lies in a folder until nothing does, and removes the folder: what somebody puts there
     /// meanwhile goes along.
     ///
-    /// - Returns: whether the folder is left at its old place, where nothing shows in it but folders that
-    ///   are left: the server keeps it (a socket in it, a temporary file of another client).
+    /// - Returns: whether the folder is left at its old place, where nothing shows in it but what is left:
+    ///   the server keeps it (a socket in it, a temporary file of another client), or refuses to move it.
     private func carryContents(
         from old: RemotePath,
         to new: RemotePath
@@ -248,9 +248,7 @@ struct PlaceMoves: Sendable {
         for _ in 0..<Self.mostLooks {
             guard let entries = try await shown(in: old) else { return false }
             // A folder that was left is looked at once more where something else is carried.
-            let isCarried = entries.allSatisfy {
-                $0.kind == .folder && left.contains(ExactText($0.name))
-            }
+            let isCarried = entries.allSatisfy { left.contains(ExactText($0.name)) }
             if isCarried {
                 guard entries.isEmpty else { return true }
                 do throws(ProviderError) {
@@ -267,21 +265,40 @@ struct PlaceMoves: Sendable {
             left = []
             for entry in entries {
                 let (from, to) = (old.appending(entry.name), new.appending(entry.name))
-                switch entry.kind {
-                case .file: try await carryFile(from: from, to: to)
-                case .folder:
-                    do throws(ProviderError) {
-                        _ = try await client.createFolder(at: to, like: from)
-                    } catch {
-                        guard error.kind == .nameTaken else { throw error }
-                    }
-                    if try await carryContents(from: from, to: to) {
+                do throws(ProviderError) {
+                    if try await !carryPiece(entry.kind, from: from, to: to) {
                         left.insert(ExactText(entry.name))
                     }
+                } catch {
+                    // One piece that cannot go (an archived object, a file that the login may not read)
+                    // must not keep all others between two places.
+                    guard error.isLastingRefusal, !error.saysNothingIsThere,
+                        error.kind != .quotaExceeded
+                    else { throw error }
+                    logger.warning("a piece of a folder stays", metadata: ["error": "\(error)"])
+                    left.insert(ExactText(entry.name))
                 }
             }
         }
         throw ProviderError(.locked, detail: "\(old) is being written while it is moved")
+    }
+
+    /// Carries a file, or a folder with what lies in it.
+    ///
+    /// - Returns: whether nothing of it is left at its old place.
+    private func carryPiece(
+        _ kind: PlaceEntry.Kind,
+        from old: RemotePath,
+        to new: RemotePath
+    ) async throws(ProviderError) -> Bool {
+        guard kind == .folder else {
+            try await carryFile(from: old, to: new)
+            return true
+        }
+        do throws(ProviderError) { _ = try await client.createFolder(at: new, like: old) } catch {
+            guard error.kind == .nameTaken else { throw error }
+        }
+        return try await !carryContents(from: old, to: new)
     }
 
     /// What a folder shows that is being carried; nil where the try before removed it, or somebody did,

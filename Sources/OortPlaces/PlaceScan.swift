@@ -42,11 +42,15 @@ actor PlaceScan {
     /// The pages of the last snapshot, and the rounds that began since.
     private var pages = 0
     private var looks = 0
+    /// How often folders could not be listed, one time after the other, whose servers say that it may pass.
+    private var failures: [Int64: Int] = [:]
     /// When a program last used something in a folder.
     private var visits: [Int64: Timestamp] = [:]
 
     /// How long a folder counts as visited.
     private static let visitLength: Int64 = 300
+    /// How often a folder is tried, with the pauses of the feed in between, before it holds up nothing more.
+    private static let mostTries = 6
     /// The folders that are listed in one round although nothing says so, without stamps or under stamps of
     /// whole trees: a small account is looked through each time, a large one in turn.
     private static let listingsAtOnce = 32
@@ -217,11 +221,13 @@ actor PlaceScan {
         var failure: ProviderError?
         var left: [Int64] = []
         var unlistable: [Int64] = []
+        var longFailing: [Int64] = []
         var unanswered: [Int64] = []
         var new: [Int64] = []
         for (folder, result) in await list(some, round: number) {
             switch result {
             case .success(let folders):
+                failures[folder] = nil
                 new += round.isFull ? try await subfolders(of: folder) : folders
             case .failure(let error)
             where round.aged.contains(folder) && Self.isOfOneFolder(error):
@@ -243,8 +249,14 @@ actor PlaceScan {
                 logger.notice("a folder cannot be listed", metadata: ["error": "\(error)"])
                 unlistable.append(folder)
             case .failure(let error):
-                failure = error
-                left.append(folder)
+                if await failsForLong(folder, error) {
+                    logger.notice("a folder cannot be listed", metadata: ["error": "\(error)"])
+                    unlistable.append(folder)
+                    longFailing.append(folder)
+                } else {
+                    failure = error
+                    left.append(folder)
+                }
             }
         }
         round.folders.removeLast(some.count)
@@ -255,7 +267,7 @@ actor PlaceScan {
         current = round
         let second = now().seconds
         let freshness = client.traits.listingFreshness?.components.seconds ?? 0
-        try await map.write { [unlistable, unanswered] database in
+        try await map.write { [unlistable, longFailing, unanswered] database in
             for folder in unanswered {
                 // Soon again, since it may have been the line; but behind what waits for its turn.
                 try PlaceTransaction(database: database)
@@ -265,8 +277,30 @@ actor PlaceScan {
                 try PlaceTransaction(database: database)
                     .noteUnlistable(folder, round: number, now: second)
             }
+            // They are tried in each round.
+            for folder in longFailing { try PlaceTransaction(database: database).makeDue(folder) }
         }
         if let failure { throw failure }
+    }
+
+    /// Whether a folder could not be listed for so long that all else goes on without it: what is known of it
+    /// stays, and what left another folder for this one shows as gone until it can be listed.
+    ///
+    /// Where its own folder cannot be listed either, it may be the server.
+    private func failsForLong(_ folder: Int64, _ error: ProviderError) async -> Bool {
+        guard Self.isOfOneFolder(error) else { return false }
+        let tries = failures[folder, default: 0] + 1
+        failures[folder] = tries
+        guard tries >= Self.mostTries else { return false }
+        do throws(ProviderError) {
+            guard let above = try await parent(of: folder),
+                let path = try await map.read({
+                    try PlaceTransaction(database: $0).path(of: above)
+                })
+            else { return false }
+            _ = try await client.listing(of: path)
+            return true
+        } catch { return false }
     }
 
     /// Whether a listing failed of the folder, as far as anybody can tell, where others may be listed: what
@@ -406,7 +440,16 @@ actor PlaceScan {
     private func readSnapshot() async throws(ProviderError) {
         guard var round = current, let began = round.snapshotBegan else { return }
         if let page = round.page { try round.walk.goOn(to: page.rawValue) }
-        let page = try await client.snapshot(page: round.page)
+        let page: SnapshotPage
+        do throws(ProviderError) { page = try await client.snapshot(page: round.page) } catch {
+            if error.kind == .badRequest, round.page != nil {
+                // A store that is another one by now does not know the page: the next step begins anew.
+                current?.page = nil
+                current?.walk = PageWalk()
+                current?.pages = 0
+            }
+            throw error
+        }
         let turns = turns
         let number = round.number
         let second = now().seconds

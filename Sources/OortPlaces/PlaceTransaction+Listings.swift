@@ -185,36 +185,35 @@ extension PlaceTransaction {
         now: Int64,
         isUnsettled: (PlaceTurns.Place) -> Bool
     ) throws {
-        let unseen = try Row.fetchCursor(
+        let unseen = try Int64.fetchAll(
             database,
-            sql: "SELECT id, parent, name FROM place WHERE seen_round < ? AND parent IS NOT NULL",
+            sql: "SELECT id FROM place WHERE seen_round < ? AND parent IS NOT NULL",
             arguments: [round]
         )
-        var names: [(id: Int64, place: PlaceTurns.Place)] = []
-        while let row = try unseen.next() {
-            names.append((row["id"], PlaceTurns.Place(row["parent"], row["name"])))
-        }
         let moving = Set(try motions())
-        var unsettled = Set(
-            names.filter { isUnsettled($0.place) || moving.contains($0.id) }.map(\.id)
-        )
+        var unsettled: Set<Int64> = []
         var settled: Set<Int64> = []
-        // All below a folder that was not named was not named either.
+        // Of what lies below a folder that was moved meanwhile nothing is said, though an earlier page may
+        // have named the folder itself.
         func isBelowUnsettled(_ id: Int64) throws -> Bool {
             var way: [Int64] = []
             var next: Int64? = id
             while let current = next, !settled.contains(current) {
                 way.append(current)
-                if unsettled.contains(current) {
+                let row = try row(current)
+                let place = row?.parent.map { PlaceTurns.Place($0, row?.entry.name ?? "") }
+                if unsettled.contains(current) || moving.contains(current)
+                    || place.map(isUnsettled) == true
+                {
                     unsettled.formUnion(way)
                     return true
                 }
-                next = try row(current)?.parent
+                next = row?.parent
             }
             settled.formUnion(way)
             return false
         }
-        let missing = try names.map(\.id).filter { try !isBelowUnsettled($0) }
+        let missing = try unseen.filter { try !isBelowUnsettled($0) }
         for id in missing { try miss(id, in: round) }
         try database.execute(
             sql: "UPDATE folder SET listed_round = ?, listed_at = ?, is_due = 0",

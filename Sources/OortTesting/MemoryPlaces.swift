@@ -61,6 +61,12 @@ public final class MemoryPlaces: PlaceClient {
         var damages = 0
         /// The calls of which the next one is not sent.
         var unsent: Set<String> = []
+        /// What calls of a name at a path are answered.
+        var refusals: [String: ProviderError.Kind] = [:]
+        /// Of how many lists of everything the pages are known no more.
+        var forgottenLists = 0
+        /// What is done before the service hears of the next call of a name.
+        var meanwhile: [String: @Sendable () async -> Void] = [:]
         /// The calls that are held up, and those that wait.
         var heldUp: Set<String> = []
         var waiting: [CheckedContinuation<Void, Never>] = []
@@ -140,6 +146,19 @@ public final class MemoryPlaces: PlaceClient {
 
     /// Has the next call of a name fail before the service hears of it.
     public func failNext(_ call: String) { state.withLock { _ = $0.unsent.insert(call) } }
+
+    /// Has each call of a name at a path answered so from now on, listings and moves only; nil ends that.
+    public func answer(_ call: String, at path: String, with kind: ProviderError.Kind?) {
+        state.withLock { $0.refusals["\(call) \(path)"] = kind }
+    }
+
+    /// Has something done before the service hears of the next call of a name.
+    public func before(_ call: String, _ body: @escaping @Sendable () async -> Void) {
+        state.withLock { $0.meanwhile[call] = body }
+    }
+
+    /// Has no page of the lists of everything known that were begun before.
+    public func forgetLists() { state.withLock { $0.forgottenLists += 1 } }
 
     /// How many calls wait.
     public var waitingCalls: Int { state.withLock { $0.waiting.count } }
@@ -331,6 +350,9 @@ public final class MemoryPlaces: PlaceClient {
             }
             if goesOn { continuation.resume() }
         }
+        if let meanwhile = state.withLock({ $0.meanwhile.removeValue(forKey: name) }) {
+            await meanwhile()
+        }
         let result = state.withLock { state -> Result<Value, ProviderError> in
             state.calls[name, default: 0] += 1
             var fault: Int?
@@ -356,6 +378,15 @@ public final class MemoryPlaces: PlaceClient {
         return try result.get()
     }
 
+    private static func refuse(
+        _ call: String,
+        _ place: Place,
+        _ state: State
+    ) throws(ProviderError) {
+        guard let kind = state.refusals["\(call) \(path(place))"] else { return }
+        throw ProviderError(kind, detail: "\(path(place)): refused")
+    }
+
     private static func missing(_ path: RemotePath) -> ProviderError {
         ProviderError(.notFound, detail: "\(path) is not there")
     }
@@ -379,6 +410,7 @@ public final class MemoryPlaces: PlaceClient {
     public func listing(of folder: RemotePath) async throws(ProviderError) -> PlaceListing {
         try await call("listing") { state throws(ProviderError) in
             let place = Self.place(folder)
+            try Self.refuse("listing", place, state)
             guard let node = state.nodes[place] else { throw Self.missing(folder) }
             guard node.isFolder else {
                 throw ProviderError(.notAFolder, detail: "\(folder) is a file")
@@ -407,18 +439,22 @@ public final class MemoryPlaces: PlaceClient {
 
     /// Pages of three, as of the moment when each is asked for.
     public func snapshot(page: PageToken?) async throws(ProviderError) -> SnapshotPage {
-        try await call("snapshot") { state in
+        try await call("snapshot") { state throws(ProviderError) in
             let path = Self.path
+            let mark = "\(state.forgottenLists) "
+            guard let last = (page?.rawValue ?? mark).dropping(beginning: mark) else {
+                throw ProviderError(.badRequest, detail: "the page is not known")
+            }
             let files = state.nodes.filter { $0.value.bytes != nil || !$0.key.isEmpty }
                 .sorted { path($0.key) < path($1.key) }
-                .drop { node in page.map { path(node.key) <= $0.rawValue } ?? false }
+                .drop { page != nil && path($0.key) <= last }
             let some = state.isDown ? [] : Array(files.prefix(3))
             return SnapshotPage(
                 entries: some.map { place, node in
                     (RemotePath(place.dropLast().map(\.text)), entry(place, node))
                 },
                 next: some.count < files.count
-                    ? some.last.map { PageToken(path($0.key)) } : nil
+                    ? some.last.map { PageToken(mark + path($0.key)) } : nil
             )
         }
     }
@@ -516,6 +552,7 @@ public final class MemoryPlaces: PlaceClient {
         try await call("move") { state throws(ProviderError) in
             let (from, to) = (Self.place(old), Self.place(new))
             guard let node = state.nodes[from] else { throw Self.missing(old) }
+            try Self.refuse("move", from, state)
             guard !node.isFolder || traits.movesFolders else {
                 throw ProviderError(.unsupported, detail: "folders are not moved")
             }
@@ -584,11 +621,17 @@ public final class MemoryPlaces: PlaceClient {
 
     public func setModifiedTime(
         _ time: Timestamp,
-        of path: RemotePath
+        of path: RemotePath,
+        revision: Revision?
     ) async throws(ProviderError) -> PlaceEntry {
         try await call("setModifiedTime") { state throws(ProviderError) in
             let place = Self.place(path)
-            guard state.nodes[place]?.bytes != nil else { throw Self.missing(path) }
+            guard let known = state.nodes[place], known.bytes != nil else {
+                throw Self.missing(path)
+            }
+            guard revision == nil || revision == current(known) else {
+                throw ProviderError(.preconditionFailed, detail: "another revision is current")
+            }
             state.nodes[place]?.modified = time
             guard let node = state.nodes[place] else { throw Self.missing(path) }
             return entry(place, node)
