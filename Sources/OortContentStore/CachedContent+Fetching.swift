@@ -5,10 +5,6 @@ import Synchronization
 
 /// What of a content is asked of the service, and when.
 extension CachedContent {
-    /// Range requests in flight for the sake of reading ahead; who waits for bytes gets one beyond.
-    ///
-    /// How many of them the account really carries at a time is decided by the transport.
-    private static let fetchesAhead = Int(ReadAhead.parts)
     /// A file up to this size is fetched by one request: the cheapest call wins.
     static let wholeFile: Int64 = 4 << 20
     /// Who needs bytes farther than this behind a transfer's position does not wait for it.
@@ -22,6 +18,7 @@ extension CachedContent {
         wish: ReadAhead.Wish,
         _ priority: RequestPriority = .interactive
     ) {
+        let most = store.fetcher(of: key.account)?.rangesAhead ?? 0
         let urgent: [RequestUrgency] = state.withLock { state in
             let isWhole = size <= Self.wholeFile
             if let need, !isWhole, priority >= .interactive { cutBack(for: need, &state) }
@@ -36,7 +33,7 @@ extension CachedContent {
                     let isNeeded =
                         need.map { position < $0.upperBound && $0.lowerBound < gap.upperBound }
                         ?? false
-                    guard isNeeded || state.fetches.count < Self.fetchesAhead else { break search }
+                    guard isNeeded || state.fetches.count < most else { break search }
                     // Ahead, parts begin at their multiples, so that no remainders are left.
                     let full = isNeeded ? part : part - position % part
                     let end = min(position + full, gap.upperBound)

@@ -24,6 +24,8 @@ public struct ContentKey: Hashable, Sendable {
 public protocol ContentFetcher: Sendable {
     /// The most bytes that are worth asking for at once.
     var largestRangeRequest: Int64 { get }
+    /// The most requests of one file for bytes that nobody waits for yet.
+    var rangesAhead: Int { get }
 
     /// The bytes of a range of a revision.
     ///

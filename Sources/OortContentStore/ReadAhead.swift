@@ -29,7 +29,7 @@ public final class ReadAhead: Sendable {
     static let largestPart: Int64 = 8 << 20
     /// Into how many parts is cut what lies ahead, at most: about as many as any service takes at a time from
     /// one account.
-    static let parts: Int64 = 24
+    private static let parts: Int64 = 24
     /// The kernel's own readahead sends its requests slightly out of order.
     private static let slack: Int64 = 1 << 20
 

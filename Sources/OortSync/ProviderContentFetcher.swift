@@ -17,6 +17,8 @@ public struct ProviderContentFetcher: ContentFetcher {
 
     public var largestRangeRequest: Int64 { provider.traits.largestRangeRequest }
 
+    public var rangesAhead: Int { provider.traits.rangesAhead }
+
     public func fetch(
         _ key: ContentKey,
         range: Range<Int64>

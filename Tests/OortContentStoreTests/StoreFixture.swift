@@ -193,6 +193,7 @@ final class FakeService: ContentFetcher {
     typealias Gate = CheckedContinuation<Void, Never>
 
     let largestRangeRequest: Int64 = 16 << 20
+    let rangesAhead = 24
     let part = 64 << 10
     private let state = Mutex(State())
 

@@ -163,6 +163,7 @@ final class FakeService: ContentFetcher, FolderLister {
     }()
 
     let largestRangeRequest: Int64 = 16 << 20
+    let rangesAhead = 24
     let contents = Mutex<[String: [UInt8]]>([:])
     /// What a folder's listing brings; none brings nothing.
     let children = Mutex<[Inode: @Sendable () async -> Void]>([:])

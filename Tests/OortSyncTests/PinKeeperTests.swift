@@ -15,6 +15,7 @@ struct PinKeeperTests {
 
         var count: Int { fetched.load(ordering: .sequentiallyConsistent) }
         var largestRangeRequest: Int64 { 1 << 20 }
+        var rangesAhead: Int { 12 }
 
         func fetch(
             _ key: ContentKey,
