@@ -5,6 +5,7 @@ import concurrent.futures
 import itertools
 import os
 import pathlib
+import shlex
 import shutil
 import sys
 import time
@@ -169,6 +170,18 @@ def line(words: str, what: str, unit: str, figure: Figure) -> str:
         f"{figure.peak / 1e6:5.0f} MB  {what}")
 
 
+def shown_command(words: list[str]) -> str:
+    """The command that repeats a run elsewhere: without what names this machine's files."""
+    shown = ["scripts/bench"]
+    rest = iter(words)
+    for word in rest:
+        if word in ("--oort", "--simulate", "--rclone", "--output"):
+            next(rest, None)
+        elif not word.startswith(("--oort=", "--simulate=", "--rclone=", "--output=")):
+            shown.append(word)
+    return shlex.join(shown)
+
+
 def main() -> int:
     given = arguments()
     folder = pathlib.Path(os.environ["BENCH_FOLDER"])
@@ -197,7 +210,7 @@ def main() -> int:
     if given.output or is_full:
         root = pathlib.Path(__file__).resolve().parents[2]
         output = given.output or root / "docs"
-        bench.report.write(output, time.monotonic() - began, os.environ["BENCH_COMMAND"])
+        bench.report.write(output, time.monotonic() - began, shown_command(sys.argv[1:]))
         if not given.output:
             bench.report.show_in(root / "README.md")
         print(f"Written: {output}/benchmarks.md")

@@ -61,6 +61,8 @@ class Report:
 
     def __init__(self, options: Options):
         self.options = options
+        # As they are now: others may commit while it runs.
+        self.versions = self.find_versions()
         self.figures: dict[tuple[str, str, str], list[Figure]] = defaultdict(list)
 
     def add(self, service: str, row: str, program: str, figure: Figure) -> None:
@@ -206,7 +208,8 @@ class Report:
                     pictures.Bar(program, figure.value, shown(figure.value, row.unit))
                     for program in programs_of(service)
                     if (figure := self.median(service, row.key, program))])
-                for row in self.shared_rows() if row.unit in ("s", "MB/s", "MB")]
+                for row in self.shared_rows() if row.unit in ("s", "MB/s", "MB")
+                and any(self.median(service, row.key, program) for program in programs_of(service))]
             name = f"benchmarks-{service}.svg"
             *others, last = [PROGRAM_TITLES[program] for program in programs_of(service)]
             title = f"{TITLES[service]}: {', '.join(others)} and {last}, {self.network(service)}"
@@ -219,7 +222,7 @@ class Report:
             "minutes": f"{seconds / 60:.0f}", "machine": self.machine(),
             "sizes": " Files and trees were smaller than the rows say." if self.options.is_quick
             else "",
-            "versions": self.versions(), "network": self.network(),
+            "versions": self.versions, "network": self.network(),
             "pictures": "\n\n".join(shown_images), "overview": self.overview(SERVICES),
             "servers": self.overview(SERVERS), "latency": str(self.options.latency_ms),
             "warm": self.warm(), "alone": self.alone(),
@@ -269,12 +272,15 @@ class Report:
         return (f"{os.cpu_count()} cores ({processor}), {memory:.0f} GiB of memory, {system}, "
                 f"Linux {platform.release()}")
 
-    def versions(self) -> str:
+    def find_versions(self) -> str:
         oort = output_of(str(self.options.oort), "--version")
         commit = output_of(
             "git", "-C", str(pathlib.Path(__file__).parent), "-c", "safe.directory=*", "rev-parse",
             "--short", "HEAD")
         rclone = output_of(str(self.options.rclone), "version").split("\n")[0]
-        peers = [output_of(*command).split("\n")[0].split("  ")[0]
-                 for command in (["sshfs", "--version"], ["mount.davfs", "--version"])]
+        peers = [
+            next((line.split("  ")[0] for line in output_of(*command).splitlines()
+                  if line.lower().startswith(name)), name)
+            for name, command in (
+                ("sshfs", ["sshfs", "--version"]), ("davfs2", ["mount.davfs", "--version"]))]
         return ", ".join([f"Oort {oort or 'of'} commit {commit}", rclone, *peers])
