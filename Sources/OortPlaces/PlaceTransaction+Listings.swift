@@ -219,6 +219,10 @@ extension PlaceTransaction {
             sql: "UPDATE folder SET listed_round = ?, listed_at = ?, is_due = 0",
             arguments: [round, now]
         )
+        // The next list of everything may be some rounds away.
+        for id in unseen where unsettled.contains(id) {
+            if let folder = try row(id)?.parent { try makeDue(folder) }
+        }
     }
 
     // MARK: Rounds
