@@ -257,7 +257,9 @@ def endure(town, name, begin, end, says, may_arrive=False):
                 told += town.account(kind).get("trouble", "")
                 return re.search(says[kind], told, re.I)
             try:
-                eventually(is_told, f"{kind} tells", timeout=40)
+                # Where the look for news met it first, nothing goes out, and nothing is told before the
+                # second look at a password, a minute later.
+                eventually(is_told, f"{kind} tells", timeout=100)
             finally:
                 show(f"---- {name}, {kind}:\n{told}{json.dumps(town.account(kind), indent=1)[:1500]}")
             for secret in SECRETS:
