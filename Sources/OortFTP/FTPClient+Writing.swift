@@ -293,8 +293,8 @@ extension FTPClient {
         )
         if replies[3].isGood { return purgeTrash(after: name) }
         if try await find(path) == nil { return try await checkRoot() }
-        // Another disk, or a root where the login may make nothing. Who deletes it was told that it can be
-        // had back.
+        // Another disk, or a root where the login may make nothing. The account promises that what is deleted
+        // can be had back.
         throw ProviderError(
             .noPermission,
             detail: "\(path) cannot be moved to \(Self.trash), and is deleted for good only with "

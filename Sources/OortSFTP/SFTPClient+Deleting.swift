@@ -56,8 +56,8 @@ extension SFTPClient {
                     return try await checkRoot(session)
                 }
                 if kind == .folder { try await refuseDisk(path, session) }
-                // Another disk, or a root where the login may make nothing. Who deletes it was told
-                // that it can be had back.
+                // Another disk, or a root where the login may make nothing. The account promises that
+                // what is deleted can be had back.
                 throw ProviderError(
                     .noPermission,
                     detail: "\(path) cannot be moved to \(Self.trash), and is deleted for good "

@@ -22,8 +22,6 @@ public final class SFTPClient: PlaceClient {
 
     /// Where what is deleted goes, in the account's folder.
     static let trash = ".oort-trash"
-    /// How long a temporary file stays that no upload goes on with, in seconds.
-    static let leftoverLength: Int64 = 7 * 86_400
 
     /// A client over `connection`.
     ///
