@@ -272,9 +272,7 @@ struct PlaceMoves: Sendable {
                 } catch {
                     // One piece that cannot go (an archived object, a file that the login may not read)
                     // must not keep all others between two places.
-                    guard error.isLastingRefusal, !error.saysNothingIsThere,
-                        error.kind != .quotaExceeded
-                    else { throw error }
+                    guard error.refusesThePiece else { throw error }
                     logger.warning("a piece of a folder stays", metadata: ["error": "\(error)"])
                     left.insert(ExactText(entry.name))
                 }
@@ -341,6 +339,14 @@ struct PlaceMoves: Sendable {
 }
 
 extension ProviderError {
+    /// Whether this piece cannot be moved, and nothing of it was: all else may be half done, and goes on.
+    fileprivate var refusesThePiece: Bool {
+        switch kind {
+        case .contentBlocked, .noPermission, .nameRefused, .nameTooLong, .tooLarge, .unsupported: true
+        default: false
+        }
+    }
+
     /// Whether nothing of the kind that was asked for lies at a place, or above it.
     fileprivate var saysNothingIsThere: Bool {
         switch kind {
