@@ -342,7 +342,8 @@ extension ProviderError {
     /// Whether this piece cannot be moved, and nothing of it was: all else may be half done, and goes on.
     fileprivate var refusesThePiece: Bool {
         switch kind {
-        case .contentBlocked, .noPermission, .nameRefused, .nameTooLong, .tooLarge, .unsupported: true
+        case .contentBlocked, .noPermission, .nameRefused, .nameTooLong, .tooLarge, .unsupported:
+            true
         default: false
         }
     }
