@@ -233,6 +233,8 @@ KeepAliveTimeout 60
         return [str(program), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={self.root}",
                 f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", "-s3",
                 f"-s3.port={self.port}", f"-s3.config={self.folder}/s3.json", "-volume.max=200",
+                # Two stores would want the same ports for these.
+                "-s3.port.iceberg=0", "-s3.port.lance=0",
                 "-master.telemetry=false", "-master.volumeSizeLimitMB=64"]
 
     @property

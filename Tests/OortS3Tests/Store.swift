@@ -91,7 +91,8 @@ enum Store: String, CaseIterable, Sendable, CustomTestStringConvertible {
                     "-master.port=\(ports[1])", "-volume.port=\(ports[2])",
                     "-filer.port=\(ports[3])", "-s3", "-s3.port=\(port)",
                     "-s3.config=\(folder)/s3.json", "-master.telemetry=false", "-volume.max=200",
-                    "-master.volumeSizeLimitMB=64",
+                    // Two stores would want the same ports for these.
+                    "-s3.port.iceberg=0", "-s3.port.lance=0", "-master.volumeSizeLimitMB=64",
                 ], [:]
             )
         case .juiceFS:
