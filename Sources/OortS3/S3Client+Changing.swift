@@ -33,15 +33,16 @@ extension S3Client {
     }
 
     private func mark(_ prefix: String) async throws(ProviderError) {
-        var request = S3Request("PUT", marker(of: prefix))
+        let marker = marker(of: prefix)
+        var request = S3Request("PUT", marker)
         request.body = .bytes([])
         request.headers = [("Content-Type", "application/x-directory")]
         if abilities.refusesTakenKeys { request.headers.append(("If-None-Match", "*")) }
         do throws(ProviderError) {
             _ = try await api.send(request, about: .creation)
         } catch  where error.kind == .nameTaken {
-            // A store that has folders of its own says so of one that it does not list, too.
-            if try await !isAnything(below: prefix) {
+            // A store that has folders of its own says so of one without a marker, too.
+            if try await first(below: marker)?.key.isSameText(as: marker) != true {
                 request.headers.removeAll { $0.name == "If-None-Match" }
                 _ = try await api.send(request, about: .creation)
             }
@@ -49,14 +50,31 @@ extension S3Client {
         memory.withLock { $0.remember(marked: prefix) }
     }
 
-    /// Keeps the folder from which something went, should nothing be left in it.
+    /// Keeps the folder from which something is about to go, should nothing be left in it then.
+    ///
+    /// In a bucket a folder is there as long as a key begins with its name: whoever lists it between the
+    /// deletion of the last one and a marker's arrival believes that it is gone. A folder that holds more than
+    /// may go at once needs none.
     private func keep(folderOf path: RemotePath) async throws(ProviderError) {
         guard let folder = path.parent, !folder.parts.isEmpty else { return }
         let prefix = try space.prefix(of: folder)
-        guard !memory.withLock({ $0.marked.contains(ExactText(prefix)) }),
-            try await !isAnything(below: prefix)
-        else { return }
-        try await mark(prefix)
+        guard !memory.withLock({ $0.marked.contains(ExactText(prefix)) }) else { return }
+        do throws(ProviderError) {
+            let most = traits.provider.maximumWritesInFlight
+            let page = try await page(of: prefix, delimiter: "/", after: nil, atMost: most + 2)
+            let marker = marker(of: prefix)
+            if page.objects.contains(where: { $0.key.isSameText(as: marker) }) {
+                memory.withLock { $0.remember(marked: prefix) }
+                return
+            }
+            let count =
+                page.objects.count { $0.key.begins(with: prefix) }
+                + page.prefixes.count { $0.begins(with: prefix) }
+            if (1...most + 1).contains(count) { try await mark(prefix) }
+        } catch {
+            // Who may not list or write may still delete.
+            guard error.isLastingRefusal else { throw error }
+        }
     }
 
     // MARK: Deleting
@@ -69,6 +87,7 @@ extension S3Client {
         guard !path.parts.isEmpty else {
             throw ProviderError(.noPermission, detail: "the account's root stays")
         }
+        try await keep(folderOf: path)
         switch kind {
         case .file:
             try await delete(key: try space.key(of: path), revision: revision)
@@ -78,12 +97,6 @@ extension S3Client {
             memory.withLock { memory in
                 memory.marked = memory.marked.filter { !$0.text.begins(with: prefix) }
             }
-        }
-        // The deletion is done; a folder that cannot be kept is no failure of it.
-        do throws(ProviderError) {
-            try await keep(folderOf: path)
-        } catch {
-            guard error.kind != .cancelled else { throw error }
         }
     }
 
@@ -263,6 +276,7 @@ extension S3Client {
             }
             return entry(new.name ?? "", head)
         }
+        try await keep(folderOf: old)
         let (entry, copied) = try await copy(source, to: target, path: new)
         // What somebody wrote meanwhile stays where it is, and is news.
         do throws(ProviderError) {
@@ -271,11 +285,6 @@ extension S3Client {
         } catch {
             // The file is at both places, and whoever asked must look.
             throw error.asUnknownOutcome
-        }
-        do throws(ProviderError) {
-            try await keep(folderOf: old)
-        } catch {
-            guard error.kind != .cancelled else { throw error }
         }
         return entry
     }

@@ -251,12 +251,19 @@ public final class S3Client: PlaceClient {
 
     /// Whether any key begins with a prefix.
     func isAnything(below prefix: String) async throws(ProviderError) -> Bool {
+        try await first(below: prefix) != nil
+    }
+
+    /// The first of the keys that begin with a prefix, which is the prefix itself where that is a key.
+    func first(below prefix: String) async throws(ProviderError) -> S3Object? {
         var token: String?
         // A page may be empty and not the last.
         for _ in 0..<Self.mostEmptyPages {
             let page = try await page(of: prefix, delimiter: nil, after: token, atMost: 1)
-            if page.objects.contains(where: { $0.key.begins(with: prefix) }) { return true }
-            guard let next = page.next else { return false }
+            if let object = page.objects.first(where: { $0.key.begins(with: prefix) }) {
+                return object
+            }
+            guard let next = page.next else { return nil }
             token = next
         }
         throw ProviderError(.malformedAnswer, detail: "the bucket lists empty pages without end")

@@ -106,23 +106,45 @@ struct ScriptedStoreTests {
         }
     }
 
-    @Test("a folder that a store has and does not list is kept by an object all the same")
+    @Test("a folder is kept before its last file goes, also where the store says that it is there")
     func unlistedFolder() async throws {
-        let conditions = Mutex<[String?]>([])
+        let requests = Mutex<[String]>([])
         try await with({ request, _ in
+            let condition = request.headers[HTTPHeader("If-None-Match")]
+            let words = [request.method.rawValue, request.path, condition].compactMap(\.self)
+            if request.method != .GET {
+                requests.withLock { $0.append(words.joined(separator: " ")) }
+            }
             switch request.method {
             case .PUT:
-                let condition = request.headers[HTTPHeader("If-None-Match")]
-                conditions.withLock { $0.append(condition) }
                 return condition == nil
                     ? Self.answer(200) : Self.error(412, "PreconditionFailed")
             case .DELETE: return Self.answer(204)
-            default: return Self.answer(200, Self.emptyList)
+            default:
+                let file = Self.contents("d/f")
+                return Self.answer(
+                    200,
+                    "<ListBucketResult><IsTruncated>false</IsTruncated>\(file)</ListBucketResult>"
+                )
             }
         }) { client, _ in
             try await client.delete(.file, at: RemotePath(["d", "f"]), revision: nil)
         }
-        #expect(conditions.withLock(\.self) == ["*", nil])
+        let seen = requests.withLock { $0 }
+        #expect(seen == ["PUT /b/d *", "PUT /b/d", "DELETE /b/d/f"])
+    }
+
+    @Test("who may not list or write may still delete")
+    func unkeptFolder() async throws {
+        let isDeleted = Mutex(false)
+        try await with({ request, _ in
+            guard request.method == .DELETE else { return Self.error(403, "AccessDenied") }
+            isDeleted.withLock { $0 = true }
+            return Self.answer(204)
+        }) { client, _ in
+            try await client.delete(.file, at: RemotePath(["d", "f"]), revision: nil)
+        }
+        #expect(isDeleted.withLock { $0 })
     }
 
     private static func version(_ kind: String, _ key: String, _ id: String, day: Int) -> String {

@@ -228,6 +228,40 @@ struct StoreTests {
         #expect(error?.kind == .preconditionFailed)
     }
 
+    @Test("a folder from which the last files go is there all the while", arguments: Store.allCases)
+    func lastFiles(_ store: Store) async throws {
+        let world = try await World(store)
+        let names = (1...6).map { "file \($0)" }
+        for name in names { _ = try await world.upload("text", to: "docs", name) }
+        _ = try await world.upload("text", to: "other")
+        let seen = Mutex<[[String]]>([])
+        let looks = Task {
+            while !Task.isCancelled {
+                let names = try await world.names()
+                seen.withLock { $0.append(names) }
+            }
+        }
+        try await withThrowingTaskGroup { group in
+            for name in names {
+                group.addTask {
+                    try await world.client.delete(
+                        .file,
+                        at: RemotePath(["docs", name]),
+                        revision: nil
+                    )
+                }
+            }
+            try await group.waitForAll()
+        }
+        looks.cancel()
+        _ = await looks.result
+        let all = seen.withLock { $0 }
+        #expect(!all.isEmpty)
+        #expect(all.allSatisfy { $0.contains("docs/") })
+        #expect(try await world.names() == ["docs/", "other"])
+        #expect(try await world.names("docs").isEmpty)
+    }
+
     @Test("names of all kinds are kept byte by byte", arguments: Store.allCases)
     func names(_ store: Store) async throws {
         let world = try await World(store)
