@@ -9,17 +9,27 @@ extension SFTPClient {
         _ upload: PlaceUpload,
         observer: any UploadObserver
     ) async throws(ProviderError) -> PlaceEntry {
-        let first = try await connection.session()
-        let old = try await find(upload.path, first)
-        try check(old, for: upload)
-        if LinkName.link(upload.path.name ?? "") != nil, old == nil || old?.target != nil,
-            let entry = try await makeLink(upload, over: old, first)
-        {
-            return entry
+        let mayBeLink = LinkName.link(upload.path.name ?? "") != nil
+        var old: Found?
+        // Whether something is there is looked at before the name is given; of a small new file only then.
+        if upload.before != .nothing || mayBeLink || isKept(upload) {
+            let first = try await connection.session()
+            old = try await find(upload.path, first)
+            try check(old, for: upload)
+            if mayBeLink, old == nil || old?.target != nil,
+                let entry = try await makeLink(upload, over: old, first)
+            {
+                return entry
+            }
         }
         return try await onContentSession(upload.path) { session throws(ProviderError) in
             try await send(upload, over: old, session, observer: observer)
         }
+    }
+
+    /// Whether an upload that breaks off is gone on with: it has a session.
+    private func isKept(_ upload: PlaceUpload) -> Bool {
+        upload.size > traits.provider.largestSimpleUpload
     }
 
     /// Refuses an upload where something else lies at its place than it is to replace.
@@ -66,7 +76,8 @@ extension SFTPClient {
             }
             try await explain(error, making: upload.path, needing: upload.size, session)
         }
-        let keepsSession = upload.size > traits.provider.largestSimpleUpload
+        let keepsSession = isKept(upload)
+        let look: SFTPPendingAnswer
         do throws(ProviderError) {
             if keepsSession, temporary.confirmed == nil {
                 await observer.sessionChanged(temporary.session(confirmed: 0))
@@ -75,16 +86,21 @@ extension SFTPClient {
                 observer.sent($0)
             }
             let time = upload.modifiedTime.map { Self.times($0) }
-            try await heard(session, upload.path) { () async throws(SFTPError) in
+            look = try await heard(session, upload.path) { () async throws(SFTPError) in
+                var ends: [SFTPPendingAnswer] = []
                 if let time {
                     var times = SFTPAttributes()
                     times.times = time
-                    try await session.send(.setAttributesOfHandle(handle, times)).answer()
+                    ends.append(session.send(.setAttributesOfHandle(handle, times)))
                 }
                 if session.server.takes(.synchronize(handle)) {
-                    try await session.send(.synchronize(handle)).answer()
+                    ends.append(session.send(.synchronize(handle)))
                 }
-                try await session.close(handle)
+                for end in ends { try await end.answer() }
+                let closing = session.send(.close(handle))
+                let look = session.send(.attributesOfLink(target))
+                try await closing.answer()
+                return look
             }
         } catch {
             _ = session.send(.close(handle))
@@ -96,8 +112,13 @@ extension SFTPClient {
             throw error
         }
         // The name is given as late as can be: the check and the renaming are one round trip apart.
-        try check(try await find(upload.path, session), for: upload)
-        try await rename(
+        do throws(ProviderError) {
+            try check(try await find(upload.path, session, look), for: upload)
+        } catch {
+            if !keepsSession { _ = session.send(.remove(temporary.path)) }
+            throw error
+        }
+        let madeLook = try await rename(
             temporary.path,
             over: old != nil,
             target,
@@ -105,6 +126,13 @@ extension SFTPClient {
             session
         )
         if keepsSession { await observer.sessionChanged(nil) }
+        if let attributes = try? await madeLook.fileAttributes(),
+            let entry = Self.entry(upload.path.name ?? "", attributes, target: nil),
+            isMade(entry, of: upload)
+        {
+            return entry
+        }
+        // A server that answers in another order may have looked before it renamed.
         guard let found = try await findMade(upload.path, session),
             let entry = entry(upload.path, found)
         else { throw ProviderError(.preconditionFailed, detail: "\(upload.path) is gone again") }
@@ -115,6 +143,13 @@ extension SFTPClient {
             )
         }
         return entry
+    }
+
+    /// Whether what was seen at the place of an upload is what was sent there.
+    private func isMade(_ entry: PlaceEntry, of upload: PlaceUpload) -> Bool {
+        entry.kind == .file && entry.size == upload.size
+            && upload.modifiedTime.map { Int64(Self.times($0).modified) }
+                == entry.modifiedTime?.seconds
     }
 
     func write(
@@ -186,18 +221,24 @@ extension SFTPClient {
     }
 
     /// Gives a finished temporary file its name.
+    ///
+    /// - Returns: the answer to the question what lies at the place, which was sent behind.
+    @discardableResult
     func rename(
         _ temporary: SFTPPath,
         over replaces: Bool,
         _ target: SFTPPath,
         at path: RemotePath,
         _ session: SFTPSession
-    ) async throws(ProviderError) {
+    ) async throws(ProviderError) -> SFTPPendingAnswer {
         do throws(SFTPError) {
-            if !replaces {
-                try await session.send(.rename(temporary, to: target)).answer()
-            } else if session.server.takes(.replace(target, with: temporary)) {
-                try await session.send(.replace(target, with: temporary)).answer()
+            let replacing = SFTPRequest.replace(target, with: temporary)
+            if !replaces || session.server.takes(replacing) {
+                let request = replaces ? replacing : .rename(temporary, to: target)
+                let renamed = session.send(request)
+                let look = session.send(.attributesOfLink(target))
+                try await renamed.answer()
+                return look
             } else {
                 // There is never a moment without one of both.
                 let aside = try SFTPPath(temporary.bytes + Array(".old".utf8))
@@ -209,6 +250,7 @@ extension SFTPClient {
                     throw error
                 }
                 _ = session.send(.remove(aside))
+                return session.send(.attributesOfLink(target))
             }
         } catch {
             if case .status = error.kind, try await find(path, session) != nil || !replaces {

@@ -63,12 +63,13 @@ public final class SFTPClient: PlaceClient {
         provider.rangesAhead = 12
         provider.timeResolution = .seconds
         provider.pollInterval = .seconds(30)
-        provider.maximumWritesInFlight = 16
+        provider.maximumWritesInFlight = 32
         var traits = PlaceTraits(
             provider: provider,
             scan: .folderStamps,
             listingFreshness: .seconds(3600),
-            listingsInFlight: 16,
+            // Each takes two round trips and next to nothing of the server.
+            listingsInFlight: 64,
             deletesToTrash: keepsTrash
         )
         traits.mayHaveDisks = true
@@ -199,13 +200,16 @@ public final class SFTPClient: PlaceClient {
     }
 
     /// Looks at a place; nil where the server positively has nothing there.
+    ///
+    /// Where `look` is given, the question for the attributes of that path was sent already.
     func find(
         _ place: RemotePath,
-        _ session: SFTPSession
+        _ session: SFTPSession,
+        _ look: SFTPPendingAnswer? = nil
     ) async throws(ProviderError) -> Found? {
         let path = try await self.path(place)
-        if let attributes = try await attributes(of: path, place, session), attributes.kind != .link
-        {
+        let look = look ?? session.send(.attributesOfLink(path))
+        if let attributes = try await attributes(look, place, session), attributes.kind != .link {
             return Found(path: path, attributes: attributes)
         }
         guard let name = place.name, let link = LinkName.link(name), let folder = place.parent
@@ -228,7 +232,16 @@ public final class SFTPClient: PlaceClient {
         _ place: RemotePath,
         _ session: SFTPSession
     ) async throws(ProviderError) -> SFTPAttributes? {
-        do throws(SFTPError) { return try await session.attributes(of: path) } catch {
+        try await attributes(session.send(.attributesOfLink(path)), place, session)
+    }
+
+    /// The answer to a question for attributes; nil where the server positively has nothing there.
+    private func attributes(
+        _ look: SFTPPendingAnswer,
+        _ place: RemotePath,
+        _ session: SFTPSession
+    ) async throws(ProviderError) -> SFTPAttributes? {
+        do throws(SFTPError) { return try await look.fileAttributes() } catch {
             if error.endsSession { await connection.broke(session) }
             guard error.kind == .status(.noSuchFile) else { throw error.provider(place) }
             return nil
@@ -319,7 +332,10 @@ public final class SFTPClient: PlaceClient {
         let session = try await connection.session()
         let question = SFTPRequest.fileSystem(path)
         let asked = session.server.takes(question) ? session.send(question) : nil
-        guard let before = try await attributes(of: path, folder, session) else {
+        let look = session.send(.attributesOfLink(path))
+        let opening = session.send(.openFolder(path))
+        // The stamp is here before the first entry is asked for.
+        guard let before = try await attributes(look, folder, session) else {
             try await checkRoot(session)
             throw ProviderError(.notFound, detail: "\(folder) is not there")
         }
@@ -327,7 +343,7 @@ public final class SFTPClient: PlaceClient {
             throw ProviderError(.notAFolder, detail: "\(folder) is no folder")
         }
         let all = try await heard(session, folder) { () async throws(SFTPError) in
-            try await session.entries(of: path)
+            try await session.entries(of: opening)
         }
         let disk = await Self.disk(asked)
         let links = all.filter { $0.attributes.kind == .link }

@@ -149,7 +149,15 @@ public final class SFTPSession: Sendable {
         of folder: SFTPPath,
         atMost limit: Int = 10_000_000
     ) async throws(SFTPError) -> [SFTPEntry] {
-        let handle = try await send(.openFolder(folder)).answer().handle()
+        try await entries(of: send(.openFolder(folder)), atMost: limit)
+    }
+
+    /// As `entries(of:)` of a folder that was asked to be opened (`SFTPRequest.openFolder`).
+    public func entries(
+        of opening: SFTPPendingAnswer,
+        atMost limit: Int = 10_000_000
+    ) async throws(SFTPError) -> [SFTPEntry] {
+        let handle = try await opening.answer().handle()
         let outcome: Result<[SFTPEntry], SFTPError>
         do throws(SFTPError) {
             outcome = .success(try await entries(of: handle, limit))
