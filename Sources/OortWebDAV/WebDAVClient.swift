@@ -99,14 +99,14 @@ public struct WebDAVClient: PlaceClient {
         let pollSeconds = isCloud ? min(max(abilities.cloud?.pollSeconds ?? 30, 30), 600) : 60
         provider.pollInterval = .seconds(pollSeconds)
         // A cloud writes into its database with each file, and a small one's stalls above three writers;
-        // four at once are what a plain server knows from other programs.
-        provider.maximumWritesInFlight = isCloud ? 3 : 4
+        // a plain server gets as many requests as `RequestBounds.webDAV` has grown to.
+        provider.maximumWritesInFlight = isCloud ? 3 : 8
         let traits = PlaceTraits(
             provider: provider,
             scan: isCloud ? .subtreeStamps : .listings,
             // An Infinite Scale drops a change on its way up where it cannot lock a folder in time.
             listingFreshness: dialect == .infinitescale ? .seconds(86_400) : nil,
-            listingsInFlight: isCloud ? 6 : 4,
+            listingsInFlight: isCloud ? 6 : 8,
             deletesToTrash: isCloud
         )
         return traits
