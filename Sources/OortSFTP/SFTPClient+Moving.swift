@@ -17,6 +17,7 @@ extension SFTPClient {
         guard try await find(new, session) == nil else {
             throw ProviderError(.nameTaken, detail: "\(new) is there already")
         }
+        await openFiles.close(at: old)
         var target = try await path(new)
         if found.target != nil {
             guard let name = LinkName.link(new.name ?? ""), let folder = new.parent else {

@@ -9,6 +9,12 @@ extension SFTPClient {
         revision: Revision?,
         range: Range<Int64>
     ) async throws(ProviderError) -> ByteStream {
+        guard range.lowerBound >= 0 else {
+            throw ProviderError(.badRequest, detail: "a range that begins before the file")
+        }
+        if let revision, let stream = await goOn(with: path, revision, range) {
+            return bandwidth.downward(stream)
+        }
         let session = try await connection.contentSession()
         do throws(ProviderError) {
             return bandwidth.downward(try await stream(path, revision, range, session))
@@ -18,15 +24,46 @@ extension SFTPClient {
         }
     }
 
+    /// Reads on in a file of which another part was read a moment ago; nil where there is none, or it does
+    /// not answer any more.
+    private func goOn(
+        with path: RemotePath,
+        _ revision: Revision,
+        _ range: Range<Int64>
+    ) async -> ByteStream? {
+        guard let file = openFiles.take(path, revision), await connection.take(file.session) else {
+            return nil
+        }
+        let session = file.session
+        do {
+            let current = session.send(.attributesOfHandle(file.handle))
+            var reader = Self.reader(of: file.handle, range, session)
+            reader.begin()
+            let first = try await current.fileAttributes()
+            try Self.check(first, path, revision)
+            return stream(path, revision, OpenRead(self, file, reader, keepsOpen: true))
+        } catch {
+            _ = session.send(.close(file.handle))
+            await connection.release(session)
+            return nil
+        }
+    }
+
+    private static func reader(
+        of handle: SFTPHandle,
+        _ range: Range<Int64>,
+        _ session: SFTPSession
+    ) -> SFTPByteReader {
+        let range = UInt64(range.lowerBound)..<UInt64(range.upperBound)
+        return SFTPByteReader(session, handle, range: range)
+    }
+
     private func stream(
         _ path: RemotePath,
         _ revision: Revision?,
         _ range: Range<Int64>,
         _ session: SFTPSession
     ) async throws(ProviderError) -> ByteStream {
-        guard range.lowerBound >= 0 else {
-            throw ProviderError(.badRequest, detail: "a range that begins before the file")
-        }
         let own = try await self.path(path)
         let opened: (handle: SFTPHandle, reader: SFTPByteReader, first: SFTPAttributes)?
         do throws(SFTPError) {
@@ -34,11 +71,7 @@ extension SFTPClient {
             let handle = try await session.open(own, .read)
             // The first bytes travel with the answer that says whose they are.
             let current = session.send(.attributesOfHandle(handle))
-            var reader = SFTPByteReader(
-                session,
-                handle,
-                range: UInt64(range.lowerBound)..<UInt64(range.upperBound)
-            )
+            var reader = Self.reader(of: handle, range, session)
             reader.begin()
             let first: SFTPAttributes
             do throws(SFTPError) {
@@ -66,13 +99,13 @@ extension SFTPClient {
             _ = session.send(.close(handle))
             throw error
         }
-        let file = OpenRead(
-            session: session,
-            handle: handle,
-            reader: reader,
-            connection: connection
-        )
-        return ByteStream { () async throws(ProviderError) in
+        let file = OpenFile(path: path, revision: revision, session: session, handle: handle)
+        let isWhole = range.lowerBound == 0 && UInt64(range.upperBound) >= first.size ?? 0
+        return stream(path, revision, OpenRead(self, file, reader, keepsOpen: !isWhole))
+    }
+
+    private func stream(_ path: RemotePath, _ revision: Revision?, _ file: OpenRead) -> ByteStream {
+        ByteStream { () async throws(ProviderError) in
             let bytes: [UInt8]?
             do throws(SFTPError) { bytes = try await file.next() } catch {
                 throw error.provider(path)
@@ -130,33 +163,33 @@ private final class Remaining: Sendable {
     }
 }
 
-/// A file that is being read, closed and its session released when nobody reads on.
+/// A file that is being read; when nobody reads on it is closed, or kept open for a moment, and its session
+/// released.
 ///
 /// Isolation: one reader, which asks for the next part when it has the last one; unchecked, because a
 /// stream has no other reader.
 private final class OpenRead: @unchecked Sendable {
-    private let session: SFTPSession
-    private let handle: SFTPHandle
+    private let client: SFTPClient
+    private let file: OpenFile
     private var reader: SFTPByteReader
-    private let connection: SSHConnection
+    private var keepsOpen: Bool
     /// The file's attributes once all was read.
     private(set) var last: SFTPAttributes?
 
-    init(
-        session: SFTPSession,
-        handle: SFTPHandle,
-        reader: SFTPByteReader,
-        connection: SSHConnection
-    ) {
-        self.session = session
-        self.handle = handle
+    init(_ client: SFTPClient, _ file: OpenFile, _ reader: SFTPByteReader, keepsOpen: Bool) {
+        self.client = client
+        self.file = file
         self.reader = reader
-        self.connection = connection
+        self.keepsOpen = keepsOpen
     }
 
     deinit {
-        _ = session.send(.close(handle))
-        let (connection, session) = (connection, session)
+        if keepsOpen {
+            client.openFiles.keep(file)
+        } else {
+            _ = file.session.send(.close(file.handle))
+        }
+        let (connection, session) = (client.connection, file.session)
         Task { await connection.release(session) }
     }
 
@@ -166,7 +199,8 @@ private final class OpenRead: @unchecked Sendable {
             if last == nil { last = try await reader.lastAttributes() }
             return nil
         } catch {
-            if error.endsSession { await connection.broke(session) }
+            keepsOpen = false
+            if error.endsSession { await client.connection.broke(file.session) }
             throw error
         }
     }

@@ -65,6 +65,7 @@ extension SFTPClient {
         let target = try await path(upload.path)
         var attributes = SFTPAttributes()
         attributes.mode = old?.attributes.mode.map { $0 & 0o7777 }
+        if old != nil { await openFiles.close(at: upload.path) }
         let handle: SFTPHandle
         do throws(SFTPError) {
             let flags: SFTPRequest.OpenFlags =
@@ -115,7 +116,7 @@ extension SFTPClient {
         do throws(ProviderError) {
             try check(try await find(upload.path, session, look), for: upload)
         } catch {
-            if !keepsSession { _ = session.send(.remove(temporary.path)) }
+            if !keepsSession { _ = try? await session.send(.remove(temporary.path)).answer() }
             throw error
         }
         let madeLook = try await rename(
@@ -233,25 +234,24 @@ extension SFTPClient {
     ) async throws(ProviderError) -> SFTPPendingAnswer {
         do throws(SFTPError) {
             let replacing = SFTPRequest.replace(target, with: temporary)
-            if !replaces || session.server.takes(replacing) {
+            guard replaces, !session.server.takes(replacing) else {
                 let request = replaces ? replacing : .rename(temporary, to: target)
                 let renamed = session.send(request)
                 let look = session.send(.attributesOfLink(target))
                 try await renamed.answer()
                 return look
-            } else {
-                // There is never a moment without one of both.
-                let aside = try SFTPPath(temporary.bytes + Array(".old".utf8))
-                try await session.send(.rename(target, to: aside)).answer()
-                do throws(SFTPError) {
-                    try await session.send(.rename(temporary, to: target)).answer()
-                } catch {
-                    try await session.send(.rename(aside, to: target)).answer()
-                    throw error
-                }
-                _ = session.send(.remove(aside))
-                return session.send(.attributesOfLink(target))
             }
+            // There is never a moment without one of both.
+            let aside = try SFTPPath(temporary.bytes + Array(".old".utf8))
+            try await session.send(.rename(target, to: aside)).answer()
+            do throws(SFTPError) {
+                try await session.send(.rename(temporary, to: target)).answer()
+            } catch {
+                try await session.send(.rename(aside, to: target)).answer()
+                throw error
+            }
+            _ = session.send(.remove(aside))
+            return session.send(.attributesOfLink(target))
         } catch {
             if case .status = error.kind, try await find(path, session) != nil || !replaces {
                 _ = session.send(.remove(temporary))

@@ -19,6 +19,7 @@ public final class SFTPClient: PlaceClient {
     private let keepsTrash: Bool
     let now: @Sendable () -> Timestamp
     let hasPurged = Mutex(false)
+    let openFiles = OpenFiles()
 
     /// Where what is deleted goes, in the account's folder.
     static let trash = ".oort-trash"

@@ -214,6 +214,15 @@ public actor SSHConnection {
         }
     }
 
+    /// Whether a session is still one of the connection; it is then in use once more, until `release`.
+    func take(_ session: SFTPSession) -> Bool {
+        guard let index = lines.firstIndex(where: { $0.session === session }) else {
+            return main?.session === session
+        }
+        lines[index].uses += 1
+        return true
+    }
+
     /// Says that a session for content is needed no longer.
     func release(_ session: SFTPSession) {
         guard let index = lines.firstIndex(where: { $0.session === session }) else { return }

@@ -103,6 +103,82 @@ struct SFTPClientTests {
         }
     }
 
+    @Test(
+        "who reads at several places of a file opens it once, and reads the revision that is meant"
+    )
+    func places() async throws {
+        let log = FileManager.default.temporaryDirectory.path + "/sftp-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: log) }
+        let program = "/usr/lib/openssh/sftp-server -e -l VERBOSE 2>>\(log)"
+        try await SSHServer.with(subsystem: program) { server, client in
+            let (file, path) = ("/film", Self.path("/film"))
+            let bytes = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+            let first = try await upload(bytes, to: file, time: 1_600_000_000, by: client).revision
+            func opened() -> Int {
+                let text = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
+                let line = "open \"\(server.root)\(file)\" flags READ"
+                return text.components(separatedBy: line).count - 1
+            }
+            func part(_ start: Int, _ revision: Revision?) async throws -> [UInt8] {
+                let range = Int64(start)..<Int64(start) + 4096
+                let stream = try await client.read(path, revision: revision, range: range)
+                return try await stream.collect(atMost: 1 << 20)
+            }
+            for start in [10_000, 200_000, 0, 299_000] {
+                #expect(try await part(start, first) == Array(bytes[start...].prefix(4096)))
+            }
+            #expect(opened() == 1)
+
+            // Somebody writes it in place: what is open is another revision by now.
+            let handle = try #require(FileHandle(forWritingAtPath: server.root + file))
+            try handle.write(contentsOf: Data("other".utf8))
+            try handle.close()
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await client.read(path, revision: first, range: 0..<10)
+                } == .preconditionFailed
+            )
+            #expect(opened() == 2)
+
+            // This program replaces it and moves it: nothing is kept open at either place.
+            let seen = try await client.entry(at: path).revision
+            let second = try await upload(
+                bytes,
+                to: file,
+                .file(seen),
+                time: 1_600_000_001,
+                by: client
+            )
+            #expect(try await part(5_000, second.revision) == Array(bytes[5_000..<9_096]))
+            let moved = Self.path("/moved")
+            _ = try await client.move(.file, from: path, to: moved)
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await client.read(path, revision: second.revision, range: 0..<10)
+                } == .notFound
+            )
+            let there = try await client.read(moved, revision: second.revision, range: 7..<9)
+            #expect(try await there.collect(atMost: 10) == [1, 1])
+
+            // After a broken connection it is opened anew.
+            server.cutSessions()
+            for tries in 0..<3 {
+                do throws(ProviderError) {
+                    let again = try await client.read(
+                        moved,
+                        revision: second.revision,
+                        range: 14..<15
+                    )
+                    #expect(try await again.collect(atMost: 10) == [2])
+                    break
+                } catch {
+                    #expect(error.isTransient)
+                    try #require(tries < 2)
+                }
+            }
+        }
+    }
+
     @Test("what is in the trash goes after 30 days, whosever clock is wrong", arguments: [0, 3650])
     func oldDeletions(daysAhead: Int64) async throws {
         try await SSHServer.with(subsystem: Self.subsystems[0]) { server, _ in
