@@ -2,7 +2,7 @@ import GRDB
 import OortModel
 
 /// One row of the map: an entry with its id and its folder.
-struct PlaceRow: Sendable {
+struct PlaceRow: FetchableRecord, Sendable {
     var id: Int64
     /// The folder's row; nil of the root.
     var parent: Int64?
@@ -12,35 +12,43 @@ struct PlaceRow: Sendable {
     /// Whether the last listing did not name it.
     var isMissing: Bool
 
-    init(_ row: Row) {
-        id = row["id"]
-        parent = row["parent"]
-        changed = row["changed"]
-        isMissing = row["is_missing"]
-        let name: String = row["name"]
-        let isFolder: Bool = row["is_folder"]
+    /// The columns of a row, in the order in which they are read: by their places, since to find one by its
+    /// name takes longer than to read it.
+    static let columns = """
+        id, parent, changed, is_missing, name, is_folder, size, revision, modified, modified_nanoseconds,
+        stored, stored_nanoseconds, created, created_nanoseconds, mime_type, hash, item_key, permissions,
+        is_own, owner, is_shared, has_thumbnail
+        """
+
+    init(row: Row) {
+        id = row[0]
+        parent = row[1]
+        changed = row[2]
+        isMissing = row[3]
+        let name: String = row[4]
+        let isFolder: Bool = row[5]
         if isFolder {
             entry = .folder(name)
         } else {
             entry = .file(
                 name,
-                size: row["size"] ?? 0,
-                revision: Revision(row["revision"] ?? ""),
+                size: row[6] ?? 0,
+                revision: Revision(row[7] ?? ""),
                 modifiedTime: nil
             )
         }
-        entry.modifiedTime = Self.time(row["modified"], row["modified_nanoseconds"])
-        entry.storedTime = Self.time(row["stored"], row["stored_nanoseconds"])
-        entry.createdTime = Self.time(row["created"], row["created_nanoseconds"])
-        entry.mimeType = row["mime_type"]
-        entry.hash = (row["hash"] as String?).flatMap { ContentHash(description: $0) }
-        entry.key = row["item_key"]
-        let permissions: Int64 = row["permissions"]
+        entry.modifiedTime = Self.time(row[8], row[9])
+        entry.storedTime = Self.time(row[10], row[11])
+        entry.createdTime = Self.time(row[12], row[13])
+        entry.mimeType = row[14]
+        entry.hash = (row[15] as String?).flatMap { ContentHash(description: $0) }
+        entry.key = row[16]
+        let permissions: Int64 = row[17]
         entry.permissions = Permissions(rawValue: UInt8(truncatingIfNeeded: permissions))
-        entry.isOwn = row["is_own"]
-        entry.owner = row["owner"]
-        entry.isShared = row["is_shared"]
-        entry.hasThumbnail = row["has_thumbnail"]
+        entry.isOwn = row[18]
+        entry.owner = row[19]
+        entry.isShared = row[20]
+        entry.hasThumbnail = row[21]
     }
 
     private static func time(_ seconds: Int64?, _ nanoseconds: Int64?) -> Timestamp? {

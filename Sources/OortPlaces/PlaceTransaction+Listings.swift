@@ -90,15 +90,15 @@ extension PlaceTransaction {
     /// A row that its own folder's listing no longer named and whose key an entry elsewhere has.
     private func missing(like entry: PlaceEntry) throws -> PlaceRow? {
         guard let key = entry.key else { return nil }
-        return try Row.fetchOne(
+        return try PlaceRow.fetchOne(
             database.cachedStatement(
                 sql: """
-                    SELECT * FROM place
+                    SELECT \(PlaceRow.columns) FROM place
                     WHERE item_key = ? AND is_missing = 1 AND is_folder = ? ORDER BY id LIMIT 1
                     """
             ),
             arguments: [key, entry.kind == .folder]
-        ).map(PlaceRow.init)
+        )
     }
 
     /// Whether a folder's stamp is another than that of its last listing, or it was never listed.
@@ -311,15 +311,17 @@ extension PlaceTransaction {
     ///
     /// Returns whether all of it is done; else another round is to look again.
     func removeMissing() throws -> Bool {
-        let all = try Row.fetchAll(
+        let all = try PlaceRow.fetchAll(
             database,
-            sql: "SELECT * FROM place WHERE is_missing = 1 ORDER BY id"
+            sql: "SELECT \(PlaceRow.columns) FROM place WHERE is_missing = 1 ORDER BY id"
         )
-        let doubted = try doubtful(all.map(PlaceRow.init))
+        let rounds = try Int64.fetchAll(
+            database,
+            sql: "SELECT missing_round FROM place WHERE is_missing = 1 ORDER BY id"
+        )
+        let doubted = try doubtful(all)
         var missing: [PlaceRow] = []
-        for values in all {
-            let row = PlaceRow(values)
-            let round: Int64 = values["missing_round"]
+        for (row, round) in zip(all, rounds) {
             // Zero was in doubt before and is missing again; below zero waits for that listing. What is
             // seen elsewhere was moved, whatever its folder lost.
             guard round < 0 || round > 0 && row.parent.map(doubted.contains) == true,
@@ -356,15 +358,15 @@ extension PlaceTransaction {
     /// A younger row of the same key, which is there.
     private func elsewhere(_ row: PlaceRow) throws -> PlaceRow? {
         guard let key = row.entry.key else { return nil }
-        return try Row.fetchOne(
+        return try PlaceRow.fetchOne(
             database,
             sql: """
-                SELECT * FROM place
+                SELECT \(PlaceRow.columns) FROM place
                 WHERE item_key = ? AND is_missing = 0 AND is_folder = ? AND id > ?
                 ORDER BY id LIMIT 1
                 """,
             arguments: [key, row.entry.kind == .folder, row.id]
-        ).map(PlaceRow.init).flatMap { twin in
+        ).flatMap { twin in
             // One that lies in the other cannot take its place.
             guard let parent = twin.parent, try !lies(parent, below: row.id),
                 try !lies(row.id, below: twin.id)
@@ -414,11 +416,14 @@ extension PlaceTransaction {
     /// What is gone comes last, since it takes with it, at who reads, all that was seen below it: what
     /// moved elsewhere is to be known of by then.
     func news(after position: Int64, limit: Int) throws -> (news: [PlaceNews], last: Int64) {
-        let rows = try Row.fetchAll(
+        let rows = try PlaceRow.fetchAll(
             database,
-            sql: "SELECT * FROM place WHERE changed > ? AND id != ? ORDER BY changed LIMIT ?",
+            sql: """
+                SELECT \(PlaceRow.columns) FROM place
+                WHERE changed > ? AND id != ? ORDER BY changed LIMIT ?
+                """,
             arguments: [position, PlaceMap.rootRow, limit]
-        ).map(PlaceRow.init)
+        )
         let news = rows.map { PlaceNews.there($0) }
         if rows.count == limit, let last = rows.last { return (news, last.changed) }
         let gone = try Int64.fetchAll(database, sql: "SELECT id FROM gone ORDER BY change")

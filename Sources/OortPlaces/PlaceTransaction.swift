@@ -8,24 +8,28 @@ struct PlaceTransaction {
     // MARK: Rows
 
     func row(_ id: Int64) throws -> PlaceRow? {
-        try Row.fetchOne(
-            database.cachedStatement(sql: "SELECT * FROM place WHERE id = ?"),
+        try PlaceRow.fetchOne(
+            database.cachedStatement(sql: "SELECT \(PlaceRow.columns) FROM place WHERE id = ?"),
             arguments: [id]
-        ).map(PlaceRow.init)
+        )
     }
 
     func row(named name: String, in parent: Int64) throws -> PlaceRow? {
-        try Row.fetchOne(
-            database.cachedStatement(sql: "SELECT * FROM place WHERE parent = ? AND name = ?"),
+        try PlaceRow.fetchOne(
+            database.cachedStatement(
+                sql: "SELECT \(PlaceRow.columns) FROM place WHERE parent = ? AND name = ?"
+            ),
             arguments: [parent, name]
-        ).map(PlaceRow.init)
+        )
     }
 
     func children(of folder: Int64) throws -> [PlaceRow] {
-        try Row.fetchAll(
-            database.cachedStatement(sql: "SELECT * FROM place WHERE parent = ? ORDER BY id"),
+        try PlaceRow.fetchAll(
+            database.cachedStatement(
+                sql: "SELECT \(PlaceRow.columns) FROM place WHERE parent = ? ORDER BY id"
+            ),
             arguments: [folder]
-        ).map(PlaceRow.init)
+        )
     }
 
     /// Where a row lies; nil when there is no such row.
@@ -69,8 +73,8 @@ struct PlaceTransaction {
     // MARK: Changes
 
     private func nextChange() throws -> Int64 {
-        try database.execute(sql: "UPDATE state SET change = change + 1")
-        return try Int64.fetchOne(database, sql: "SELECT change FROM state") ?? 0
+        try database.cachedStatement(sql: "UPDATE state SET change = change + 1").execute()
+        return try Int64.fetchOne(database.cachedStatement(sql: "SELECT change FROM state")) ?? 0
     }
 
     /// Writes what an entry is like over the row at its place, or makes one; the row as it is then.
