@@ -41,7 +41,7 @@ extension S3Client {
         do throws(ProviderError) {
             _ = try await api.send(request, about: .creation)
         } catch  where error.kind == .nameTaken {
-            // A store that has folders of its own says so of one without a marker, too.
+            // A store that has folders of its own says that the name of one is taken, marker or not.
             if try await first(below: marker)?.key.isSameText(as: marker) != true {
                 request.headers.removeAll { $0.name == "If-None-Match" }
                 _ = try await api.send(request, about: .creation)
@@ -54,27 +54,38 @@ extension S3Client {
     ///
     /// In a bucket a folder is there as long as a key begins with its name: whoever lists it between the
     /// deletion of the last one and a marker's arrival believes that it is gone. A folder that holds more than
-    /// may go at once needs none.
+    /// this program deletes at once needs none.
     private func keep(folderOf path: RemotePath) async throws(ProviderError) {
         guard let folder = path.parent, !folder.parts.isEmpty else { return }
         let prefix = try space.prefix(of: folder)
-        guard !memory.withLock({ $0.marked.contains(ExactText(prefix)) }) else { return }
+        guard !memory.withLock({ $0.isMarked(prefix) }) else { return }
         do throws(ProviderError) {
-            let most = traits.provider.maximumWritesInFlight
-            let page = try await page(of: prefix, delimiter: "/", after: nil, atMost: most + 2)
-            let marker = marker(of: prefix)
-            if page.objects.contains(where: { $0.key.isSameText(as: marker) }) {
-                memory.withLock { $0.remember(marked: prefix) }
-                return
-            }
-            let count =
-                page.objects.count { $0.key.begins(with: prefix) }
-                + page.prefixes.count { $0.begins(with: prefix) }
-            if (1...most + 1).contains(count) { try await mark(prefix) }
+            if try await holdsFew(prefix) { try await mark(prefix) }
         } catch {
             // Who may not list or write may still delete.
-            guard error.isLastingRefusal else { throw error }
+            guard error.isLastingRefusal || error.kind == .malformedAnswer else { throw error }
         }
+    }
+
+    /// Whether a folder without a marker holds something, and no more than may go at once.
+    private func holdsFew(_ prefix: String) async throws(ProviderError) -> Bool {
+        let most = traits.provider.maximumWritesInFlight + 1
+        let marker = marker(of: prefix)
+        var (count, pages) = (0, 0)
+        var token: String?
+        repeat {
+            let page = try await page(of: prefix, delimiter: "/", after: token, atMost: most + 1)
+            if let found = page.objects.first(where: { $0.key.isSameText(as: marker) }) {
+                // With bytes it is a file of its own, which no marker may replace.
+                if found.size == 0 { memory.withLock { $0.remember(marked: prefix) } }
+                return false
+            }
+            count += page.objects.count { $0.key.begins(with: prefix) }
+            count += page.prefixes.count { $0.begins(with: prefix) }
+            token = page.next
+            pages += 1
+        } while count <= most && token != nil && pages < Self.mostEmptyPages
+        return (1...most).contains(count)
     }
 
     // MARK: Deleting
@@ -95,18 +106,17 @@ extension S3Client {
             let prefix = try space.prefix(of: path)
             try await deleteAll(below: prefix)
             memory.withLock { memory in
-                memory.marked = memory.marked.filter { !$0.text.begins(with: prefix) }
+                memory.marked = memory.marked.filter { !$0.key.text.begins(with: prefix) }
             }
         }
     }
 
     /// Removes the marker that keeps an empty folder; what has a longer key stays.
     public func removeEmptyFolder(at path: RemotePath) async throws(ProviderError) {
+        try await keep(folderOf: path)
         let prefix = try space.prefix(of: path)
         try await delete(key: marker(of: prefix), revision: nil)
-        memory.withLock { memory in
-            memory.marked = memory.marked.filter { !$0.text.isSameText(as: prefix) }
-        }
+        memory.withLock { $0.marked[ExactText(prefix)] = nil }
     }
 
     private func delete(key: String, revision: Revision?) async throws(ProviderError) {
@@ -276,7 +286,7 @@ extension S3Client {
             }
             return entry(new.name ?? "", head)
         }
-        try await keep(folderOf: old)
+        if old.parent != new.parent { try await keep(folderOf: old) }
         let (entry, copied) = try await copy(source, to: target, path: new)
         // What somebody wrote meanwhile stays where it is, and is news.
         do throws(ProviderError) {

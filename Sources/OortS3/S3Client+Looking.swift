@@ -144,9 +144,15 @@ extension S3Client {
 
 extension S3Client.Memory {
     static let mostMarked = 100_000
+    /// How long a marker is taken to be there: others may delete it with its folder, and use the name anew.
+    private static let markLength = Duration.seconds(60)
 
     mutating func remember(marked prefix: String) {
-        if marked.count >= Self.mostMarked { marked = [] }
-        marked.insert(ExactText(prefix))
+        if marked.count >= Self.mostMarked { marked = [:] }
+        marked[ExactText(prefix)] = .now
+    }
+
+    func isMarked(_ prefix: String) -> Bool {
+        marked[ExactText(prefix)].map { .now - $0 < Self.markLength } ?? false
     }
 }

@@ -41,8 +41,8 @@ public final class S3Client: PlaceClient {
 
     /// What was seen or done in this run, all of it dispensable.
     struct Memory {
-        /// Prefixes whose marker is known to be there.
-        var marked: Set<ExactText> = []
+        /// Prefixes whose marker was put or seen, and when.
+        var marked: [ExactText: ContinuousClock.Instant] = [:]
         /// The upload in parts of a key that was begun and not ended.
         var sessions: [ExactText: String] = [:]
         /// Objects of which the store said that they are archived, and since when.
@@ -254,7 +254,8 @@ public final class S3Client: PlaceClient {
         try await first(below: prefix) != nil
     }
 
-    /// The first of the keys that begin with a prefix, which is the prefix itself where that is a key.
+    /// The first of the keys that begin with a prefix: the prefix itself where that is a key and the store
+    /// lists in the order of bytes.
     func first(below prefix: String) async throws(ProviderError) -> S3Object? {
         var token: String?
         // A page may be empty and not the last.

@@ -134,6 +134,43 @@ struct ScriptedStoreTests {
         #expect(seen == ["PUT /b/d *", "PUT /b/d", "DELETE /b/d/f"])
     }
 
+    @Test("a first page without keys does not make a folder an empty one")
+    func emptyFirstPage() async throws {
+        let requests = Mutex<[String]>([])
+        try await with({ request, _ in
+            if request.method != .GET {
+                requests.withLock { $0.append("\(request.method.rawValue) \(request.path)") }
+                return Self.answer(request.method == .DELETE ? 204 : 200)
+            }
+            let isFirst = !request.query.contains { $0.name == "continuation-token" }
+            let next =
+                "<IsTruncated>true</IsTruncated><NextContinuationToken>2</NextContinuationToken>"
+            let last = "<IsTruncated>false</IsTruncated>\(Self.contents("d/f"))"
+            let text = isFirst ? next : last
+            return Self.answer(200, "<ListBucketResult>\(text)</ListBucketResult>")
+        }) { client, _ in
+            try await client.delete(.file, at: RemotePath(["d", "f"]), revision: nil)
+        }
+        #expect(requests.withLock { $0 } == ["PUT /b/d", "DELETE /b/d/f"])
+    }
+
+    @Test("a file whose key is a folder's is not taken for its marker, nor written over")
+    func markerWithBytes() async throws {
+        let requests = Mutex<[String]>([])
+        try await with({ request, _ in
+            if request.method != .GET {
+                requests.withLock { $0.append(request.method.rawValue) }
+                return Self.answer(request.method == .DELETE ? 204 : 200)
+            }
+            let text =
+                "<IsTruncated>false</IsTruncated>\(Self.contents("d/"))\(Self.contents("d/f"))"
+            return Self.answer(200, "<ListBucketResult>\(text)</ListBucketResult>")
+        }) { client, _ in
+            try await client.delete(.file, at: RemotePath(["d", "f"]), revision: nil)
+        }
+        #expect(requests.withLock { $0 } == ["DELETE"])
+    }
+
     @Test("who may not list or write may still delete")
     func unkeptFolder() async throws {
         let isDeleted = Mutex(false)
