@@ -33,7 +33,7 @@ extension SFTPClient {
         guard entry?.kind == kind else {
             throw ProviderError(.preconditionFailed, detail: "\(path) is of another kind")
         }
-        await openFiles.close(at: path)
+        openFiles.close(at: path)
         if traits.deletesToTrash {
             _ = try await rootPath()
             do throws(SFTPError) {

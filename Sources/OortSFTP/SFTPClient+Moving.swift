@@ -17,7 +17,7 @@ extension SFTPClient {
         guard try await find(new, session) == nil else {
             throw ProviderError(.nameTaken, detail: "\(new) is there already")
         }
-        await openFiles.close(at: old)
+        openFiles.close(at: old)
         var target = try await path(new)
         if found.target != nil {
             guard let name = LinkName.link(new.name ?? ""), let folder = new.parent else {
@@ -166,6 +166,8 @@ extension SFTPClient {
                 let flags: SFTPRequest.OpenFlags = [.write, .create, .exclusive]
                 to = try await session.open(temporary.path, flags, attributes)
             } catch { try await explain(error, making: new, session) }
+            // A handle is closed once: its number may be another file's by then.
+            var isOpen = true
             do throws(ProviderError) {
                 try await heard(session, new) { () async throws(SFTPError) in
                     let whole = SFTPRequest.copy(from, from: 0, count: 0, to: to, at: 0)
@@ -182,10 +184,11 @@ extension SFTPClient {
                     if sendsBytes, session.server.takes(.synchronize(to)) {
                         try await session.send(.synchronize(to)).answer()
                     }
+                    isOpen = false
                     try await session.close(to)
                 }
             } catch {
-                _ = session.send(.close(to))
+                if isOpen { _ = session.send(.close(to)) }
                 _ = session.send(.remove(temporary.path))
                 if error.kind == .limitExceeded {
                     let size = Int64(clamping: found.attributes.size ?? 0)

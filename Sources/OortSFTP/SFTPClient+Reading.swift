@@ -19,7 +19,7 @@ extension SFTPClient {
         do throws(ProviderError) {
             return bandwidth.downward(try await stream(path, revision, range, session))
         } catch {
-            await connection.release(session)
+            connection.release(session)
             throw error
         }
     }
@@ -31,7 +31,9 @@ extension SFTPClient {
         _ revision: Revision,
         _ range: Range<Int64>
     ) async -> ByteStream? {
-        guard let file = openFiles.take(path, revision), await connection.take(file.session) else {
+        guard let file = openFiles.take(path, revision) else { return nil }
+        guard await connection.takeIdle(file.session) else {
+            file.close()
             return nil
         }
         let session = file.session
@@ -43,8 +45,8 @@ extension SFTPClient {
             try Self.check(first, path, revision)
             return stream(path, revision, OpenRead(self, file, reader, keepsOpen: true))
         } catch {
-            _ = session.send(.close(file.handle))
-            await connection.release(session)
+            file.close()
+            connection.release(session)
             return nil
         }
     }
@@ -65,6 +67,7 @@ extension SFTPClient {
         _ session: SFTPSession
     ) async throws(ProviderError) -> ByteStream {
         let own = try await self.path(path)
+        let changes = openFiles.changes
         let opened: (handle: SFTPHandle, reader: SFTPByteReader, first: SFTPAttributes)?
         do throws(SFTPError) {
             let attributes = session.send(.attributesOfLink(own))
@@ -92,14 +95,20 @@ extension SFTPClient {
         }
         guard let (handle, reader, first) = opened else {
             let stream = try await readLink(path, revision, range, session)
-            await connection.release(session)
+            connection.release(session)
             return stream
         }
         do throws(ProviderError) { try Self.check(first, path, revision) } catch {
             _ = session.send(.close(handle))
             throw error
         }
-        let file = OpenFile(path: path, revision: revision, session: session, handle: handle)
+        let file = OpenFile(
+            path: path,
+            revision: revision,
+            session: session,
+            handle: handle,
+            changes: changes
+        )
         let isWhole = range.lowerBound == 0 && UInt64(range.upperBound) >= first.size ?? 0
         return stream(path, revision, OpenRead(self, file, reader, keepsOpen: !isWhole))
     }
@@ -184,13 +193,8 @@ private final class OpenRead: @unchecked Sendable {
     }
 
     deinit {
-        if keepsOpen {
-            client.openFiles.keep(file)
-        } else {
-            _ = file.session.send(.close(file.handle))
-        }
-        let (connection, session) = (client.connection, file.session)
-        Task { await connection.release(session) }
+        client.connection.release(file.session)
+        if keepsOpen { client.openFiles.keep(file) } else { file.close() }
     }
 
     func next() async throws(SFTPError) -> [UInt8]? {

@@ -65,7 +65,6 @@ extension SFTPClient {
         let target = try await path(upload.path)
         var attributes = SFTPAttributes()
         attributes.mode = old?.attributes.mode.map { $0 & 0o7777 }
-        if old != nil { await openFiles.close(at: upload.path) }
         let handle: SFTPHandle
         do throws(SFTPError) {
             let flags: SFTPRequest.OpenFlags =
@@ -78,7 +77,8 @@ extension SFTPClient {
             try await explain(error, making: upload.path, needing: upload.size, session)
         }
         let keepsSession = isKept(upload)
-        let look: SFTPPendingAnswer
+        // A handle is closed once: its number may be another file's by then.
+        var isOpen = true
         do throws(ProviderError) {
             if keepsSession, temporary.confirmed == nil {
                 await observer.sessionChanged(temporary.session(confirmed: 0))
@@ -87,7 +87,7 @@ extension SFTPClient {
                 observer.sent($0)
             }
             let time = upload.modifiedTime.map { Self.times($0) }
-            look = try await heard(session, upload.path) { () async throws(SFTPError) in
+            try await heard(session, upload.path) { () async throws(SFTPError) in
                 var ends: [SFTPPendingAnswer] = []
                 if let time {
                     var times = SFTPAttributes()
@@ -98,13 +98,11 @@ extension SFTPClient {
                     ends.append(session.send(.synchronize(handle)))
                 }
                 for end in ends { try await end.answer() }
-                let closing = session.send(.close(handle))
-                let look = session.send(.attributesOfLink(target))
-                try await closing.answer()
-                return look
+                isOpen = false
+                try await session.close(handle)
             }
         } catch {
-            _ = session.send(.close(handle))
+            if isOpen { _ = session.send(.close(handle)) }
             // What was sent is gone on with by the next try, if there is a session to know it by.
             if !keepsSession { _ = session.send(.remove(temporary.path)) }
             if error.kind == .limitExceeded {
@@ -112,29 +110,32 @@ extension SFTPClient {
             }
             throw error
         }
-        // The name is given as late as can be: the check and the renaming are one round trip apart.
+        // The name is given as late as can be: the check and the renaming are one round trip apart, and
+        // behind no other upload's bytes.
+        let first = try await connection.session()
+        openFiles.close(at: upload.path)
         do throws(ProviderError) {
-            try check(try await find(upload.path, session, look), for: upload)
+            try check(try await find(upload.path, first), for: upload)
         } catch {
-            if !keepsSession { _ = try? await session.send(.remove(temporary.path)).answer() }
+            if !keepsSession { _ = try? await first.send(.remove(temporary.path)).answer() }
             throw error
         }
-        let madeLook = try await rename(
+        let look = try await rename(
             temporary.path,
             over: old != nil,
             target,
             at: upload.path,
-            session
+            first
         )
         if keepsSession { await observer.sessionChanged(nil) }
-        if let attributes = try? await madeLook.fileAttributes(),
+        if let attributes = try? await look.fileAttributes(),
             let entry = Self.entry(upload.path.name ?? "", attributes, target: nil),
             isMade(entry, of: upload)
         {
             return entry
         }
         // A server that answers in another order may have looked before it renamed.
-        guard let found = try await findMade(upload.path, session),
+        guard let found = try await findMade(upload.path, first),
             let entry = entry(upload.path, found)
         else { throw ProviderError(.preconditionFailed, detail: "\(upload.path) is gone again") }
         guard entry.size == upload.size else {

@@ -69,8 +69,7 @@ public final class SFTPClient: PlaceClient {
             provider: provider,
             scan: .folderStamps,
             listingFreshness: .seconds(3600),
-            // Each takes two round trips and next to nothing of the server.
-            listingsInFlight: 64,
+            listingsInFlight: 32,
             deletesToTrash: keepsTrash
         )
         traits.mayHaveDisks = true
@@ -165,7 +164,7 @@ public final class SFTPClient: PlaceClient {
         do throws(ProviderError) { result = .success(try await body(session)) } catch {
             result = .failure(error)
         }
-        await connection.release(session)
+        connection.release(session)
         return try result.get()
     }
 
@@ -201,16 +200,13 @@ public final class SFTPClient: PlaceClient {
     }
 
     /// Looks at a place; nil where the server positively has nothing there.
-    ///
-    /// Where `look` is given, the question for the attributes of that path was sent already.
     func find(
         _ place: RemotePath,
-        _ session: SFTPSession,
-        _ look: SFTPPendingAnswer? = nil
+        _ session: SFTPSession
     ) async throws(ProviderError) -> Found? {
         let path = try await self.path(place)
-        let look = look ?? session.send(.attributesOfLink(path))
-        if let attributes = try await attributes(look, place, session), attributes.kind != .link {
+        if let attributes = try await attributes(of: path, place, session), attributes.kind != .link
+        {
             return Found(path: path, attributes: attributes)
         }
         guard let name = place.name, let link = LinkName.link(name), let folder = place.parent

@@ -2,6 +2,7 @@ import Foundation
 import OortModel
 public import OortTransport
 import SwiftSFTP
+import Synchronization
 import SystemPackage
 
 /// The connection to one account's server: one `ssh` that carries all sessions, of which one is for
@@ -22,7 +23,6 @@ public actor SSHConnection {
     private struct Line {
         let session: SFTPSession
         let process: SSHProcess
-        var uses = 0
 
         func end() {
             session.close()
@@ -32,6 +32,8 @@ public actor SSHConnection {
 
     private var main: Line?
     private var lines: [Line] = []
+    /// How many transfers there are on each of them.
+    private nonisolated let uses = Mutex<[ObjectIdentifier: Int]>([:])
     /// The sessions beside the first that are being opened.
     private var openings = 0
     private var opening: Task<Result<SFTPSession, SSHFailure>, Never>?
@@ -184,11 +186,13 @@ public actor SSHConnection {
     /// A session for content: the least used of those that there are, or a new one.
     func contentSession() async throws(ProviderError) -> SFTPSession {
         let first = try await session()
-        let idle = lines.indices.min { lines[$0].uses < lines[$1].uses }
+        let used = uses.withLock(\.self)
+        func count(_ line: Line) -> Int { used[ObjectIdentifier(line.session), default: 0] }
+        let idle = lines.min { count($0) < count($1) }
         let isFull = lines.count + openings >= Self.mostLines
-        if let idle, lines[idle].uses == 0 || isFull {
-            lines[idle].uses += 1
-            return lines[idle].session
+        if let idle, count(idle) == 0 || isFull {
+            use(idle.session)
+            return idle.session
         }
         // While others open theirs, the first has to do.
         if isFull { return first }
@@ -199,12 +203,12 @@ public actor SSHConnection {
         // A session that cannot share the connection would begin a login of its own, without the secret.
         if address.secret != nil { sharing.append("-oProxyCommand=false") }
         do throws(SSHFailure) {
-            var line = try await open(sharing)
+            let line = try await open(sharing)
             guard before == generation, main != nil else {
                 line.end()
                 throw SSHFailure(.unreachable, "the connection broke")
             }
-            line.uses = 1
+            use(line.session)
             lines.append(line)
             return line.session
         } catch {
@@ -214,19 +218,29 @@ public actor SSHConnection {
         }
     }
 
-    /// Whether a session is still one of the connection; it is then in use once more, until `release`.
-    func take(_ session: SFTPSession) -> Bool {
-        guard let index = lines.firstIndex(where: { $0.session === session }) else {
+    /// Whether a session is still one of the connection, and no content is on its way over it; it is then
+    /// in use until `release`.
+    func takeIdle(_ session: SFTPSession) -> Bool {
+        guard lines.contains(where: { $0.session === session }) else {
             return main?.session === session
         }
-        lines[index].uses += 1
+        guard uses.withLock({ $0[ObjectIdentifier(session), default: 0] }) == 0 else {
+            return false
+        }
+        use(session)
         return true
     }
 
+    private func use(_ session: SFTPSession) {
+        uses.withLock { $0[ObjectIdentifier(session), default: 0] += 1 }
+    }
+
     /// Says that a session for content is needed no longer.
-    func release(_ session: SFTPSession) {
-        guard let index = lines.firstIndex(where: { $0.session === session }) else { return }
-        lines[index].uses = max(0, lines[index].uses - 1)
+    nonisolated func release(_ session: SFTPSession) {
+        uses.withLock { uses in
+            guard let count = uses[ObjectIdentifier(session)] else { return }
+            uses[ObjectIdentifier(session)] = count > 1 ? count - 1 : nil
+        }
     }
 
     /// Ends the connection if the session that broke is one of it.
@@ -246,6 +260,7 @@ public actor SSHConnection {
 
     private func end() {
         for line in lines + [main].compactMap(\.self) { line.end() }
+        uses.withLock { $0 = [:] }
         lines = []
         main = nil
         generation += 1

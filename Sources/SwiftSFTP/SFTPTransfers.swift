@@ -18,8 +18,8 @@ public struct SFTPByteReader {
     private var inFlight = 0
     private var next: UInt64
     private let end: UInt64
-    /// The file's attributes, asked for behind the last bytes; a server answers the requests of one
-    /// handle in their order.
+    /// The file's attributes, asked for behind the last bytes: OpenSSH answers in order; a server that
+    /// works side by side may have looked before.
     private var attributes: SFTPPendingAnswer?
 
     /// A reader of `range`, in bytes from the file's start.
