@@ -17,7 +17,7 @@ extension SFTPClient {
         guard try await find(new, session) == nil else {
             throw ProviderError(.nameTaken, detail: "\(new) is there already")
         }
-        openFiles.close(at: old)
+        for place in [old, new] { openFiles.close(at: place) }
         var target = try await path(new)
         if found.target != nil {
             guard let name = LinkName.link(new.name ?? ""), let folder = new.parent else {

@@ -113,7 +113,6 @@ extension SFTPClient {
         // The name is given as late as can be: the check and the renaming are one round trip apart, and
         // behind no other upload's bytes.
         let first = try await connection.session()
-        openFiles.close(at: upload.path)
         do throws(ProviderError) {
             try check(try await find(upload.path, first), for: upload)
         } catch {
@@ -233,6 +232,7 @@ extension SFTPClient {
         at path: RemotePath,
         _ session: SFTPSession
     ) async throws(ProviderError) -> SFTPPendingAnswer {
+        openFiles.close(at: path)
         do throws(SFTPError) {
             let replacing = SFTPRequest.replace(target, with: temporary)
             guard replaces, !session.server.takes(replacing) else {
