@@ -61,8 +61,9 @@ def held_pair():
 class Server:
     """A server of one kind, that runs until it is stopped."""
 
-    def __init__(self, kind, folder, rclone=None, is_implicit=False):
+    def __init__(self, kind, folder, rclone=None, is_implicit=False, subsystem="internal-sftp"):
         self.kind = kind
+        self.subsystem = subsystem  # what serves SFTP
         self.rclone = rclone or pathlib.Path(sys.executable).with_name("rclone")
         self.is_implicit = is_implicit  # whether FTP is encrypted from the first byte
         self.folder = folder / f"server-{kind}"
@@ -125,7 +126,7 @@ KbdInteractiveAuthentication no
 UsePAM no
 StrictModes no
 PermitRootLogin prohibit-password
-Subsystem sftp internal-sftp
+Subsystem sftp {self.subsystem}
 """)
         return ["/usr/sbin/sshd", "-D", "-e", "-f", str(self.folder / "config")]
 

@@ -1,0 +1,227 @@
+"""What ordinary acts cost at servers of a person's own: every request of an act is counted.
+
+What a look for news asks is left out; docs/costs.md says it all in words.
+"""
+
+import os
+import re
+import shutil
+import time
+from collections import Counter
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from machine import eventually
+from relay import FaultyRelay
+from servers import Server
+
+pytestmark = pytest.mark.clouds()
+
+TREE = 30
+FOLDERS = 40
+KEYS = 2100
+# Of each act the requests that the server heard, beside what a look for news asks.
+ACTS = {
+    # Apache, which heeds conditions and takes no modified times.
+    "webdav": {
+        "new": {"PROPFIND 0": 3, "PUT": 1, "MOVE": 1},
+        "content": {"PROPFIND 0": 4, "PUT": 1, "MOVE": 1},
+        "time": {},
+        "folder": {"PROPFIND 0": 2, "MKCOL": 1},
+        "copy": {"PROPFIND 0": 4, "COPY": 1},
+        "move": {"PROPFIND 0": 1, "MOVE": 1},
+        "delete": {"DELETE": 1},
+        "move folder": {"PROPFIND 0": 2, "MOVE": 1},
+        "rm -rf": {"DELETE": 1},
+    },
+    # OpenSSH, without its looks; a deletion makes a folder in the trash, and the trash, too.
+    "sftp": {
+        "new": {"limits": 1, "open": 1, "write": 1, "fsetstat": 1, "fsync": 1, "close": 1,
+                "rename": 1},
+        "content": {"open": 1, "write": 1, "fsetstat": 1, "fsync": 1, "close": 1,
+                    "posix-rename": 1},
+        "time": {"setstat": 1},
+        "folder": {"mkdir": 1},
+        "copy": {"open": 2, "copy-data": 1, "fsetstat": 1, "close": 2, "rename": 1, "setstat": 1},
+        "move": {"rename": 1},
+        "delete": {"mkdir": 2, "rename": 1, "close": 1},
+        "move folder": {"rename": 1},
+        "rm -rf": {"mkdir": 2, "rename": 1, "close": 1},
+    },
+    # SeaweedFS, which heeds conditions and has no folders to move. A time is a copy onto itself.
+    "seaweedfs": {
+        "new": {"PUT": 1},
+        "content": {"PUT": 1},
+        "time": {"HEAD": 2, "PUT": 1},
+        "folder": {"HEAD": 1, "PUT": 1},
+        "copy": {"HEAD": 3, "PUT": 2},
+        "move": {"HEAD": 1, "PUT": 1, "DELETE": 1},
+        "delete": {"DELETE": 1},
+        # A look, a copy and a deletion of each file, and the folder's marker.
+        "move folder": {"HEAD": TREE + 2, "PUT": TREE + 1, "LIST folder": 2, "DELETE": TREE + 1},
+        # All keys by one request, and the marker.
+        "rm -rf": {"HEAD": 1, "LIST folder": 3, "POST": 1, "DELETE": 1},
+    },
+}
+
+
+class CountingRelay(FaultyRelay):
+    """Counts the requests of acts by their methods."""
+
+    def __init__(self, target):
+        super().__init__(target)
+        self.public = self.port
+        self.requests = Counter()
+
+    def forward(self, handler):
+        query = parse_qs(urlsplit(handler.path).query)
+        name = handler.command
+        if name == "PROPFIND":
+            name += " " + handler.headers.get("Depth", "")
+        elif "delete" in query:
+            name = "DELETE many"
+        elif "list-type" in query:
+            name = "LIST folder" if "delimiter" in query else "LIST"
+        with self.lock:
+            self.requests[name] += 1
+        super().forward(handler)
+
+
+class Web:
+    """Apache or SeaweedFS, behind a port that counts."""
+
+    # A look for news lists folders, or everything.
+    NEWS = {"webdav": {"PROPFIND 1"}, "seaweedfs": {"LIST"}}
+
+    def __init__(self, kind, folder):
+        self.kind = kind
+        self.server = Server(kind, folder)
+        if kind == "seaweedfs":
+            self.server.make_bucket()
+        self.relay = CountingRelay(self.server.port)
+        self.server.door = self.relay.port
+        if kind == "seaweedfs":
+            self.relay.public = None
+
+    def forget(self):
+        self.relay.requests.clear()
+
+    def cost(self):
+        return {name: count for name, count in self.relay.requests.items()
+                if name not in self.NEWS[self.kind]}
+
+    def listings(self):
+        return sum(self.relay.requests[name] for name in self.NEWS[self.kind])
+
+    def stop(self):
+        self.server.stop()
+        self.relay.shut()
+
+
+class Shell:
+    """OpenSSH, whose SFTP server writes down each request."""
+
+    LOOKS = {"lstat", "stat", "opendir", "readdir", "closedir", "statvfs", "readlink", "realpath"}
+
+    def __init__(self, folder):
+        self.kind = "sftp"
+        self.log = folder / "sftp.log"
+        self.server = Server(
+            "sftp", folder,
+            subsystem=f"/usr/lib/openssh/sftp-server -e -l DEBUG3 2>>{self.log}")
+        self.begin = 0
+
+    def forget(self):
+        self.begin = self.log.stat().st_size if self.log.exists() else 0
+
+    def requests(self):
+        with open(self.log, errors="replace") as log:
+            log.seek(self.begin)
+            text = log.read()
+        names = re.findall(r"request \d+: ([a-z-]+)", text)
+        return Counter(name for name in names if name != "sent")
+
+    def cost(self):
+        return {name: count for name, count in self.requests().items() if name not in self.LOOKS}
+
+    def listings(self):
+        return self.requests()["opendir"]
+
+    def stop(self):
+        self.server.stop()
+
+
+@pytest.fixture(params=["webdav", "sftp", "seaweedfs"])
+def server(request, folder):
+    server = Shell(folder) if request.param == "sftp" else Web(request.param, folder)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def drive(machine, server):
+    machine.write_settings('poll_interval = "1h"\nsettle = "1h"\n')
+    server.server.login(machine)
+    machine.mount()
+    drive = machine.ready("s3" if server.kind == "seaweedfs" else server.kind)
+    (drive / "here").mkdir()
+    (drive / "there").mkdir()
+    machine.sync()
+    return drive
+
+
+def test_acts(machine, server, drive, folder):
+    def cost(act):
+        act()
+        server.forget()
+        machine.oort("sync", "--timeout", "300s", timeout=320)
+        return server.cost()
+
+    here, there = drive / "here", drive / "there"
+    found = {}
+    found["new"] = cost(lambda: (here / "file").write_text("new"))
+    found["content"] = cost(lambda: (here / "file").write_text("another content"))
+    found["time"] = cost(lambda: os.utime(here / "file", (1_600_000_000,) * 2))
+    found["folder"] = cost(lambda: (here / "folder").mkdir())
+    found["copy"] = cost(lambda: shutil.copyfile(here / "file", here / "copy"))
+    found["move"] = cost(lambda: os.rename(here / "copy", there / "moved"))
+    # Apache's tag of a file says nothing in the file's first second.
+    eventually(lambda: time.time() - (there / "moved").stat().st_mtime > 2, "the file is old")
+    found["delete"] = cost(lambda: (there / "moved").unlink())
+
+    def fill():
+        for number in range(TREE):
+            (here / "folder" / f"file {number}").write_text(f"{number}")
+    fill()
+    machine.sync()
+    found["move folder"] = cost(lambda: os.rename(here / "folder", there / "folder"))
+    found["rm -rf"] = cost(lambda: shutil.rmtree(there / "folder"))
+    assert found == ACTS[server.kind]
+
+
+@pytest.mark.parametrize("server", ["webdav", "sftp"], indirect=True)
+def test_the_first_look_lists_each_folder_once(machine, server):
+    for number in range(FOLDERS):
+        folder = server.server.files / f"folder {number}" / "in it"
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("x")
+    assert first_look(machine, server) == 1 + 2 * FOLDERS
+
+
+@pytest.mark.parametrize("server", ["seaweedfs"], indirect=True)
+def test_the_first_look_at_a_bucket_is_a_page_for_each_thousand_keys(machine, server):
+    for number in range(KEYS):
+        server.server.ask("PUT", f"folder {number % 50}/file {number}", b"x")
+    # And one that says whether the bucket is there.
+    assert first_look(machine, server) == 1 + -(-KEYS // 1000)
+
+
+def first_look(machine, server):
+    """Mounts an account for the first time; how often the server listed something."""
+    machine.write_settings('poll_interval = "1h"\nsettle = "1h"\n')
+    server.server.login(machine)
+    server.forget()
+    machine.mount()
+    machine.ready("s3" if server.kind == "seaweedfs" else server.kind)
+    return server.listings()
