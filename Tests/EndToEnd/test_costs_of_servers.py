@@ -217,9 +217,24 @@ def test_the_first_look_at_a_bucket_is_a_page_for_each_thousand_keys(machine, se
     assert first_look(machine, server) == 1 + -(-KEYS // 1000)
 
 
-def first_look(machine, server):
+@pytest.mark.parametrize("server", ["sftp"], indirect=True)
+def test_a_poll_of_unchanged_folders_asks_each_for_its_time_and_lists_none(machine, server):
+    for number in range(FOLDERS):
+        (server.server.files / f"folder {number}" / "in it").mkdir(parents=True)
+    first_look(machine, server, poll="1s")
+    count = 1 + 2 * FOLDERS
+
+    def is_quiet():
+        # A folder of a new time is listed once more with the next poll.
+        server.forget()
+        eventually(lambda: server.requests()["lstat"] >= 2 * count, "two polls")
+        return not server.listings() and not server.cost()
+    eventually(is_quiet, "nothing is listed")
+
+
+def first_look(machine, server, poll="1h"):
     """Mounts an account for the first time; how often the server listed something."""
-    machine.write_settings('poll_interval = "1h"\nsettle = "1h"\n')
+    machine.write_settings(f'poll_interval = "{poll}"\nsettle = "1h"\n')
     server.server.login(machine)
     server.forget()
     machine.mount()
