@@ -74,6 +74,10 @@ extension SFTPClient {
             if temporary.confirmed != nil, case .status = error.kind {
                 throw ProviderError(.sessionLost, detail: "the temporary file is gone")
             }
+            // It may be made although nobody waits any longer.
+            if error.kind == .cancelled, temporary.confirmed == nil {
+                _ = session.send(.remove(temporary.path))
+            }
             try await explain(error, making: upload.path, needing: upload.size, session)
         }
         let keepsSession = isKept(upload)
@@ -106,6 +110,8 @@ extension SFTPClient {
             // What was sent is gone on with by the next try, if there is a session to know it by.
             if !keepsSession { _ = session.send(.remove(temporary.path)) }
             if error.kind == .limitExceeded {
+                // A name that is taken waits for no room.
+                try check(try await find(upload.path, session), for: upload)
                 try await explainDisk(upload.path, needing: upload.size, session)
             }
             throw error
