@@ -130,7 +130,8 @@ def test_rsync_sends_nothing_the_second_time(machine, clouds, cloud, drive, fold
     same_at_the_cloud(clouds, cloud, local, "/tree")
 
 
-def test_git(machine, clouds, cloud, drive, folder):
+def commit_to_a_clone(machine, folder, drive):
+    """A repository in the mount with a commit that it was cloned with, and one that was made there."""
     origin = folder / "origin"
     origin.mkdir()
     machine.run("git", "init", "-q", "-b", "main", origin)
@@ -142,6 +143,11 @@ def test_git(machine, clouds, cloud, drive, folder):
     (work / "second").write_text("second\n")
     machine.run("git", "-C", work, "add", ".")
     machine.run("git", "-C", work, "commit", "-q", "-m", "second")
+    return work
+
+
+def test_git(machine, clouds, cloud, drive, folder):
+    work = commit_to_a_clone(machine, folder, drive)
     machine.sync()
     same_at_the_cloud(clouds, cloud, work, "/work")
     machine.unmount()

@@ -9,6 +9,7 @@ import pytest
 
 from machine import Machine, eventually
 from servers import Server
+from test_programs import commit_to_a_clone
 from test_save_dances import office, replace, rsync
 from test_servers import local_tree
 
@@ -113,17 +114,7 @@ def test_rsync_sends_nothing_the_second_time(machine, server, drive, folder, two
 
 
 def test_git(machine, server, drive, folder, two):
-    origin = folder / "origin"
-    origin.mkdir()
-    machine.run("git", "init", "-q", "-b", "main", origin)
-    (origin / "file").write_text("first\n")
-    machine.run("git", "-C", origin, "add", ".")
-    machine.run("git", "-C", origin, "commit", "-q", "-m", "first")
-    work = drive / "work"
-    machine.run("git", "clone", "-q", origin, work)
-    (work / "second").write_text("second\n")
-    machine.run("git", "-C", work, "add", ".")
-    machine.run("git", "-C", work, "commit", "-q", "-m", "second")
+    commit_to_a_clone(machine, folder, drive)
     machine.sync()
     there = mounted(two, server) / "work"
     two.run("git", "-C", there, "fsck", "--strict")
