@@ -1,7 +1,8 @@
 import Foundation
 import OortCatalog
 
-/// Where contents lie on the disk: named by number, spread over 256 folders.
+/// Where contents lie on the disk: named by number, spread over 256 folders, each of which is made
+/// with the first file in it (`DiskFile`).
 struct ContentPaths: Sendable {
     /// Folder of the cached contents, in the cache.
     let cacheFolder: String
@@ -64,17 +65,15 @@ struct ContentPaths: Sendable {
             .map { "\(stateFolder)/\($0)" }
     }
 
-    /// Makes all folders.
+    /// Makes the two folders.
     func prepare() throws(ContentError) {
         do {
             for folder in [cacheFolder, stagedFolder] {
-                for number in 0..<256 {
-                    try FileManager.default.createDirectory(
-                        atPath: "\(folder)/\(Self.hex(Int64(number)))",
-                        withIntermediateDirectories: true,
-                        attributes: [.posixPermissions: 0o700]
-                    )
-                }
+                try FileManager.default.createDirectory(
+                    atPath: folder,
+                    withIntermediateDirectories: true,
+                    attributes: [.posixPermissions: 0o700]
+                )
             }
         } catch { throw .disk(code: 0, detail: "\(error)") }
     }

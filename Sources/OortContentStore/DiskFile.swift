@@ -14,9 +14,12 @@ public final class DiskFile: Sendable {
 
     /// Opens the file at a path for reading and writing.
     ///
-    /// Where `creates` is set the file is made, and must not exist.
+    /// Where `creates` is set the file is made, with the folder that it lies in, and must not exist.
     static func open(_ path: String, creates: Bool = false) throws(ContentError) -> DiskFile {
-        try open(path, flags: O_RDWR | (creates ? O_CREAT | O_EXCL : 0))
+        guard creates else { return try open(path, flags: O_RDWR) }
+        return try naming(path) { () throws(ContentError) in
+            try open(path, flags: O_RDWR | O_CREAT | O_EXCL)
+        }
     }
 
     /// Opens the file at a path for reading and writing; nil when there is none.
@@ -245,19 +248,57 @@ public final class DiskFile: Sendable {
         (try? rename(path, to: newPath)) != nil
     }
 
-    /// Moves a file within one file system, or says what kept it from being moved.
+    /// Moves a file within one file system, or says what kept it from being moved; makes the folder
+    /// that it goes into.
     static func rename(_ path: String, to newPath: String) throws(ContentError) {
-        guard unsafe Glibc.rename(path, newPath) == 0 else { throw failure("rename \(path)") }
+        try naming(newPath) { () throws(ContentError) in
+            guard unsafe Glibc.rename(path, newPath) == 0 else { throw failure("rename \(path)") }
+        }
     }
 
-    /// Gives a file a second name within one file system; where that has no such names, a new one in
-    /// place of the old.
+    /// Gives a file a second name within one file system, and makes the folder that this one lies in;
+    /// where the file system has no such names, a new one in place of the old.
     static func link(_ path: String, as newPath: String) throws(ContentError) {
-        if unsafe Glibc.link(path, newPath) == 0 { return }
-        guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(errno) else {
-            throw failure("link \(path)")
+        let isLinked = try naming(newPath) { () throws(ContentError) in
+            if unsafe Glibc.link(path, newPath) == 0 { return true }
+            guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(errno) else {
+                throw failure("link \(path)")
+            }
+            return false
         }
-        try rename(path, to: newPath)
+        if !isLinked { try rename(path, to: newPath) }
+    }
+
+    /// Runs what gives a file the name `path`; where that failed and the name's folder is not there,
+    /// makes this folder and runs it again.
+    private static func naming<Result>(
+        _ path: String,
+        _ act: () throws(ContentError) -> Result
+    ) throws(ContentError) -> Result {
+        do throws(ContentError) { return try act() } catch {
+            guard case .disk(ENOENT, _) = error, let folder = parent(of: path), !exists(folder)
+            else { throw error }
+            try makeFolder(folder)
+            return try act()
+        }
+    }
+
+    /// Makes a folder, and those around it that are missing, so that they survive the death of the
+    /// machine.
+    private static func makeFolder(_ path: String) throws(ContentError) {
+        let around = parent(of: path)
+        if let around, !exists(around) { try makeFolder(around) }
+        guard unsafe mkdir(path, 0o700) == 0 || errno == EEXIST else {
+            throw failure("make the folder \(path)")
+        }
+        if let around { try synchroniseFolder(around) }
+    }
+
+    /// The folder that the file or folder of an absolute path lies in; nil for the root.
+    private static func parent(of path: String) -> String? {
+        guard let end = path.utf8.lastIndex(of: UInt8(ascii: "/")), end > path.startIndex
+        else { return nil }
+        return String(path[..<end])
     }
 
     /// Whether a file is there.

@@ -1,0 +1,44 @@
+import Foundation
+import OortCatalog
+import OortModel
+import Testing
+
+@testable import OortContentStore
+
+@Suite("Folders of contents", .timeLimit(.minutes(15)))
+struct FolderTests {
+    @Test("are made with the first file in them, and again where somebody empties the cache")
+    func madeWhenNeeded() async throws {
+        let fixture = try StoreFixture()
+        #expect(try fixture.folders() == [])
+        #expect(try await fixture.remote("a", [1, 2, 3]).bytes(0..<3) == [1, 2, 3])
+        let first = try fixture.stage(over: nil, of: try fixture.file("f"))
+        #expect(try first.write([4, 5], at: 0) == .done(offset: 0))
+        let made = try fixture.folders()
+        #expect(made.count == 2, "\(made)")
+
+        try FileManager.default.removeItem(at: fixture.folder.appending(path: "cache"))
+        #expect(try await fixture.remote("b", [6, 7]).bytes(0..<2) == [6, 7])
+        let second = try fixture.stage(over: nil, of: try fixture.file("g"))
+        #expect(try second.write([8], at: 0) == .done(offset: 0))
+        try first.record(modified: .now)
+        try second.record(modified: .now)
+        _ = try await fixture.restart()
+        #expect(try await fixture.store.open(staged: first.id).bytes(0..<9) == [4, 5])
+        #expect(try await fixture.store.open(staged: second.id).bytes(0..<9) == [8])
+    }
+}
+
+extension StoreFixture {
+    /// The folders that contents lie in, as paths below the fixture's folder.
+    fileprivate func folders() throws -> [String] {
+        try ["cache/content", "state/staged"].flatMap { place in
+            try FileManager.default.contentsOfDirectory(
+                at: folder.appending(path: place),
+                includingPropertiesForKeys: [.isDirectoryKey]
+            )
+            .filter { try $0.resourceValues(forKeys: [.isDirectoryKey]).isDirectory == true }
+            .map { "\(place)/\($0.lastPathComponent)" }
+        }
+    }
+}
