@@ -7,7 +7,7 @@ import os
 import re
 import stat
 
-from torture.authors import CONFLICT
+from torture.authors import CONFLICT, PROBE
 from torture.contents import EMPTY, LINK_ENDING, digest
 
 CONFLICT_NAME = re.compile(
@@ -27,10 +27,11 @@ class Discrepancy(AssertionError):
 def listing(root, without_stale=False):
     """Every path below a folder: (kind, digest of content or target, whole seconds of mtime).
 
-    A file whose bytes nobody has any more can be left out.
+    A file whose bytes nobody has any more can be left out; what another machine's sign-in tries is.
     """
     found = {}
     for folder, folders, files in os.walk(root, onerror=_raise):
+        folders[:] = [name for name in folders if not PROBE.match(name)]
         for name in folders + files:
             path = os.path.join(folder, name)
             attributes = os.lstat(path)
@@ -108,14 +109,18 @@ def numbered(name, number):
     return f"{stem} ({number}){name[len(stem):]}"
 
 
-def same_trees(shown, wanted, words, times=True):
-    """Whether a mount shows what the reference has; times only where both set them."""
+def same_trees(shown, wanted, words, times=True, late=0):
+    """Whether a mount shows what the reference has; times only where both set them.
+
+    A time may be up to `late` seconds later than the reference's.
+    """
     differences = []
     for path in sorted(shown.keys() | wanted.keys()):
         here, there = shown.get(path), wanted.get(path)
         if here is None or there is None or here[:2] != there[:2]:
             differences.append(f"{path}: {brief(here)} in place of {brief(there)}")
-        elif times and here[2] != there[2] and min(here[2], there[2]) < FIRST_NOW:
+        elif times and here[2] is not None and min(here[2], there[2]) < FIRST_NOW \
+                and not 0 <= here[2] - there[2] <= late:
             differences.append(f"{path}: modified {here[2]} in place of {there[2]}")
     _report("unequal", words, differences)
 

@@ -40,6 +40,8 @@ class Kind:
     refused = ""
     # Whether a new mount shows the times that programs set.
     tells_times = True
+    # Whether whole seconds and the size are all that tells two contents of a file apart.
+    tells_by_second = False
     # Whether a mount sees which time somebody else gave a file.
     lists_times = True
     # Whether it keeps what is overwritten or removed: no content that it ever had is gone then.
@@ -243,8 +245,6 @@ class OnDisk(Served):
 
     # Its trash's folder in the account, where there is one.
     trash = None
-    # Whether whole seconds and the size are all that tells two contents of a file apart.
-    tells_by_second = False
 
     def items(self):
         found = []
