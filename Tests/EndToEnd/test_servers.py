@@ -135,7 +135,6 @@ def test_a_folder_that_goes_leaves_what_cannot_be_shown(machine, server, drive):
     with open(unnamed, "wb") as file:
         file.write(b"the only copy")
     shutil.rmtree(drive / "folder")
-    assert "cannot be shown" in machine.oort("sync", drive, "--timeout", "20s", status=1)
     eventually((drive / "folder").exists, "the folder shows again")
     with open(unnamed, "rb") as file:
         assert file.read() == b"the only copy"
