@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.parse
 import urllib.request
 
@@ -338,12 +339,16 @@ KeepAliveTimeout 60
 
     def holds(self, wanted):
         """Fails where the server does not hold exactly this."""
-        found = self.tree()
-        differences = {
-            path: (found.get(path, "missing"), wanted.get(path, "not wanted"))
-            for path in found.keys() | wanted.keys()
-            if found.get(path, "missing") != wanted.get(path, "missing")}
-        assert not differences, str(differences)[:2000]
+        def difference():
+            found = self.tree()
+            return {path: (found.get(path, "missing"), wanted.get(path, "not wanted"))
+                    for path in found.keys() | wanted.keys()
+                    if found.get(path, "missing") != wanted.get(path, "missing")}
+        # While rclone's store writes to its disk, a list of it may lack what it has given before.
+        deadline = time.monotonic() + (60 if self.kind == "s3" else 0)
+        while (left := difference()) and time.monotonic() < deadline:
+            pass
+        assert not left, str(left)[:2000]
 
     def tree(self):
         """What lies at the server: bytes by path, None for folders, without files of Oort's own."""
