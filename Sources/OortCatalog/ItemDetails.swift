@@ -215,7 +215,8 @@ private struct DetailsText {
         text += String(number)
     }
 
-    mutating func add(_ letter: Character, _ value: String) {
+    mutating func add(_ letter: Character, _ told: String) {
+        let value = told.withoutNUL
         add(letter, Int64(value.utf8.count))
         text.append(":")
         text += value

@@ -5,9 +5,9 @@ public enum ShownName {
     /// `/` as it is shown: division slash.
     static let shownSlash: Unicode.Scalar = "\u{2215}"
 
-    /// The name under which an item is shown, before duplicates are numbered: `/` becomes U+2215,
-    /// NUL U+2400, `.` and `..` and the empty name get full-width or visible forms, a file that shows
-    /// as a link loses its ending, a native document gets the extension of its first export.
+    /// The name under which an item is shown, before duplicates are numbered: `/` becomes U+2215, `.`
+    /// and `..` and the empty name get full-width or visible forms, a file that shows as a link loses
+    /// its ending, a native document gets the extension of its first export.
     public static func shown(_ item: Item, isLink: Bool = false) -> String {
         var name = item.fileName
         switch item.kind {
@@ -23,8 +23,8 @@ public enum ShownName {
     /// A name as a file system can hold it, at most 255 bytes of UTF-8.
     static func escaped(_ name: String) -> String {
         var result = name
-        if name.utf8.contains(where: { $0 == 0x2F || $0 == 0 }) {
-            result = replacing(["/": shownSlash, "\0": "␀"], in: name)
+        if name.utf8.contains(UInt8(ascii: "/")) {
+            result = replacing(["/": shownSlash], in: name)
         }
         result = shortened(result, toBytes: 255)
         switch result {

@@ -21,8 +21,8 @@ public struct Item: Hashable, Sendable {
     public var path: RemotePath?
     /// What the item is.
     public var kind: ItemKind
-    /// The name as the service has it, before any escaping for the file system.
-    public var fileName: String
+    /// The name as the service has it, before any escaping for the file system; with U+2400 for NUL.
+    public var fileName: String { didSet { fileName = fileName.withoutNUL } }
     /// The name at upload, where the service keeps it.
     public var originalFileName: String?
     /// The free text that belongs to the item.
@@ -81,7 +81,7 @@ public struct Item: Hashable, Sendable {
     ) {
         self.id = id
         self.kind = kind
-        self.fileName = fileName
+        self.fileName = fileName.withoutNUL
         self.parentID = parentID
         self.path = path
         permissions = .all

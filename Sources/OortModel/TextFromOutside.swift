@@ -83,3 +83,13 @@ public struct ExactText: Hashable, Sendable {
         hasher.combine(0xFF as UInt8)
     }
 }
+
+extension String {
+    /// The text with U+2400 (␀) for NUL, with which a text of the catalog's database would end.
+    public var withoutNUL: String {
+        guard utf8.contains(0) else { return self }
+        var scalars = UnicodeScalarView()
+        scalars.append(contentsOf: unicodeScalars.lazy.map { $0 == "\0" ? "␀" : $0 })
+        return String(scalars)
+    }
+}

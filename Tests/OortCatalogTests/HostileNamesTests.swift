@@ -25,4 +25,23 @@ struct HostileNamesTests {
             }
         }
     }
+
+    @Test("an item whose texts hold NUL is the same when it is told again: its deletion stands")
+    func nul() async throws {
+        let fixture = try TemporaryAccount(service: "drive", names: Rules.exact)
+        var item = Item(id: ItemID("1"), kind: .file, fileName: "\0", parentID: ItemID("root"))
+        (item.originalFileName, item.owner, item.rev) = ("a\0b", "c\0d", Revision("r"))
+        try await fixture.page([.changed(item)])
+        let root = fixture.account.root
+        let node = try #require(
+            try fixture.catalog.node(remoteID: item.id, account: fixture.account.id)
+        )
+        #expect(node.name == "␀")
+        let told = try #require(try fixture.catalog.details(of: node.inode))
+        #expect(told.originalFileName == "a␀b")
+        #expect(told.owner == "c␀d")
+        _ = try fixture.catalog.unlink("␀", in: root)
+        try await fixture.page([.changed(item)])
+        #expect(try fixture.catalog.children(of: root, after: nil, limit: 10).isEmpty)
+    }
 }

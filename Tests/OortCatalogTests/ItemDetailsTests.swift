@@ -19,7 +19,7 @@ struct ItemDetailsTests {
         same.contentHash = ContentHash(algorithm: .md5, value: "00ff")
         (same.thumbnail, same.isOwn, same.version) = (true, true, "7")
         var other = same
-        other.originalFileName = "o5:i3:x\u{0}é\n"
+        other.originalFileName = "o5:i3:x\u{1}é\n"
         (other.tag, other.version, other.thumbnail) = ("\"{AB},1\"", "", false)
         other.clientModifiedTime = Timestamp(seconds: -5, nanoseconds: 1)
         other.serverModifiedTime = Timestamp(seconds: .min, nanoseconds: 999_999_999)
