@@ -74,6 +74,7 @@ extension PlaceProvider {
             }
             return try transaction.insert(entry, in: parent)
         }
+        if row == nil { await scan.changed(parent) }
         return item(new)
     }
 

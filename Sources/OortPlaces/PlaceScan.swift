@@ -46,6 +46,10 @@ actor PlaceScan {
     private var failures: [Int64: Int] = [:]
     /// When a program last used something in a folder.
     private var visits: [Int64: Timestamp] = [:]
+    /// Whether folders' stamps change with what lies in them, as far as is known.
+    private var stampsTell = true
+    /// The stamps that folders had before something of ours came into them: they are to have others.
+    private var stampsBefore: [Int64: String] = [:]
 
     /// How long a folder counts as visited.
     private static let visitLength: Int64 = 300
@@ -83,6 +87,27 @@ actor PlaceScan {
             visits = visits.filter { $0.value.seconds > oldest }
         }
         visits[folder] = now()
+    }
+
+    /// Notes that something of ours came into a folder, a moment ago.
+    func changed(_ folder: Int64) async {
+        guard client.traits.scan == .folderStamps, stampsTell else { return }
+        let second = now().seconds
+        let stamp = try? await map.read {
+            try PlaceTransaction(database: $0).settledStamp(of: folder, listedBefore: second)
+        }
+        if let stamp { stampsBefore[folder] = stamp }
+    }
+
+    /// Takes folders' stamps for nothing from now on, until the next start: folders are looked through in
+    /// turn, as where there are none.
+    ///
+    /// Servers of SFTP before an object store, and rclone's, tell one time of a folder for ever.
+    private func distrustStamps() {
+        guard stampsTell else { return }
+        stampsTell = false
+        stampsBefore = [:]
+        logger.notice("the server's times of folders do not tell what changes in them")
     }
 
     // MARK: Rounds
@@ -142,11 +167,11 @@ actor PlaceScan {
         } else {
             switch client.traits.scan {
             case .subtreeStamps: round.unstamped = [PlaceMap.rootRow]
-            case .folderStamps:
+            case .folderStamps where stampsTell:
                 round.unstamped = try await map.read {
                     try PlaceTransaction(database: $0).folders()
                 }
-            case .listings, .snapshots: try await collectDueFolders(for: &round)
+            case .folderStamps, .listings, .snapshots: try await collectDueFolders(for: &round)
             }
         }
         current = round
@@ -161,7 +186,8 @@ actor PlaceScan {
         }
         // A look at stamps of whole trees costs one question: what is old does not come all at once.
         let aged = scan == .subtreeStamps ? Self.listingsAtOnce : .max
-        let budget = scan == .listings ? Self.listingsAtOnce : 0
+        let isUnstamped = scan == .listings || scan == .folderStamps && !stampsTell
+        let budget = isUnstamped ? Self.listingsAtOnce : 0
         let recent = visits.filter { $0.value.seconds > second - Self.visitLength }.keys
         let visited = client.traits.scan == .subtreeStamps ? [] : Array(recent)
         (round.folders, round.aged) = try await map.read { database in
@@ -194,7 +220,9 @@ actor PlaceScan {
         var found: [(Int64, FolderStamp)] = []
         for ((folder, _), result) in zip(known, stamps) {
             switch result {
-            case .success(let stamp?): found.append((folder, stamp))
+            case .success(let stamp?):
+                found.append((folder, stamp))
+                if stampsBefore.removeValue(forKey: folder) == stamp.rawValue { distrustStamps() }
             case .success(nil): break
             case .failure(let error):
                 // A folder that is gone or closed shows in the listing of its own folder.
@@ -419,21 +447,22 @@ actor PlaceScan {
         }
         let second = now().seconds
         let again = client.traits.scan == .folderStamps
-        let folders = try await map.write { database -> [Int64] in
+        let applied = try await map.write { database -> AppliedListing in
             let transaction = PlaceTransaction(database: database)
-            guard try transaction.row(folder) != nil else { return [] }
+            guard try transaction.row(folder) != nil else { return AppliedListing() }
             let number = try round ?? transaction.round()
             // Nobody knows where it lies: what is known of it stays.
             guard try !transaction.isInMotion(folder) else {
                 try transaction.noteUnlistable(folder, round: number, now: second)
                 try transaction.makeDue(folder)
-                return []
+                return AppliedListing()
             }
             // A newer one says more.
-            guard turns.writes(folder, begun: began) else { return [] }
+            guard turns.writes(folder, begun: began) else { return AppliedListing() }
             return try transaction.apply(heard, round: number, now: second, again: again)
         }
-        return StandingListing(folders: folders, holdsUnseen: holdsUnseen)
+        if applied.contradictsStamp { await distrustStamps() }
+        return StandingListing(folders: applied.folders, holdsUnseen: holdsUnseen)
     }
 
     /// Reads a page of everything.

@@ -12,6 +12,14 @@ struct HeardListing: Sendable {
     let isUnsettled: @Sendable (_ name: String) -> Bool
 }
 
+/// What a listing that was written into the map leaves to do.
+struct AppliedListing: Sendable {
+    /// The folders among the entries that are to be listed: their stamps are new.
+    var folders: [Int64] = []
+    /// Whether names came or went under a stamp that should have been another one then.
+    var contradictsStamp = false
+}
+
 /// News by whole folders.
 extension PlaceTransaction {
     /// Writes what a listing says over the rows of its folder.
@@ -21,17 +29,17 @@ extension PlaceTransaction {
     /// 1970. With `again` a folder of a new stamp is listed in the next round, too: a change in the
     /// same second leaves the stamp as it is.
     ///
-    /// Returns the folders among the entries that are to be listed: their stamps are new.
     func apply(
         _ heard: HeardListing,
         round: Int64,
         now: Int64,
         again: Bool
-    ) throws -> [Int64] {
+    ) throws -> AppliedListing {
         var rows: [ExactText: PlaceRow] = [:]
         for row in try children(of: heard.folder) { rows[ExactText(row.entry.name)] = row }
         var isDue = heard.listing.isYoung
-        var folders: [Int64] = []
+        var applied = AppliedListing()
+        var isChanged = false
         var named: Set<ExactText> = []
         let inMotion = try namesInMotion(in: heard.folder)
         for entry in heard.listing.entries where entry.hasName {
@@ -48,23 +56,30 @@ extension PlaceTransaction {
             } else if let moved = try missing(like: entry),
                 try !lies(heard.folder, below: moved.id)
             {
+                isChanged = true
                 try move(moved.id, to: heard.folder, name: entry.name)
                 row = try rewrite(try self.row(moved.id) ?? moved, as: entry)
             } else {
+                isChanged = true
                 row = try insert(entry, in: heard.folder)
             }
-            if entry.kind == .folder, try isNew(row.id) { folders.append(row.id) }
+            if entry.kind == .folder, try isNew(row.id) { applied.folders.append(row.id) }
         }
         let unknown = Set(heard.listing.unknown.map(ExactText.init))
         for (name, row) in rows where !named.contains(name) && !unknown.contains(name) {
             if heard.isUnsettled(row.entry.name) || inMotion.contains(name) {
                 isDue = true
             } else {
+                isChanged = true
                 try miss(row.id, in: round)
             }
         }
         let stamp = heard.listing.stamp?.rawValue
-        if again, let stamp, try !wasListed(heard.folder, with: stamp) { isDue = true }
+        if again, let stamp {
+            if try !wasListed(heard.folder, with: stamp) { isDue = true }
+            applied.contradictsStamp =
+                try isChanged && settledStamp(of: heard.folder, listedBefore: now) == stamp
+        }
         try database.cachedStatement(
             sql: """
                 UPDATE folder SET stamp = coalesce(?1, stamp), listed_stamp = coalesce(?1, stamp),
@@ -72,7 +87,22 @@ extension PlaceTransaction {
                 WHERE id = ?5
                 """
         ).execute(arguments: [stamp, round, now, isDue, heard.folder, heard.listing.disk])
-        return folders
+        return applied
+    }
+
+    /// The stamp of a folder of which nothing is to be expected but by a new stamp: it was listed under this
+    /// one, in an earlier second than `now` (since 1970) and once more after a change of the stamp; nil
+    /// otherwise.
+    func settledStamp(of folder: Int64, listedBefore now: Int64) throws -> String? {
+        try String.fetchOne(
+            database.cachedStatement(
+                sql: """
+                    SELECT stamp FROM folder WHERE id = ? AND stamp IS listed_stamp AND is_due = 0
+                        AND listed_round > 0 AND listed_at + 1 < ?
+                    """
+            ),
+            arguments: [folder, now]
+        )
     }
 
     private func miss(_ id: Int64, in round: Int64) throws {

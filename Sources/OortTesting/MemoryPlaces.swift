@@ -57,6 +57,7 @@ public final class MemoryPlaces: PlaceClient {
         /// One call in so many fails; half of them after the service did its work.
         var faults = 0
         var isDown = false
+        var stampsStandStill = false
         /// So many uploads are stored with another first byte, and are not answered.
         var damages = 0
         /// The calls of which the next one is not sent.
@@ -89,6 +90,7 @@ public final class MemoryPlaces: PlaceClient {
     ///     in them.
     ///   - hasRevisionsOfTimes: whether size and second are all of a file's revision.
     ///   - deletesToTrash: whether it says that what is deleted can be had back.
+    ///   - freshness: how long a listing holds where folders have stamps.
     public init(
         _ scan: PlaceTraits.Scan,
         hasKeys: Bool = false,
@@ -96,7 +98,8 @@ public final class MemoryPlaces: PlaceClient {
         makesFoldersAbove: Bool = false,
         mayHaveDisks: Bool = false,
         hasRevisionsOfTimes: Bool = false,
-        deletesToTrash: Bool = false
+        deletesToTrash: Bool = false,
+        freshness: Duration = .zero
     ) {
         self.hasRevisionsOfTimes = hasRevisionsOfTimes
         self.hasKeys = hasKeys
@@ -116,7 +119,7 @@ public final class MemoryPlaces: PlaceClient {
         var traits = PlaceTraits(
             provider: provider,
             scan: scan,
-            listingFreshness: scan == .folderStamps ? .zero : nil,
+            listingFreshness: scan == .folderStamps ? freshness : nil,
             movesFolders: movesFolders
         )
         traits.mayHaveDisks = mayHaveDisks
@@ -134,6 +137,9 @@ public final class MemoryPlaces: PlaceClient {
             state.numbers = SeededNumbers(seed: seed)
         }
     }
+
+    /// Has no stamp change from now on.
+    public func stopStamps() { state.withLock { $0.stampsStandStill = true } }
 
     /// Has every folder empty from now on, as a server whose disk is not there.
     public func setDown(_ isDown: Bool) { state.withLock { $0.isDown = isDown } }
@@ -282,7 +288,7 @@ public final class MemoryPlaces: PlaceClient {
     }
 
     private func stamp(_ place: Place, entriesChanged: Bool, in state: inout State) {
-        guard !place.isEmpty else { return }
+        guard !place.isEmpty, !state.stampsStandStill else { return }
         switch traits.scan {
         case .folderStamps:
             if entriesChanged { state.nodes[Array(place.dropLast())]?.stamp = state.counter }
