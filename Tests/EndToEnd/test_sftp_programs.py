@@ -1,0 +1,26 @@
+"""What `test_servers.py` asks of OpenSSH, asked of other servers of SFTP."""
+
+import pytest
+
+import test_servers
+from sftp_programs import SFTPProgram
+# Collected here too, with this module's `server`.
+from test_servers import (  # noqa: F401
+    drive, test_a_killed_mount_sends_what_was_written, test_a_server_that_is_away,
+    test_a_tree_goes_there_and_is_changed)
+
+
+@pytest.fixture(params=["asyncssh", "rclone"])
+def server(request, folder):
+    server = SFTPProgram(request.param, folder)
+    yield server
+    server.stop()
+
+
+# rclone's server keeps what it knows of its disk for a while: who changes that behind it is not seen.
+@pytest.mark.parametrize("server", ["asyncssh"], indirect=True)
+@pytest.mark.parametrize("test", [
+    test_servers.test_others_change_it, test_servers.test_both_sides_are_kept,
+    test_servers.test_a_folder_that_goes_later_leaves_what_came_into_it])
+def test_others_work_there(machine, server, drive, test):
+    test(machine, server, drive)
