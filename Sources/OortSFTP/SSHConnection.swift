@@ -189,7 +189,10 @@ public actor SSHConnection {
         let used = uses.withLock(\.self)
         func count(_ line: Line) -> Int { used[ObjectIdentifier(line.session), default: 0] }
         let idle = lines.min { count($0) < count($1) }
-        let isFull = lines.count + openings >= Self.mostLines
+        // ProFTPD's mod_sftp stands still for ever when sessions that share a connection send at once
+        // (1.3.8; so it does with OpenSSH's own sftp over one control socket).
+        let most = first.server.offersVersions ? 0 : Self.mostLines
+        let isFull = lines.count + openings >= most
         if let idle, count(idle) == 0 || isFull {
             use(idle.session)
             return idle.session

@@ -39,6 +39,10 @@ public struct SFTPServer: Hashable, Sendable {
         request.requiredExtension.map(offers) ?? true
     }
 
+    /// Whether it offers other versions of the protocol too, as ProFTPD's mod_sftp does, and OpenSSH's
+    /// server does not.
+    public var offersVersions: Bool { extensions["versions"] != nil }
+
     func offers(_ wanted: SFTPExtension) -> Bool { extensions[wanted.name] == wanted.version }
 
     /// Takes over the answer to `limits`: the largest packet, read and write, and the most handles;

@@ -1,5 +1,8 @@
-"""Servers of SFTP besides OpenSSH's: AsyncSSH, and `rclone serve sftp`."""
+"""Servers of SFTP besides OpenSSH's: ProFTPD's mod_sftp, AsyncSSH, and `rclone serve sftp`."""
 
+import grp
+import os
+import pwd
 import subprocess
 
 from servers import TOOLS, Server
@@ -42,6 +45,48 @@ class SFTPProgram(Server):
         script.write_text(ASYNCSSH)
         return [str(TOOLS / "python"), str(script), str(self.port), str(self.root),
                 str(self.folder / "host"), str(self.folder / "user.pub")]
+
+    def _proftpd(self):
+        user = pwd.getpwuid(os.getuid()).pw_name
+        users = self.folder / "users"
+        users.write_text(f"{user}:*:{os.getuid()}:{os.getgid()}::{self.root}:/bin/sh\n")
+        # ProFTPD reads keys in the format of RFC 4716.
+        key = subprocess.run(["ssh-keygen", "-e", "-f", self.folder / "user.pub"], check=True,
+                             capture_output=True, text=True).stdout
+        (self.folder / "authorized").write_text(key)
+        for private in (users, self.folder / "authorized"):
+            private.chmod(0o600)
+        (self.folder / "config").write_text(f"""
+LoadModule mod_sftp.c
+ServerType standalone
+Port {self.port}
+DefaultAddress 127.0.0.1
+SocketBindTight on
+UseReverseDNS off
+DelayEngine off
+User {user}
+Group {grp.getgrgid(os.getgid()).gr_name}
+RootLogin on
+UseFtpUsers off
+RequireValidShell off
+DefaultRoot ~
+AuthUserFile {users}
+AuthOrder mod_auth_file.c
+AuthPAM off
+WtmpLog off
+TransferLog none
+PidFile {self.folder}/pid
+ScoreboardFile {self.folder}/scoreboard
+SystemLog {self.folder}/errors
+AllowOverwrite on
+Umask 022
+SFTPEngine on
+SFTPHostKey {self.folder}/host
+SFTPAuthMethods publickey
+SFTPAuthorizedUserKeys file:{self.folder}/authorized
+SFTPLog {self.folder}/sftp
+""")
+        return ["/usr/sbin/proftpd", "-n", "-q", "-c", str(self.folder / "config")]
 
     def login(self, machine, name=None):
         key = (self.folder / "host.pub").read_text()

@@ -10,7 +10,7 @@ from test_servers import (  # noqa: F401
     test_a_tree_goes_there_and_is_changed)
 
 
-@pytest.fixture(params=["asyncssh", "rclone"])
+@pytest.fixture(params=["proftpd", "asyncssh", "rclone"])
 def server(request, folder):
     server = SFTPProgram(request.param, folder)
     yield server
@@ -18,7 +18,7 @@ def server(request, folder):
 
 
 # rclone's server keeps what it knows of its disk for a while: who changes that behind it is not seen.
-@pytest.mark.parametrize("server", ["asyncssh"], indirect=True)
+@pytest.mark.parametrize("server", ["proftpd", "asyncssh"], indirect=True)
 @pytest.mark.parametrize("test", [
     test_servers.test_others_change_it, test_servers.test_both_sides_are_kept,
     test_servers.test_a_folder_that_goes_later_leaves_what_came_into_it])
