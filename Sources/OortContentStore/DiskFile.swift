@@ -269,15 +269,14 @@ public final class DiskFile: Sendable {
         if !isLinked { try rename(path, to: newPath) }
     }
 
-    /// Runs what gives a file the name `path`; where that failed and the name's folder is not there,
-    /// makes this folder and runs it again.
+    /// Runs what gives a file the name `path`; where something is missing for that, makes the name's
+    /// folder and runs it again.
     private static func naming<Result>(
         _ path: String,
         _ act: () throws(ContentError) -> Result
     ) throws(ContentError) -> Result {
         do throws(ContentError) { return try act() } catch {
-            guard case .disk(ENOENT, _) = error, let folder = parent(of: path), !exists(folder)
-            else { throw error }
+            guard case .disk(ENOENT, _) = error, let folder = parent(of: path) else { throw error }
             try makeFolder(folder)
             return try act()
         }

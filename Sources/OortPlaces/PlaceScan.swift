@@ -216,13 +216,17 @@ actor PlaceScan {
             try some.map { try PlaceTransaction(database: database).path(of: $0) }
         }
         let known = zip(some, paths).compactMap { folder, path in path.map { (folder, $0) } }
+        // What comes into a folder while the answers are on their way may be in them or not.
+        let before = stampsBefore
         let stamps = await client.stamps(of: known.map(\.1))
         var found: [(Int64, FolderStamp)] = []
         for ((folder, _), result) in zip(known, stamps) {
             switch result {
             case .success(let stamp?):
                 found.append((folder, stamp))
-                if stampsBefore.removeValue(forKey: folder) == stamp.rawValue { distrustStamps() }
+                guard let old = before[folder] else { continue }
+                stampsBefore[folder] = nil
+                if old == stamp.rawValue { distrustStamps() }
             case .success(nil): break
             case .failure(let error):
                 // A folder that is gone or closed shows in the listing of its own folder.
@@ -447,22 +451,21 @@ actor PlaceScan {
         }
         let second = now().seconds
         let again = client.traits.scan == .folderStamps
-        let applied = try await map.write { database -> AppliedListing in
+        let folders = try await map.write { database -> [Int64] in
             let transaction = PlaceTransaction(database: database)
-            guard try transaction.row(folder) != nil else { return AppliedListing() }
+            guard try transaction.row(folder) != nil else { return [] }
             let number = try round ?? transaction.round()
             // Nobody knows where it lies: what is known of it stays.
             guard try !transaction.isInMotion(folder) else {
                 try transaction.noteUnlistable(folder, round: number, now: second)
                 try transaction.makeDue(folder)
-                return AppliedListing()
+                return []
             }
             // A newer one says more.
-            guard turns.writes(folder, begun: began) else { return AppliedListing() }
+            guard turns.writes(folder, begun: began) else { return [] }
             return try transaction.apply(heard, round: number, now: second, again: again)
         }
-        if applied.contradictsStamp { await distrustStamps() }
-        return StandingListing(folders: applied.folders, holdsUnseen: holdsUnseen)
+        return StandingListing(folders: folders, holdsUnseen: holdsUnseen)
     }
 
     /// Reads a page of everything.

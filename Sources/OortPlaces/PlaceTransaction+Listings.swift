@@ -12,14 +12,6 @@ struct HeardListing: Sendable {
     let isUnsettled: @Sendable (_ name: String) -> Bool
 }
 
-/// What a listing that was written into the map leaves to do.
-struct AppliedListing: Sendable {
-    /// The folders among the entries that are to be listed: their stamps are new.
-    var folders: [Int64] = []
-    /// Whether names came or went under a stamp that should have been another one then.
-    var contradictsStamp = false
-}
-
 /// News by whole folders.
 extension PlaceTransaction {
     /// Writes what a listing says over the rows of its folder.
@@ -34,12 +26,11 @@ extension PlaceTransaction {
         round: Int64,
         now: Int64,
         again: Bool
-    ) throws -> AppliedListing {
+    ) throws -> [Int64] {
         var rows: [ExactText: PlaceRow] = [:]
         for row in try children(of: heard.folder) { rows[ExactText(row.entry.name)] = row }
         var isDue = heard.listing.isYoung
-        var applied = AppliedListing()
-        var isChanged = false
+        var folders: [Int64] = []
         var named: Set<ExactText> = []
         let inMotion = try namesInMotion(in: heard.folder)
         for entry in heard.listing.entries where entry.hasName {
@@ -56,30 +47,23 @@ extension PlaceTransaction {
             } else if let moved = try missing(like: entry),
                 try !lies(heard.folder, below: moved.id)
             {
-                isChanged = true
                 try move(moved.id, to: heard.folder, name: entry.name)
                 row = try rewrite(try self.row(moved.id) ?? moved, as: entry)
             } else {
-                isChanged = true
                 row = try insert(entry, in: heard.folder)
             }
-            if entry.kind == .folder, try isNew(row.id) { applied.folders.append(row.id) }
+            if entry.kind == .folder, try isNew(row.id) { folders.append(row.id) }
         }
         let unknown = Set(heard.listing.unknown.map(ExactText.init))
         for (name, row) in rows where !named.contains(name) && !unknown.contains(name) {
             if heard.isUnsettled(row.entry.name) || inMotion.contains(name) {
                 isDue = true
             } else {
-                isChanged = true
                 try miss(row.id, in: round)
             }
         }
         let stamp = heard.listing.stamp?.rawValue
-        if again, let stamp {
-            if try !wasListed(heard.folder, with: stamp) { isDue = true }
-            applied.contradictsStamp =
-                try isChanged && settledStamp(of: heard.folder, listedBefore: now) == stamp
-        }
+        if again, let stamp, try !wasListed(heard.folder, with: stamp) { isDue = true }
         try database.cachedStatement(
             sql: """
                 UPDATE folder SET stamp = coalesce(?1, stamp), listed_stamp = coalesce(?1, stamp),
@@ -87,7 +71,7 @@ extension PlaceTransaction {
                 WHERE id = ?5
                 """
         ).execute(arguments: [stamp, round, now, isDue, heard.folder, heard.listing.disk])
-        return applied
+        return folders
     }
 
     /// The stamp of a folder of which nothing is to be expected but by a new stamp: it was listed under this

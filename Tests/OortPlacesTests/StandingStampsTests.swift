@@ -5,33 +5,19 @@ import Testing
 
 @Suite("a server whose folders' times do not change", .timeLimit(.minutes(5)))
 struct StandingStampsTests {
-    /// By what it is found out.
-    enum Sign: CaseIterable {
-        /// A file of ours came, and the folder has its time of before.
-        case upload
-        /// A program lists the folder, and there is more than there was.
-        case listing
-    }
-
-    @Test("tells of what others do all the same", arguments: Sign.allCases)
-    func news(sign: Sign) async throws {
+    @Test("is found out by the first file of ours, and tells of what others do all the same")
+    func news() async throws {
         let world = try PlacesWorld(MemoryPlaces(.folderStamps, freshness: .seconds(1_000_000)))
         defer { world.end() }
         for number in 0..<40 { world.client.write("/\(number)/file", "1") }
         for _ in 0..<4 { await world.readFeed() }
         world.client.stopStamps()
         let folder = ItemReference(id: try #require(world.paths["/7/"]?.id), path: .root)
-        switch sign {
-        case .upload:
-            try await PlacesWorld.Act.send(
-                "ours",
-                to: .create(parent: folder, name: "ours", reservedID: nil),
-                world.provider
-            )
-        case .listing:
-            world.client.write("/7/seen", "theirs")
-            _ = try await world.provider.children(of: folder, page: nil)
-        }
+        try await PlacesWorld.Act.send(
+            "ours",
+            to: .create(parent: folder, name: "ours", reservedID: nil),
+            world.provider
+        )
         await world.readFeed()
         world.client.write("/11/theirs", "theirs")
         // A part of the folders each time.
