@@ -270,27 +270,21 @@ public final class DiskFile: Sendable {
     }
 
     /// Runs what gives a file the name `path`; where something is missing for that, makes the name's
-    /// folder and runs it again.
+    /// folder, so that it survives the death of the machine, and runs it again.
+    ///
+    /// The folder around that one is not made: where it is gone, so may be the disk that it was on, and
+    /// what is written in its place would be out of sight once the disk is back.
     private static func naming<Result>(
         _ path: String,
         _ act: () throws(ContentError) -> Result
     ) throws(ContentError) -> Result {
         do throws(ContentError) { return try act() } catch {
-            guard case .disk(ENOENT, _) = error, let folder = parent(of: path) else { throw error }
-            try makeFolder(folder)
+            guard case .disk(ENOENT, _) = error, let folder = parent(of: path),
+                let around = parent(of: folder), unsafe mkdir(folder, 0o700) == 0 || errno == EEXIST
+            else { throw error }
+            try synchroniseFolder(around)
             return try act()
         }
-    }
-
-    /// Makes a folder, and those around it that are missing, so that they survive the death of the
-    /// machine.
-    private static func makeFolder(_ path: String) throws(ContentError) {
-        let around = parent(of: path)
-        if let around, !exists(around) { try makeFolder(around) }
-        guard unsafe mkdir(path, 0o700) == 0 || errno == EEXIST else {
-            throw failure("make the folder \(path)")
-        }
-        if let around { try synchroniseFolder(around) }
     }
 
     /// The folder that the file or folder of an absolute path lies in; nil for the root.

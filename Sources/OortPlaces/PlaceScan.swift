@@ -102,7 +102,7 @@ actor PlaceScan {
     /// Takes folders' stamps for nothing from now on, until the next start: folders are looked through in
     /// turn, as where there are none.
     ///
-    /// Servers of SFTP before an object store, and rclone's, tell one time of a folder for ever.
+    /// A server before an object store may tell one time of a folder for ever.
     private func distrustStamps() {
         guard stampsTell else { return }
         stampsTell = false

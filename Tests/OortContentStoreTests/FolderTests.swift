@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Folders of contents", .timeLimit(.minutes(15)))
 struct FolderTests {
-    @Test("are made with the first file in them, and again where somebody empties the cache")
+    @Test("are made with the first file in them, and again where somebody took them away")
     func madeWhenNeeded() async throws {
         let fixture = try StoreFixture()
         #expect(try fixture.folders() == [])
@@ -17,7 +17,9 @@ struct FolderTests {
         let made = try fixture.folders()
         #expect(made.count == 2, "\(made)")
 
-        try FileManager.default.removeItem(at: fixture.folder.appending(path: "cache"))
+        for folder in made where folder.hasPrefix("cache/") {
+            try FileManager.default.removeItem(at: fixture.folder.appending(path: folder))
+        }
         #expect(try await fixture.remote("b", [6, 7]).bytes(0..<2) == [6, 7])
         let second = try fixture.stage(over: nil, of: try fixture.file("g"))
         #expect(try second.write([8], at: 0) == .done(offset: 0))
@@ -26,6 +28,22 @@ struct FolderTests {
         _ = try await fixture.restart()
         #expect(try await fixture.store.open(staged: first.id).bytes(0..<9) == [4, 5])
         #expect(try await fixture.store.open(staged: second.id).bytes(0..<9) == [8])
+    }
+
+    @Test("are not made where what they lie in is gone: its disk may come back over them")
+    func goneDisk() async throws {
+        let fixture = try StoreFixture()
+        let state = fixture.folder.appending(path: "state")
+        let aside = fixture.folder.appending(path: "unmounted")
+        try FileManager.default.moveItem(at: state, to: aside)
+        #expect(throws: (any Error).self) {
+            try fixture.stage(over: nil, of: try fixture.file("f")).write([1], at: 0)
+        }
+        #expect(!FileManager.default.fileExists(atPath: state.path))
+        try FileManager.default.moveItem(at: aside, to: state)
+        let staged = try fixture.stage(over: nil, of: try fixture.file("g"))
+        #expect(try staged.write([2], at: 0) == .done(offset: 0))
+        #expect(try await staged.bytes(0..<9) == [2])
     }
 }
 
