@@ -26,7 +26,7 @@ struct HostileNamesTests {
         }
     }
 
-    @Test("a deletion of an item whose texts hold NUL stands when the service tells that item again")
+    @Test("a deletion of an item with NUL in its texts stands when the service tells it again")
     func nul() async throws {
         let fixture = try TemporaryAccount(service: "drive", names: Rules.exact)
         var item = Item(id: ItemID("1"), kind: .file, fileName: "\0", parentID: ItemID("root"))
