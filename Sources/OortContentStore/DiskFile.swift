@@ -280,8 +280,11 @@ public final class DiskFile: Sendable {
     ) throws(ContentError) -> Result {
         do throws(ContentError) { return try act() } catch {
             guard case .disk(ENOENT, _) = error, let folder = parent(of: path),
-                let around = parent(of: folder), unsafe mkdir(folder, 0o700) == 0 || errno == EEXIST
+                let around = parent(of: folder)
             else { throw error }
+            guard unsafe mkdir(folder, 0o700) == 0 || errno == EEXIST else {
+                throw failure("make the folder \(folder)")
+            }
             try synchroniseFolder(around)
             return try act()
         }
