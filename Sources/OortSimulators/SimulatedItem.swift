@@ -52,6 +52,8 @@ public struct SimulatedItem: Sendable {
     public var mimeType: String?
     /// Grows with every change of anything.
     public internal(set) var version: Int64
+    /// The version with which it came from another folder; nil for what never did.
+    public internal(set) var movedVersion: Int64?
     /// Fields that only one service has, in its own names.
     public var extra: [String: JSON]
     /// Whether somebody else made it, and it lies in the account because it is shared.

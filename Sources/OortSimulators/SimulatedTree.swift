@@ -110,6 +110,9 @@ public struct SimulatedTree: Sendable {
             .sorted { ($0.createdTime, $0.id) < ($1.createdTime, $1.id) }
     }
 
+    /// Whether a folder holds nothing, or only what is trashed.
+    public func isEmpty(_ folder: String) -> Bool { idsByName[folder]?.isEmpty ?? true }
+
     /// The live item at a path from a root; of several of one name the oldest.
     public func item(at parts: [String], from root: String? = nil) -> SimulatedItem? {
         var current = items[root ?? rootID]
@@ -274,13 +277,18 @@ public struct SimulatedTree: Sendable {
         guard var item = items[id] else { return nil }
         let isElsewhere = item.parentID != parentID || !item.name.isSameText(as: name)
         let isLogged = rules.keepsPathLog && isElsewhere
+        let isMoved = item.parentID != parentID
         if isLogged { recordSubtree(id) }
         unlink(item)
         item.parentID = parentID
         item.name = name
         put(item)
         link(item)
-        let stored = store(item, at: now())
+        var stored = store(item, at: now())
+        if isMoved {
+            stored.movedVersion = stored.version
+            put(stored)
+        }
         if isLogged { recordSubtree(id) }
         return stored
     }

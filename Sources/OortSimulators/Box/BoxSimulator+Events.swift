@@ -82,8 +82,10 @@ extension BoxSimulator {
                 "ITEM_TRASH"
             } else {
                 noted
-                    ?? (item.version > 1
-                        ? "ITEM_MODIFY" : item.isFolder ? "ITEM_CREATE" : "ITEM_UPLOAD")
+                    ?? (item.movedVersion == item.version
+                        ? "ITEM_MOVE"
+                        : item.version > 1
+                            ? "ITEM_MODIFY" : item.isFolder ? "ITEM_CREATE" : "ITEM_UPLOAD")
             }
         json["event_type"] = type
         json["source"] = .object(full(item, in: tree, all: false))
