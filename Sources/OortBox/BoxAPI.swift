@@ -152,8 +152,9 @@ struct BoxAPI: Sendable {
 
     // MARK: Calls
 
+    /// An item with the folders above it.
     func item(_ id: BoxID) async throws(ProviderError) -> BoxWire.Item {
-        try await send(get(id.path, [("fields", BoxWire.Item.fields)]))
+        try await send(get(id.path, [("fields", BoxWire.Item.fields + ",path_collection")]))
     }
 
     func user() async throws(ProviderError) -> BoxWire.User {

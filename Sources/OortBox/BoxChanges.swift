@@ -23,7 +23,7 @@ extension BoxProvider {
         )
         // What was told before the cursor was lost is told again, and is no news then either.
         place.seen = memory.seenBefore
-        place.listings = [.init(folder: BoxID.root.id)]
+        place.listings = [.init(folder: top.id)]
         place.isEnumeration = true
         return try await continueListing(place)
     }
@@ -95,8 +95,8 @@ extension BoxProvider {
             again.isAnew = true
             place.listings.append(again)
         // It can be seen, but what lies in it cannot.
-        case .noPermission where folder != .root: place.missed(folder, now: now)
-        case .notFound where folder != .root:
+        case .noPermission where folder != top: place.missed(folder, now: now)
+        case .notFound where folder != top:
             switch try await presence(of: folder) {
             // The events tell.
             case .gone: break
@@ -106,7 +106,7 @@ extension BoxProvider {
                 place.listings.append(again)
             case .there, .unclear: place.missed(folder, now: now)
             }
-        default: throw error
+        default: throw folder == top ? error.asOfAccountFolder : error
         }
     }
 
@@ -186,8 +186,8 @@ extension BoxProvider {
         for id: BoxID,
         in place: inout BoxCursor
     ) async throws(ProviderError) -> [Change] {
-        guard id != .root else {
-            place.willList(.root)
+        guard id != top else {
+            place.willList(top)
             return []
         }
         try await walkPace.take()
@@ -232,12 +232,17 @@ extension BoxProvider {
         default: return []
         }
         // Without a source it is gone for good, and was trashed before.
-        guard let id = event.source?.id, id != .root else { return [] }
+        guard let id = event.source?.id else { return [] }
         let source = event.source?.item
+        // The folder where the account begins goes with one above it, too.
+        if !isWhole, id == top || id.kind == .folder && source?.isGone == true {
+            try await requireTop()
+        }
+        guard id != top, id != .root else { return [] }
         let sequence = source?.sequence_id?.text
         // A folder's event is the only one of all that came with it, and may come after another one
         // that tells the same state of the folder.
-        if id.kind == .folder, source?.isGone != true,
+        if id.kind == .folder, source?.isGone != true, source.flatMap(isInside) != false,
             brings(event.event_type, id, sequence, place)
         {
             place.willList(id)
@@ -245,10 +250,10 @@ extension BoxProvider {
         guard place.isNews(of: id, sequence: sequence) else { return [] }
         if source?.isGone == true { return [.removed(id.itemID)] }
         // An event of a deletion with an item that is there is a late one, or the item came back.
-        if let source, event.event_type != "ITEM_TRASH", try await isCertain(source),
-            let item = source.item(me: try await me())
+        if let source, event.event_type != "ITEM_TRASH", let isInside = isInside(source),
+            try await isCertain(source), let item = source.item(me: try await me())
         {
-            return [.changed(item)]
+            return isInside ? [.changed(item)] : [.removed(id.itemID)]
         }
         switch try await presence(of: id) {
         case .there(let item): return [.changed(item)]
@@ -295,13 +300,17 @@ extension BoxProvider {
             memory.remember(seen: place.seen)
             throw ProviderError(.cursorLost, detail: "something is shared that is not named")
         }
+        guard id != top else {
+            try await requireTop()
+            return []
+        }
         switch try await presence(of: id) {
         case .gone: return [.removed(id.itemID)]
         case .unclear:
             place.missed(id, now: Timestamp.now.seconds)
             return []
         case .there(let item):
-            place.willList(.root, isDeep: false)
+            place.willList(top, isDeep: false)
             if id.kind == .folder { place.willList(id) }
             return [.changed(item)]
         }
@@ -309,18 +318,28 @@ extension BoxProvider {
 
     private enum Presence {
         case there(Item)
-        /// Positively not there.
+        /// Positively not there, or outside of the account's tree.
         case gone
         /// Box does not let us see it, or tells it so that nobody can read it: what was known stays, and
         /// the stream goes on.
         case unclear
     }
 
+    /// Throws what says that the folder where the account begins cannot be found.
+    private func requireTop() async throws(ProviderError) {
+        do throws(ProviderError) {
+            guard try await !api.item(top).isGone else {
+                throw ProviderError(.notFound, detail: "Box has it in its trash")
+            }
+        } catch { throw error.asOfAccountFolder }
+    }
+
     /// The item as it is now.
     private func presence(of id: BoxID) async throws(ProviderError) -> Presence {
         do throws(ProviderError) {
             let wire = try await api.item(id)
-            return wire.isGone ? .gone : .there(try await item(wire))
+            // Where Box names no folders above, nothing says that it lies in ours.
+            return wire.isGone || isInside(wire) != true ? .gone : .there(try await item(wire))
         } catch {
             switch error.kind {
             case .notFound: return .gone

@@ -18,23 +18,29 @@ public final class BoxProvider: Provider {
     /// Box answers 1,000 calls a minute, of which a walk over all folders takes six tenths.
     let walkPace: BoxPace
     let memory = BoxMemory()
+    /// The folder that is the account's root: Box's own, or the one where a person wants it to begin.
+    let top: BoxID
     private let revoke: @Sendable () async throws(ProviderError) -> Void
 
     /// A provider that sends through `client`, which adds the account's token.
     ///
     /// Contents above `simpleUpload` bytes, at most 50,000,000, go in upload sessions, whose parts are
-    /// as long as Box says; `clock` is what it waits by. `revoke` takes the token back at the service,
+    /// as long as Box says; `top` is the folder where the account begins, nil for all of it; `clock` is what
+    /// it waits by. `revoke` takes the token back at the service,
     /// which only the keeper of the token can do.
     public init(
         client: any HTTPClient,
         endpoints: BoxEndpoints = .live,
         simpleUpload: Int64 = 20_000_000,
+        top: AccountFolder? = nil,
         clock: some Clock<Duration> = ContinuousClock(),
         revoke: @escaping @Sendable () async throws(ProviderError) -> Void = {
             () throws(ProviderError) in
             throw ProviderError(.unsupported, detail: "nobody here keeps the token")
         }
     ) {
+        self.top =
+            top.map { BoxID(kind: .folder, id: String($0.id.rawValue.dropFirst())) } ?? .root
         api = BoxAPI(client: client, endpoints: endpoints, clock: clock)
         self.clock = clock
         let start = clock.now
@@ -82,10 +88,11 @@ public final class BoxProvider: Provider {
         let user = try await api.user()
         memory.learn(user)
         return AccountIdentity(
-            id: user.id.text,
+            // One person's folders are accounts of their own.
+            id: isWhole ? user.id.text : "\(user.id.text)/\(top.id)",
             displayName: user.name ?? user.login ?? user.id.text,
             email: user.login,
-            rootID: BoxID.root.itemID
+            rootID: top.itemID
         )
     }
 
@@ -119,6 +126,15 @@ public final class BoxProvider: Provider {
     }
 
     // MARK: Items
+
+    /// Whether the account's tree is all that the person has at Box.
+    var isWhole: Bool { top == .root }
+
+    /// Whether an item lies in the account's tree; nil where the answer does not say.
+    func isInside(_ wire: BoxWire.Item) -> Bool? {
+        if isWhole { return true }
+        return wire.path_collection?.entries?.contains { $0.id.text == top.id }
+    }
 
     /// An answer as an item.
     ///

@@ -12,14 +12,13 @@ struct BoxSearch: ContentSearching {
         page: PageToken?
     ) async throws(ProviderError) -> ListingPage {
         let offset = page.flatMap { Int($0.rawValue) } ?? 0
+        var query = [
+            ("query", words.joined(separator: " ")), ("limit", String(Self.pageSize)),
+            ("offset", String(offset)), ("fields", BoxWire.Item.fields),
+        ]
+        if !provider.isWhole { query.append(("ancestor_folder_ids", provider.top.id)) }
         let answer: BoxWire.Listing = try await provider.api.send(
-            provider.api.get(
-                "search",
-                [
-                    ("query", words.joined(separator: " ")), ("limit", String(Self.pageSize)),
-                    ("offset", String(offset)), ("fields", BoxWire.Item.fields),
-                ]
-            )
+            provider.api.get("search", query)
         )
         let me = try await provider.me()
         let entries = answer.entries ?? []

@@ -26,6 +26,7 @@ enum BoxWire {
         var modified_by: Person?
         var url: String?
         var shared_link: SharedLink?
+        var path_collection: Above?
 
         /// One list everywhere: what is asked for is all that comes, but for type, id and etag.
         static let fields = [
@@ -34,6 +35,11 @@ enum BoxWire {
             "file_version", "description", "permissions", "owned_by", "created_by", "modified_by",
             "url", "shared_link",
         ].joined(separator: ",")
+    }
+
+    /// The folders above an item, the account's root first.
+    struct Above: Decodable, Sendable {
+        var entries: [Reference]?
     }
 
     /// Who did something.

@@ -231,7 +231,7 @@ actor PlaceScan {
             case .failure(let error):
                 // A folder that is gone or closed shows in the listing of its own folder.
                 guard error.isLastingRefusal, folder != PlaceMap.rootRow else {
-                    throw rootless(error)
+                    throw error.asOfAccountFolder
                 }
             }
         }
@@ -267,7 +267,7 @@ actor PlaceScan {
                 unanswered.append(folder)
             case .failure(let error) where folder == PlaceMap.rootRow:
                 // Nothing is known of the account then, and nothing is gone.
-                failure = rootless(error)
+                failure = error.asOfAccountFolder
                 left.append(folder)
             case .failure(let error) where error.kind == .notFound || error.kind == .notAFolder:
                 // Its own folder's listing says whether it is gone.
@@ -350,15 +350,6 @@ actor PlaceScan {
 
     private func parent(of folder: Int64) async throws(ProviderError) -> Int64? {
         try await map.read { try PlaceTransaction(database: $0).row(folder)?.parent }
-    }
-
-    /// That the account's own folder is not there says nothing of what lies in it.
-    private func rootless(_ error: ProviderError) -> ProviderError {
-        guard error.isLastingRefusal, error.kind != .noPermission else { return error }
-        return ProviderError(
-            .offline,
-            detail: "the folder where the account begins cannot be found: \(error.detail)"
-        )
     }
 
     private func list(

@@ -31,7 +31,7 @@ enum Services {
                 return [endpoints.api, endpoints.content, endpoints.notify]
             },
             authorization: { .dropbox(at: DropboxEndpoints($0)) },
-            makeProvider: { client, hosts, _ in
+            makeProvider: { client, hosts, _, _ in
                 DropboxProvider(client: client, endpoints: DropboxEndpoints(hosts))
             },
             requests: .dropbox,
@@ -49,8 +49,12 @@ enum Services {
                 return [endpoints.api, endpoints.oauth]
             },
             authorization: { .googleDrive(at: GoogleDriveEndpoints($0)) },
-            makeProvider: {
-                GoogleDriveProvider(client: $0, endpoints: GoogleDriveEndpoints($1), revoke: $2)
+            makeProvider: { client, hosts, _, revoke in
+                GoogleDriveProvider(
+                    client: client,
+                    endpoints: GoogleDriveEndpoints(hosts),
+                    revoke: revoke
+                )
             },
             requests: .googleDrive,
             answerRules: .googleDrive,
@@ -67,7 +71,7 @@ enum Services {
                 return [endpoints.graph, endpoints.signIn]
             },
             authorization: { .oneDrive(at: OneDriveEndpoints($0)) },
-            makeProvider: { client, hosts, _ in
+            makeProvider: { client, hosts, _, _ in
                 OneDriveProvider(client: client, endpoints: OneDriveEndpoints(hosts))
             },
             requests: .oneDrive,
@@ -86,7 +90,15 @@ enum Services {
                 return [endpoints.api, endpoints.upload]
             },
             authorization: { .box(at: BoxEndpoints($0)) },
-            makeProvider: { BoxProvider(client: $0, endpoints: BoxEndpoints($1), revoke: $2) },
+            makeProvider: { client, hosts, top, revoke in
+                BoxProvider(
+                    client: client,
+                    endpoints: BoxEndpoints(hosts),
+                    top: top,
+                    revoke: revoke
+                )
+            },
+            beginsAtFolders: true,
             requests: .box,
             answerRules: .box,
             registration: .box
@@ -274,13 +286,19 @@ struct CloudService: Sendable {
 struct OAuthAccess: Sendable {
     /// Takes the account's tokens back at the service.
     typealias Revoke = @Sendable () async throws(ProviderError) -> Void
+    /// The strategy for one account over a client that carries the account's token; the folder is where
+    /// the account begins, nil for all that the person has there.
+    typealias MakeProvider =
+        @Sendable (any HTTPClient, Hosts, AccountFolder?, @escaping Revoke) -> any Provider
 
     /// The addresses without which nothing works, for who looks whether they answer.
     let addresses: @Sendable (Hosts) -> [String]
     /// How one signs in.
     let authorization: @Sendable (Hosts) -> OAuthService
-    /// The strategy for one account over a client that carries the account's token.
-    let makeProvider: @Sendable (any HTTPClient, Hosts, @escaping Revoke) -> any Provider
+    /// The strategy for one account.
+    let makeProvider: MakeProvider
+    /// Whether an account may begin at a folder.
+    let beginsAtFolders: Bool
     /// How many requests of an account may be in flight.
     let requests: RequestBounds
     /// Which error answers only ask for patience.
@@ -291,7 +309,8 @@ struct OAuthAccess: Sendable {
     init(
         addresses: @escaping @Sendable (Hosts) -> [String],
         authorization: @escaping @Sendable (Hosts) -> OAuthService,
-        makeProvider: @escaping @Sendable (any HTTPClient, Hosts, @escaping Revoke) -> any Provider,
+        makeProvider: @escaping MakeProvider,
+        beginsAtFolders: Bool = false,
         requests: RequestBounds,
         answerRules: AnswerRules = .standard,
         registration: RegistrationGuide? = nil
@@ -299,6 +318,7 @@ struct OAuthAccess: Sendable {
         self.addresses = addresses
         self.authorization = authorization
         self.makeProvider = makeProvider
+        self.beginsAtFolders = beginsAtFolders
         self.requests = requests
         self.answerRules = answerRules
         self.registration = registration

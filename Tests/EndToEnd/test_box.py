@@ -1,5 +1,7 @@
 """Box, simulated: the most telling of what the other services go through, and what only Box has."""
 
+import json
+
 import pytest
 
 from machine import eventually, read
@@ -111,3 +113,94 @@ def test_what_single_acts_cost(machine, clouds, cloud, drive):
     assert cost(lambda: folder.rename(drive / "renamed")) == {"folders/put": 1}
     assert cost((drive / "renamed" / "moved.txt").unlink) == {"files/get": 1, "files/delete": 1}
     assert cost((drive / "renamed").rmdir) == {"folders/delete": 1}
+
+
+def sign_in_at(machine, clouds, root, *more, status=0):
+    tokens = clouds.tokens("box")
+    return machine.oort(
+        "login", "box", "--root", root, "--token-file", "-", *more, status=status,
+        input=json.dumps({name: tokens[name] for name in ("access_token", "refresh_token")}))
+
+
+def names_below(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_an_account_begins_at_a_folder(machine, clouds):
+    """What lies there is the account, whatever happens around it; what leaves the folder leaves the account."""
+    clouds.edit("box", "write", "/Deep/Work/inside/one.txt", text="one")
+    clouds.edit("box", "write", "/Deep/beside.txt", text="beside")
+    clouds.edit("box", "write", "/Other/far/two.txt", text="two")
+    sign_in_at(machine, clouds, "/Deep/Work/")
+    machine.mount()
+    work = machine.ready("box")
+    assert names_below(work) == ["inside", "inside/one.txt"]
+    assert "began at the folder Deep/Work" in machine.oort("accounts", "--verbose")
+
+    (work / "mine").mkdir()
+    (work / "mine" / "note.txt").write_text("a note")
+    (work / "top.txt").write_text("at the top")
+    machine.sync()
+    tree = clouds.tree("box")
+    assert clouds.content("box", "/Deep/Work/mine/note.txt") == b"a note"
+    assert clouds.content("box", "/Deep/Work/top.txt") == b"at the top"
+
+    # Others: within, around, into it with all that a folder has, and out of it.
+    clouds.edit("box", "write", "/Deep/Work/theirs.txt", text="theirs")
+    clouds.edit("box", "write", "/Other/far/three.txt", text="three")
+    clouds.edit("box", "move", "/Other/far", to="/Deep/Work/near")
+    clouds.edit("box", "move", "/Deep/Work/inside", to="/Other/outside")
+    clouds.edit("box", "write", "/Other/outside/late.txt", text="late")
+    expected = [
+        "mine", "mine/note.txt", "near", "near/three.txt", "near/two.txt", "theirs.txt", "top.txt"]
+    eventually(lambda: names_below(work) == expected, "the mount has what the folder has")
+    assert read(work / "near" / "two.txt") == "two"
+
+    # The folder is the same one wherever it lies.
+    clouds.edit("box", "move", "/Deep/Work", to="/Deep/Renamed")
+    clouds.edit("box", "move", "/Deep", to="/Other/Deeper")
+    clouds.edit("box", "write", "/Other/Deeper/Renamed/after.txt", text="after")
+    eventually(lambda: (work / "after.txt").exists(), "its news come")
+    machine.unmount()
+    machine.mount()
+    machine.ready("box")
+    (work / "top.txt").write_text("once more")
+    machine.sync()
+    assert clouds.content("box", "/Other/Deeper/Renamed/top.txt") == b"once more"
+    assert clouds.tree("box")["/Other/Deeper/Renamed/top.txt"]["id"] == tree["/Deep/Work/top.txt"]["id"]
+    assert names_below(work) == sorted([*expected, "after.txt"])
+
+
+def test_a_folder_that_is_gone_takes_no_account_along(machine, clouds):
+    """Its account stands still with a reason, keeps what is known, and goes on when the folder is back."""
+    clouds.edit("box", "write", "/Deep/Work/kept.txt", text="kept")
+    clouds.edit("box", "write", "/other.txt", text="other")
+    sign_in_at(machine, clouds, "Deep/Work", "--name", "work")
+    machine.login("box", name="all")
+    machine.mount()
+    work, everything = machine.ready("work"), machine.ready("all")
+    assert names_below(work) == ["kept.txt"]
+    assert read(work / "kept.txt") == "kept"
+    # A folder above is told of alone.
+    clouds.edit("box", "trash", "/Deep")
+    eventually(lambda: "cannot be found" in machine.oort("status", status=None), "status says why")
+    (work / "new.txt").write_text("written meanwhile")
+    assert names_below(work) == ["kept.txt", "new.txt"]
+    eventually(lambda: names_below(everything) == ["other.txt"], "the other account hears of it")
+    machine.oort("restore", everything / "Deep")
+    machine.sync()
+    assert clouds.content("box", "/Deep/Work/new.txt") == b"written meanwhile"
+    assert names_below(work) == ["kept.txt", "new.txt"]
+    expected = ["Deep", "Deep/Work", "Deep/Work/kept.txt", "Deep/Work/new.txt", "other.txt"]
+    eventually(lambda: names_below(everything) == expected, "the other account has it again")
+
+
+def test_a_wrong_folder_to_begin_at_is_refused(machine, clouds):
+    clouds.edit("box", "write", "/a file.txt", text="text")
+    said = sign_in_at(machine, clouds, "No/such", status=1)
+    assert "there is no /No" in said and "--root" in said
+    said = sign_in_at(machine, clouds, "a file.txt", status=1)
+    assert "no folder" in said and "--root" in said
+    said = machine.oort("login", "drive", "--root", "Work", status=1)
+    assert "cannot begin at a folder" in said
+    assert json.loads(machine.oort("accounts", "--json")) == []

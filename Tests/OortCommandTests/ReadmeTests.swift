@@ -47,7 +47,7 @@ struct ReadmeTests {
     func traits() throws {
         for service in Services.all {
             guard let oauth = service.oauth else { continue }
-            let provider = oauth.makeProvider(Nowhere(), Hosts([:])) {}
+            let provider = oauth.makeProvider(Nowhere(), Hosts([:]), nil) {}
             let found = rows(of: service)
             try #require(found.count == 2)
             let (one, two) = (found[0], found[1])

@@ -38,7 +38,7 @@ struct AccountConnection: Sendable {
     /// `knownRequests` is what the account's service bore the last time; `remember` hears how that
     /// changes, from any thread, and must not block.
     ///
-    /// - Throws: `.signedOut` where it is not known where the account lies.
+    /// - Throws: `.signedOut` where it is not known, or cannot be read, where the account lies.
     init(
         _ account: RegisteredAccount,
         service: CloudService,
@@ -51,7 +51,7 @@ struct AccountConnection: Sendable {
         self.meter = meter
         switch service.access {
         case .oauth(let access):
-            strategy = Self.strategy(
+            strategy = try Self.strategy(
                 account,
                 access,
                 Hosts(surroundings.settings.service(service.name).endpoints),
@@ -109,7 +109,13 @@ struct AccountConnection: Sendable {
         _ knownRequests: Int?,
         _ remember: @escaping @Sendable (Int) -> Void,
         _ meter: TrafficMeter
-    ) -> Strategy {
+    ) throws(ProviderError) -> Strategy {
+        let top: AccountFolder? = try account.address.map { text throws(ProviderError) in
+            do { return try JSONDecoder().decode(AccountFolder.self, from: Data(text.utf8)) } catch
+            {
+                throw ProviderError(.signedOut, detail: "it is not known where the account begins")
+            }
+        }
         // Asking for a token passes no limit: the requests that wait for it hold their turns.
         let plain = RetryingClient(
             LoggingClient(surroundings.wire, logger: surroundings.logger),
@@ -132,7 +138,7 @@ struct AccountConnection: Sendable {
             logger: surroundings.logger,
             remember: remember
         )
-        let provider = access.makeProvider(client, hosts) { () throws(ProviderError) in
+        let provider = access.makeProvider(client, hosts, top) { () throws(ProviderError) in
             do throws(SignInError) {
                 try await tokens.signOut()
             } catch {
@@ -156,6 +162,29 @@ struct AccountConnection: Sendable {
             )
         case .source(let source): return source.identity
         }
+    }
+
+    /// The folder at a path below the account's root, for an account of a company's that is to begin there.
+    ///
+    /// - Parameter path: names, at least one.
+    /// - Throws: `.notFound` where there is none, `.notAFolder`.
+    func folder(at path: [String]) async throws(ProviderError) -> AccountFolder {
+        guard case .provider(let provider, _, _) = strategy else {
+            throw ProviderError(.unsupported, detail: "the account's address says where it begins")
+        }
+        var place = ItemReference(id: try await provider.identity().rootID, path: .root)
+        for name in path {
+            let found = try await provider.items(named: name, in: place)
+            guard let folder = found.first(where: { $0.kind == .folder }) else {
+                let shown = place.path.appending(name)
+                throw ProviderError(
+                    found.isEmpty ? .notFound : .notAFolder,
+                    detail: found.isEmpty ? "there is no \(shown)" : "\(shown) is no folder"
+                )
+            }
+            place = ItemReference(id: folder.id, path: place.path.appending(folder.fileName))
+        }
+        return AccountFolder(id: place.id, path: place.path.parts)
     }
 
     /// What the service can do; nil of one that keeps no files of the person's.

@@ -18,6 +18,14 @@ struct RegisteredAccount: Codable, Hashable, Sendable {
     var address: String?
 }
 
+extension RegisteredAccount {
+    /// Where an account of a company's begins; nil for all of it.
+    var folder: AccountFolder? {
+        guard Services.named(service)?.oauth != nil, let address else { return nil }
+        return try? JSONDecoder().decode(AccountFolder.self, from: Data(address.utf8))
+    }
+}
+
 /// An entry of the list that cannot be used as it is: it stays where it is, and the others go on.
 struct UnusableAccount: Hashable, Sendable {
     /// The entry's name, where it has one that a folder can have.

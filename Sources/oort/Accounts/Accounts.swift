@@ -68,6 +68,8 @@ struct Accounts: Sendable {
     ///   - credentials: tokens and the registration that they belong to, or a password; nil where the
     ///     account has no secret of its own.
     ///   - address: where the account lies, in the service's own JSON; nil for a company's hosts.
+    ///   - path: the folder where an account of a company's begins, names from the root on; nil for all of
+    ///     it.
     ///   - service: where they are from.
     ///   - name: the user's name for it; nil finds the account's old name, or a free one.
     ///   - kept: the accounts that the catalog has, on the list or not.
@@ -77,6 +79,7 @@ struct Accounts: Sendable {
     func add(
         _ credentials: Credentials?,
         at address: String? = nil,
+        beginningAt path: [String]? = nil,
         service: CloudService,
         name: String?,
         kept: [KeptAccount]
@@ -87,6 +90,10 @@ struct Accounts: Sendable {
         let identity: AccountIdentity
         let current: Credentials?
         do throws(ProviderError) {
+            if let path {
+                let connection = try connection(of: newcomer, service, secretsIn: trial)
+                newcomer.address = try Self.json(try await connection.folder(at: path))
+            }
             let connection = try connection(of: newcomer, service, secretsIn: trial)
             let result: Result<AccountIdentity, ProviderError>
             do throws(ProviderError) { result = .success(try await connection.identity()) } catch {
@@ -109,7 +116,7 @@ struct Accounts: Sendable {
             identity: identity.id,
             displayName: identity.displayName,
             email: identity.email,
-            address: address
+            address: newcomer.address
         )
         do throws(SignInError) {
             if let current {
@@ -122,6 +129,12 @@ struct Accounts: Sendable {
         }
         try registry.put(account)
         return account
+    }
+
+    private static func json(_ folder: AccountFolder) throws(ProviderError) -> String {
+        do { return String(decoding: try JSONEncoder().encode(folder), as: UTF8.self) } catch {
+            throw ProviderError(.localContent, detail: "the folder cannot be noted: \(error)")
+        }
     }
 
     /// The account of this name, on the list or, where that was lost, in the catalog alone.

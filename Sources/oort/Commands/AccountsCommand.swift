@@ -88,6 +88,9 @@ struct AccountsCommand: AsyncParsableCommand {
         let email: String?
         /// Why it cannot be used; nil where it can.
         var problem: String?
+        /// The names of the folder where the account begins; nil for the whole account, and where the
+        /// address says it.
+        let beginsAt: [String]?
         /// With `--verbose`; nil of a service that keeps no files of the person's.
         var abilities: AccountAbilities?
         /// With `--verbose`, bytes in use at the service as far as that was heard.
@@ -100,6 +103,7 @@ struct AccountsCommand: AsyncParsableCommand {
             service = account.service
             displayName = account.displayName
             email = account.email
+            beginsAt = account.folder?.path
         }
 
         init(_ entry: UnusableAccount) {
@@ -107,6 +111,7 @@ struct AccountsCommand: AsyncParsableCommand {
             service = entry.service
             displayName = nil
             email = nil
+            beginsAt = nil
             problem = entry.trouble
         }
 
@@ -116,6 +121,10 @@ struct AccountsCommand: AsyncParsableCommand {
             var lines = [columns.joined(separator: "\t")]
             if let problem { lines.append("  \(TerminalText.line(problem))") }
             guard verbose, problem == nil else { return lines }
+            if let beginsAt {
+                let path = TerminalText.line(beginsAt.joined(separator: "/"))
+                lines.append("  It began at the folder \(path) when you signed in.")
+            }
             lines += (abilities?.lines ?? ["It keeps no files of yours."]).map { "  \($0)" }
             if abilities != nil {
                 let room = usedBytes.map { used in

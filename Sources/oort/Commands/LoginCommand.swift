@@ -74,10 +74,19 @@ struct LoginCloudCommand: AsyncParsableCommand {
     )
     var tokenFile: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Begin the account at this folder (Box only).",
+            valueName: "folder"
+        )
+    )
+    var root: String?
+
     @Flag(help: "Open no browser here: show an address for one on any machine.")
     var noBrowser = false
 
     func run() async throws {
+        let path = try beginning()
         let surroundings = try Surroundings()
         try surroundings.folders.make()
         if let name { try AccountName.check(name) }
@@ -99,9 +108,27 @@ struct LoginCloudCommand: AsyncParsableCommand {
         }
         try await NewAccount(surroundings, accounts).add(
             credentials,
+            beginningAt: path,
             service: service,
             name: name
         )
+    }
+
+    /// The names of the folder where the account is to begin; nil for the whole account.
+    ///
+    /// - Throws: `Failure` where the service's accounts cannot begin at one, before anybody signs in.
+    private func beginning() throws(Failure) -> [String]? {
+        guard let root else { return nil }
+        let path = root.split(separator: "/").map(String.init)
+        guard !path.isEmpty else { return nil }
+        guard service.access.beginsAtFolders else {
+            throw Failure(
+                "An account at \(service.service.title) cannot begin at a folder.",
+                advice: "Leave --root out; a folder that you do not want to see can be "
+                    + "left out of the mount: leave_out in config.toml."
+            )
+        }
+        return path
     }
 
     /// The registration: from the flags, the settings, or the last sign-in under this name.
@@ -203,10 +230,17 @@ struct NewAccount {
     func add(
         _ credentials: Credentials?,
         at address: String? = nil,
+        beginningAt path: [String]? = nil,
         service: CloudService,
         name: String?
     ) async throws {
-        let account = try await enter(credentials, at: address, service: service, name: name)
+        let account = try await enter(
+            credentials,
+            at: address,
+            beginningAt: path,
+            service: service,
+            name: name
+        )
         try await announce(account, at: service, isSecret: credentials != nil)
     }
 
@@ -216,6 +250,7 @@ struct NewAccount {
     func enter(
         _ credentials: Credentials?,
         at address: String? = nil,
+        beginningAt path: [String]? = nil,
         service: CloudService,
         name: String?
     ) async throws -> RegisteredAccount {
@@ -228,6 +263,7 @@ struct NewAccount {
         return try await accounts.add(
             credentials,
             at: address,
+            beginningAt: path,
             service: service,
             name: name,
             kept: kept

@@ -1,0 +1,36 @@
+/// A folder at a service where an account's tree begins, in place of all that the person has there.
+public struct AccountFolder: Codable, Hashable, Sendable {
+    /// The folder's id, which stays when somebody renames or moves it.
+    public var id: ItemID
+    /// The names from the service's own root to the folder, as they were when it was chosen; never empty.
+    public var path: [String]
+
+    /// A folder by its id and its place.
+    public init(id: ItemID, path: [String]) {
+        self.id = id
+        self.path = path
+    }
+}
+
+extension ItemID: Codable {
+    public init(from decoder: any Decoder) throws {
+        self.init(try decoder.singleValueContainer().decode(String.self))
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(rawValue)
+    }
+}
+
+extension ProviderError {
+    /// Why the folder where an account begins could not be asked for: that it is not there says nothing of
+    /// what lies in it, which stays as it was known until the folder is there again.
+    public var asOfAccountFolder: ProviderError {
+        guard isLastingRefusal, kind != .noPermission else { return self }
+        return ProviderError(
+            .offline,
+            detail: "the folder where the account begins cannot be found: \(detail)"
+        )
+    }
+}
