@@ -100,6 +100,9 @@ public final class SimulatedTokens: Sendable {
         }
     }
 
+    /// What was issued with an access token, for a service that signs with it; nil for an unknown one.
+    func secret(of access: String) -> String? { state.withLock { $0.access[access]?.refresh } }
+
     /// Makes all access tokens expire at once; refresh tokens stay.
     public func expireAccessTokens() {
         state.withLock { state in

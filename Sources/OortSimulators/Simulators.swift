@@ -29,6 +29,7 @@ public enum Simulators {
             $0 ? InfiniteScaleSimulator.sample() : InfiniteScaleSimulator()
         },
         Maker(name: "box") { $0 ? BoxSimulator.sample() : BoxSimulator() },
+        Maker(name: "s3") { $0 ? S3Simulator.sample() : S3Simulator() },
         Maker(name: "weather") { _ in WeatherSimulator() },
     ]
 
