@@ -2,7 +2,8 @@
 """Drives a simulated service with clients that nobody here wrote.
 
 usage: run.py SERVICE [--simulate PATH] [--only CHECK]      SERVICE: box, dropbox, googledrive,
-                                                              nextcloud, onedrive, opencloud, owncloud
+                                                              nextcloud, onedrive, opencloud, owncloud,
+                                                              s3
 
 The clients (rclone, the service's official SDK) use the real host names, through a proxy that
 inspects TLS with a CA of its own. Each service has a module NAME_clients.py beside this file with
@@ -193,7 +194,8 @@ def run_checks(module, world, only):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("service", choices=[
-        "box", "dropbox", "googledrive", "nextcloud", "onedrive", "opencloud", "owncloud"])
+        "box", "dropbox", "googledrive", "nextcloud", "onedrive", "opencloud", "owncloud",
+        "s3"])
     parser.add_argument(
         "--simulate", default=str(HERE.parent.parent / ".build/debug/oort-simulate"))
     parser.add_argument("--only", help="the one check to run")
@@ -224,7 +226,7 @@ def main():
             environment = dict(
                 os.environ, HTTPS_PROXY=f"http://127.0.0.1:{port}", NO_PROXY="",
                 https_proxy=f"http://127.0.0.1:{port}", SSL_CERT_FILE=authority,
-                REQUESTS_CA_BUNDLE=authority)
+                REQUESTS_CA_BUNDLE=authority, AWS_CA_BUNDLE=authority)
             os.environ.update(environment)
             world = World(module, folder, simulator, environment)
             status = run_checks(module, world, options.only)
