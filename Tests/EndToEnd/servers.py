@@ -165,6 +165,8 @@ TransferLog none
 PidFile {self.folder}/pid
 ScoreboardFile {self.folder}/scoreboard
 SystemLog {self.folder}/errors
+LogFormat command "%m"
+ExtendedLog {self.folder}/commands ALL command
 AllowOverwrite on
 Umask 022
 TLSEngine on

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from cloud_servers import CloudServer
 from machine import eventually
 from relay import FaultyRelay
 from servers import Server
@@ -50,6 +51,30 @@ ACTS = {
         "move folder": {"rename": 1},
         "rm -rf": {"mkdir": 2, "rename": 1},
     },
+    # ProFTPD, without what begins a connection or a transfer; a copy is sent anew.
+    "ftp": {
+        "new": {"MLST": 4, "MDTM": 2, "STOR": 1, "MFMT": 1, "RNFR": 1, "RNTO": 1},
+        "content": {"MLST": 5, "STOR": 1, "MFMT": 1, "RNFR": 1, "RNTO": 1},
+        "time": {"MLST": 2, "MFMT": 1},
+        "folder": {"MLST": 1, "MKD": 1},
+        "copy": {"MLST": 4, "MDTM": 2, "STOR": 1, "MFMT": 1, "RNFR": 1, "RNTO": 1},
+        "move": {"MLST": 3, "MDTM": 1, "RNFR": 1, "RNTO": 1},
+        "delete": {"MLST": 1, "MKD": 2, "RNFR": 1, "RNTO": 1},
+        "move folder": {"MLST": 3, "MDTM": 1, "RNFR": 1, "RNTO": 1},
+        "rm -rf": {"MLST": 2, "MLSD": 1, "MKD": 2, "RNFR": 1, "RNTO": 1},
+    },
+    # Nextcloud, simulated.
+    "nextcloud": {
+        "new": {"PROPFIND 0": 1, "PUT": 1},
+        "content": {"PROPFIND 0": 1, "PUT": 1},
+        "time": {"PROPFIND 0": 2, "PROPPATCH": 1},
+        "folder": {"PROPFIND 0": 1, "MKCOL": 1},
+        "copy": {"PROPFIND 0": 5, "COPY": 1, "PROPPATCH": 1},
+        "move": {"PROPFIND 0": 1, "MOVE": 1},
+        "delete": {"DELETE": 1},
+        "move folder": {"PROPFIND 0": 1, "MOVE": 1},
+        "rm -rf": {"PROPFIND 0": 1, "DELETE": 1},
+    },
     # SeaweedFS, which heeds conditions and has no folders to move. A time is a copy onto itself.
     "seaweedfs": {
         "new": {"PUT": 1},
@@ -80,6 +105,8 @@ class CountingRelay(FaultyRelay):
         name = handler.command
         if name == "PROPFIND":
             name += " " + handler.headers.get("Depth", "")
+            if handler.path.rstrip("/").endswith("/files/ada"):
+                name += " of all"
         elif "delete" in query:
             name = "DELETE many"
         elif "list-type" in query:
@@ -105,6 +132,9 @@ class Web:
         if kind == "seaweedfs":
             self.relay.public = None
 
+    def login(self, machine):
+        self.server.login(machine)
+
     def forget(self):
         self.relay.requests.clear()
 
@@ -120,6 +150,70 @@ class Web:
         self.relay.shut()
 
 
+class Cloud:
+    """A Nextcloud, simulated, behind a port that counts."""
+
+    # A look for news asks the folder of all files, as the room of the account is asked for, and lists.
+    NEWS = {"PROPFIND 0 of all", "PROPFIND 1 of all", "PROPFIND 1"}
+
+    def __init__(self, folder):
+        self.kind = "nextcloud"
+        self.server = CloudServer("nextcloud", folder)
+        self.relay = CountingRelay(urlsplit(self.server.base).port)
+
+    def login(self, machine):
+        machine.oort(
+            "login", "nextcloud", f"http://127.0.0.1:{self.relay.port}/cloud.example.org", "--user",
+            "ada@example.com", "--password-file", "-", input=self.server.password() + "\n")
+
+    def forget(self):
+        self.relay.requests.clear()
+
+    def cost(self):
+        return {name: count for name, count in self.relay.requests.items() if name not in self.NEWS}
+
+    def listings(self):
+        return self.relay.requests["PROPFIND 1"] + self.relay.requests["PROPFIND 1 of all"]
+
+    def stop(self):
+        self.server.stop()
+        self.relay.shut()
+
+
+class Files:
+    """ProFTPD, which writes down each command."""
+
+    # What begins a connection or a transfer.
+    SESSION = {"AUTH", "USER", "PASS", "PBSZ", "PROT", "FEAT", "OPTS", "PWD", "TYPE", "EPSV", "PASV", "CWD",
+               "QUIT", "SYST", "CLNT", "NOOP", "HOST"}
+
+    def __init__(self, folder):
+        self.kind = "ftp"
+        self.server = Server("ftp", folder)
+        self.log = self.server.folder / "commands"
+        self.begin = 0
+
+    def login(self, machine):
+        self.server.login(machine)
+
+    def forget(self):
+        self.begin = self.log.stat().st_size if self.log.exists() else 0
+
+    def requests(self):
+        with open(self.log, errors="replace") as log:
+            log.seek(self.begin)
+            return Counter(log.read().split())
+
+    def cost(self):
+        return {name: count for name, count in self.requests().items() if name not in self.SESSION}
+
+    def listings(self):
+        return self.requests()["MLSD"]
+
+    def stop(self):
+        self.server.stop()
+
+
 class Shell:
     """OpenSSH, whose SFTP server writes down each request."""
 
@@ -132,6 +226,9 @@ class Shell:
             "sftp", folder,
             subsystem=f"/usr/lib/openssh/sftp-server -e -l DEBUG3 2>>{self.log}")
         self.begin = 0
+
+    def login(self, machine):
+        self.server.login(machine)
 
     def forget(self):
         self.begin = self.log.stat().st_size if self.log.exists() else 0
@@ -153,9 +250,11 @@ class Shell:
         self.server.stop()
 
 
-@pytest.fixture(params=["webdav", "sftp", "seaweedfs"])
+@pytest.fixture(params=["webdav", "nextcloud", "sftp", "ftp", "seaweedfs"])
 def server(request, folder):
-    server = Shell(folder) if request.param == "sftp" else Web(request.param, folder)
+    makers = {"nextcloud": Cloud, "sftp": Shell, "ftp": Files}
+    maker = makers.get(request.param)
+    server = maker(folder) if maker else Web(request.param, folder)
     yield server
     server.stop()
 
@@ -163,7 +262,7 @@ def server(request, folder):
 @pytest.fixture
 def drive(machine, server):
     machine.write_settings('poll_interval = "1h"\nsettle = "1h"\n')
-    server.server.login(machine)
+    server.login(machine)
     machine.mount()
     drive = machine.ready("s3" if server.kind == "seaweedfs" else server.kind)
     (drive / "here").mkdir()
@@ -201,7 +300,7 @@ def test_acts(machine, server, drive, folder):
     assert found == ACTS[server.kind]
 
 
-@pytest.mark.parametrize("server", ["webdav", "sftp"], indirect=True)
+@pytest.mark.parametrize("server", ["webdav", "sftp", "ftp"], indirect=True)
 def test_the_first_look_lists_each_folder_once(machine, server):
     for number in range(FOLDERS):
         folder = server.server.files / f"folder {number}" / "in it"
@@ -216,6 +315,28 @@ def test_the_first_look_at_a_bucket_is_a_page_for_each_thousand_keys(machine, se
         server.server.ask("PUT", f"folder {number % 50}/file {number}", b"x")
     # And one that says whether the bucket is there.
     assert first_look(machine, server) == 1 + -(-KEYS // 1000)
+
+
+@pytest.mark.parametrize("server", ["nextcloud"], indirect=True)
+def test_a_poll_of_a_nextcloud_is_one_request_and_a_change_one_for_each_folder_above(machine, server):
+    for number in range(FOLDERS):
+        path = ["deep", f"folder {number}", "file"]
+        server.server.control("POST", "edit", {"op": "write", "path": path, "text": "x"})
+    first_look(machine, server, poll="1s")
+
+    def polls(count):
+        server.forget()
+        eventually(
+            lambda: server.relay.requests["PROPFIND 0 of all"] >= count, f"{count} polls")
+        return set(server.relay.requests) == {"PROPFIND 0 of all"}
+    eventually(lambda: polls(3), "polls ask for one tag only")
+    server.forget()
+    path = ["deep", "folder 7", "file"]
+    server.server.control("POST", "edit", {"op": "write", "path": path, "text": "longer"})
+    note = machine.mount_point.joinpath("nextcloud", *path)
+    eventually(lambda: note.stat().st_size == 6, "the change shows")
+    # The folder of all files, `deep` and the one that has it.
+    assert server.listings() == 3
 
 
 @pytest.mark.parametrize("server", ["sftp"], indirect=True)
@@ -236,7 +357,7 @@ def test_a_poll_of_unchanged_folders_asks_each_for_its_time_and_lists_none(machi
 def first_look(machine, server, poll="1h"):
     """Mounts an account for the first time; how often the server listed something."""
     machine.write_settings(f'poll_interval = "{poll}"\nsettle = "1h"\n')
-    server.server.login(machine)
+    server.login(machine)
     server.forget()
     machine.mount()
     machine.ready("s3" if server.kind == "seaweedfs" else server.kind)
