@@ -225,7 +225,10 @@ let package = Package(
                     "OortTesting", "MountTesting", logging,
                 ]
             ),
-            tests("OortSimulatorsTests", ["OortSimulators", "OortModel", "OortTransport"]),
+            tests(
+                "OortSimulatorsTests",
+                ["OortSimulators", "OortS3", "OortSignIn", "OortModel", "OortTransport"]
+            ),
             tests(
                 "OortProviderTests",
                 ["OortModel", "OortTransport", "OortSignIn", "OortSimulators", "OortTesting"]

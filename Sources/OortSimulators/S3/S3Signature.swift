@@ -253,18 +253,23 @@ struct S3Signature: Sendable {
 
     // MARK: What is signed
 
+    /// A part of a query as it is signed, whether it is text or not.
+    private static func encoded(_ part: Substring) -> String {
+        S3Percent.decoded(part, plusIsSpace: true)
+            .map { S3Percent.encoded($0, keepsSlash: false) } ?? String(part)
+    }
+
     private static func canonical(_ call: S3Call, _ claim: Claim, payload: String) -> String {
         let request = call.request
         // Who comes by the port has the host in front of the path, and signed that, too.
         let sent = request.origin.isEmpty ? request.rawPath : "/\(request.host)\(request.rawPath)"
         let path = S3Percent.decoded(sent).map { S3Percent.encoded($0, keepsSlash: true) } ?? sent
-        let query = call.query.filter { $0.name != "X-Amz-Signature" }
-            .map { field in
-                (
-                    name: S3Percent.encoded(field.name.utf8, keepsSlash: false),
-                    value: S3Percent.encoded(field.value.utf8, keepsSlash: false)
-                )
+        let query = request.rawQuery.split(separator: "&")
+            .map { pair -> (name: String, value: String) in
+                let (name, value) = pair.cut(atFirst: "=") ?? (pair[...], "")
+                return (encoded(name), encoded(value))
             }
+            .filter { $0.name != "X-Amz-Signature" }
             .sorted { ($0.name, $0.value) < ($1.name, $1.value) }
             .map { "\($0.name)=\($0.value)" }.joined(separator: "&")
         let fields = claim.signedNames.map { name in

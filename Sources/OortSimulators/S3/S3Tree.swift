@@ -209,6 +209,8 @@ extension SimulatedTree {
             $0.modifiedTime = time
             $0.extra[Self.deletionMark] = nil
         }
+        // It may have been the last thing in a folder of the trash.
+        prune(item.parentID)
     }
 
     /// Takes away the folders in which nothing is left.
