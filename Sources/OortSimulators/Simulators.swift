@@ -28,6 +28,7 @@ public enum Simulators {
         Maker(name: "opencloud") {
             $0 ? InfiniteScaleSimulator.sample() : InfiniteScaleSimulator()
         },
+        Maker(name: "webdav") { $0 ? PlainDAVSimulator.sample() : PlainDAVSimulator() },
         Maker(name: "box") { $0 ? BoxSimulator.sample() : BoxSimulator() },
         Maker(name: "s3") { $0 ? S3Simulator.sample() : S3Simulator() },
         Maker(name: "weather") { _ in WeatherSimulator() },
