@@ -233,11 +233,14 @@ def test_no_secret_in_the_log(machine, clouds, cloud, drive):
 
 
 @pytest.mark.parametrize("flags, names", [
-    ([], ["drive", "dropbox", "nextcloud", "onedrive"]),
-    (["--all"], ["box", "drive", "dropbox", "nextcloud", "onedrive", "weather"]),
+    ([], ["drive", "dropbox", "nextcloud", "onedrive", "s3"]),
+    (["--all"], ["box", "drive", "dropbox", "nextcloud", "onedrive", "s3", "sftp", "weather",
+                 "webdav"]),
 ])
 def test_the_demo_leaves_nothing_behind(folder, machine, flags, names):
     mount_point = folder / "demo"
+    if os.getuid() == 0:
+        pathlib.Path("/run/sshd").mkdir(exist_ok=True)  # which OpenSSH's server wants of root only
     process = subprocess.Popen(
         [str(OORT), "demo", *flags, str(mount_point)], env=machine.environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -252,12 +255,26 @@ def test_the_demo_leaves_nothing_behind(folder, machine, flags, names):
         for name in names:
             eventually(lambda name=name: name == "weather" or os.listdir(mount_point / name),
                        "the sample account shows")
+        home = os.path.dirname(environment)
+        demo = dict(machine.environment, OORT_FOLDER=home)
+        for name in set(names) & {"s3", "sftp", "webdav"}:
+            (mount_point / name / "Welcome.txt").write_text("written")
+            subprocess.run([str(OORT), "sync", str(mount_point / name)], env=demo, check=True)
+            subprocess.run([str(OORT), "demo", "play", "edit", "--account", name], env=demo,
+                           check=True)
+        versions = subprocess.run(
+            [str(OORT), "versions", str(mount_point / "s3" / "Welcome.txt")], env=demo, check=True,
+            capture_output=True, text=True).stdout.splitlines()
+        assert len(versions) == 2 and "(current)" in versions[0], versions
         process.send_signal(2)
         process.communicate(timeout=120)
         assert process.returncode == 0
     finally:
         process.kill()
-    assert not os.path.exists(os.path.dirname(environment))
+    assert not os.path.exists(home)
+    eventually(lambda: not any(home in (read(process / "cmdline") or "")
+                               for process in pathlib.Path("/proc").glob("[0-9]*")),
+               "none of its processes is left")
     assert not os.path.ismount(mount_point) and not os.path.exists(mount_point)
 
 

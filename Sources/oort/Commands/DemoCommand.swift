@@ -22,14 +22,16 @@ struct DemoCommand: AsyncParsableCommand {
 struct DemoMountCommand: AsyncParsableCommand, StopsOrderly {
     static let configuration = CommandConfiguration(
         commandName: "mount",
-        abstract: "Mount four simulated clouds, or more, until Ctrl-C.",
+        abstract: "Mount five simulated clouds, or more, until Ctrl-C.",
         discussion: """
             The clouds run inside this program and speak the real services' protocols on this \
             machine only. The demo stays until Ctrl-C and leaves nothing behind: its settings, \
             state and cache lie in a temporary folder, and your own mount is not touched.
 
-            There are a Dropbox, a Google Drive, a OneDrive and a Nextcloud; with --all also a Box \
-            and the weather.
+            There are a Dropbox, a Google Drive, a OneDrive, a Nextcloud and a bucket of S3 that keeps \
+            versions; with --all also a Box, a server of WebDAV, the weather and, where OpenSSH's \
+            server is installed, SFTP: that one runs as you, without a port, on files in the \
+            temporary folder. FTP is not shown.
             """
     )
 
@@ -68,18 +70,22 @@ struct DemoMountCommand: AsyncParsableCommand, StopsOrderly {
         at point: MountPoint
     ) async throws {
         try demo.write(settings: simulators.settings)
-        try demo.write(
-            RunningDemo.Record(mountPoint: point.path, clouds: simulators.addresses)
-        )
         let surroundings = try Surroundings(folders: demo.folders)
-        try await simulators.register(in: surroundings)
+        let shown = try await simulators.register(in: surroundings, demo)
+        try demo.write(
+            RunningDemo.Record(
+                mountPoint: point.path,
+                clouds: simulators.addresses,
+                folders: shown.folders
+            )
+        )
         let file = try LogFile(path: demo.folders.logFile)
         let options = MountOptions(
             folders: demo.folders,
             settings: surroundings.settings,
             mountPoint: point
         )
-        let words = Self.words(mountPoint: point.path, accounts: simulators.names, demo: demo)
+        let words = Self.words(mountPoint: point.path, shown, demo: demo)
         try await Daemon(options: options, log: { file.write($0) }).run(
             make: CloudMount.make,
             ready: { _ in Console.write(words) }
@@ -88,12 +94,14 @@ struct DemoMountCommand: AsyncParsableCommand, StopsOrderly {
 
     private static func words(
         mountPoint: String,
-        accounts: [String],
+        _ shown: DemoClouds.Shown,
         demo: DemoFolders
     ) -> String {
         let path = Shell.quoted(mountPoint)
+        let names = shown.names.joined(separator: ", ")
+        let leftOut = shown.leftOut.map { "\n\($0)" }.joined()
         return """
-            Simulated clouds are mounted at \(mountPoint): \(accounts.joined(separator: ", ")).
+            Simulated clouds are mounted at \(mountPoint): \(names).\(leftOut)
 
             Try in another terminal:
               ls -l \(path) \(path)/drive
@@ -101,6 +109,7 @@ struct DemoMountCommand: AsyncParsableCommand, StopsOrderly {
               mv \(path)/dropbox/bash \(path)/onedrive/
               df -h \(path)/*
               getfattr -d \(path)/dropbox/Welcome.txt
+              echo more >> \(path)/s3/Welcome.txt; oort versions \(path)/s3/Welcome.txt
 
             To let `oort status`, `oort status --watch` and `oort sync` there speak to the demo:
               source \(demo.environmentFile)

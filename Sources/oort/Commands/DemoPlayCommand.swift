@@ -14,7 +14,8 @@ struct DemoPlayCommand: AsyncParsableCommand, StopsOrderly {
             conflict  two people change one file at the same moment
             slow      a line of 200 kB/s with 0.8 s a call
 
-            A scene puts the clouds back as they were, also after Ctrl-C; the files that it wrote stay.
+            A scene puts the clouds back as they were, also after Ctrl-C; the files that it wrote stay. \
+            The server of sftp is a real one, where there are edit and conflict only.
             """
     )
 
@@ -23,7 +24,7 @@ struct DemoPlayCommand: AsyncParsableCommand, StopsOrderly {
 
     @Option(
         help: ArgumentHelp("In which account (default: drive).", valueName: "name"),
-        completion: .list(["dropbox", "drive", "onedrive", "nextcloud"])
+        completion: .list(["dropbox", "drive", "onedrive", "nextcloud", "s3"])
     )
     var account = "drive"
 

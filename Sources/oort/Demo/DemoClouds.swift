@@ -1,16 +1,14 @@
 import Foundation
 import OortSignIn
 import OortSimulators
-import OortTransport
-import OortWeather
-import OortWebDAV
 
-/// The simulated services, each with its sample account.
+/// The simulated services, each with its sample account, and, where all is shown, a server of this machine's.
 struct DemoClouds: Sendable {
     private let simulators: [Simulators.Running]
+    private let isAll: Bool
 
     /// What a demo shows unless all is asked for: one of each kind.
-    private static let usual = ["dropbox", "drive", "onedrive", "nextcloud"]
+    private static let usual = ["dropbox", "drive", "onedrive", "nextcloud", "s3"]
 
     /// Starts the usual services, or all that can be simulated: other servers of a service's are not shown
     /// beside it.
@@ -20,7 +18,7 @@ struct DemoClouds: Sendable {
         let known = (Simulators.all + Simulators.others).map(\.name)
         let names = all ? known.filter { Services.named($0) != nil } : usual
         do {
-            return DemoClouds(simulators: try await Simulators.start(names))
+            return DemoClouds(simulators: try await Simulators.start(names), isAll: all)
         } catch {
             throw Failure(
                 "The simulated clouds cannot be started: \(error)",
@@ -29,8 +27,15 @@ struct DemoClouds: Sendable {
         }
     }
 
-    /// The accounts' names.
-    var names: [String] { simulators.map(\.name) }
+    /// What is signed in to.
+    struct Shown: Sendable {
+        /// The accounts' names.
+        var names: [String] = []
+        /// The folders of this machine in which accounts lie that are not simulated, by their names.
+        var folders: [String: String] = [:]
+        /// What cannot be shown, and why, a sentence each.
+        var leftOut: [String] = []
+    }
 
     /// Closes their ports.
     func stop() async {
@@ -57,64 +62,70 @@ struct DemoClouds: Sendable {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// Signs in to each, as `oort login --token-file` would.
-    func register(in surroundings: Surroundings) async throws(Failure) {
+    /// Signs in to each, as `oort login` would.
+    func register(
+        in surroundings: Surroundings,
+        _ demo: DemoFolders
+    ) async throws(Failure) -> Shown {
         // Not the desktop's keyring: the demo leaves nothing behind.
         let accounts = try Accounts(
             surroundings,
             store: FileTokenStore(directory: surroundings.folders.tokensFolder)
         )
+        var shown = Shown()
         for running in simulators {
             guard let service = Services.named(running.name) else { continue }
-            let (credentials, address) = try await signIn(running, service, accounts)
-            _ = try await accounts.add(
-                credentials,
-                at: address,
-                service: service,
-                name: service.name,
-                kept: []
+            let signIn = try await DemoSignIn(at: running, service, http: accounts.http)
+            try await add(service, signIn.credentials, at: signIn.address, accounts)
+            shown.names.append(service.name)
+        }
+        if isAll {
+            await addSFTP(in: demo, accounts, &shown)
+            shown.leftOut.append(
+                "There is no ftp: no server of FTP runs without settings outside of the demo's folder."
             )
         }
         await accounts.shutdown()
+        return shown
     }
 
-    /// What a person would sign in with, and where the account lies at a server of one's own.
-    private func signIn(
-        _ running: Simulators.Running,
+    private func add(
         _ service: CloudService,
+        _ credentials: Credentials?,
+        at address: String?,
         _ accounts: Accounts
-    ) async throws(Failure) -> (Credentials?, address: String?) {
-        let secret = Secret(running.tokens.access)
-        do {
-            if service.oauth != nil {
-                let tokens = Tokens(
-                    accessToken: secret,
-                    refreshToken: running.tokens.refresh.map { Secret($0) }
-                )
-                let client = OAuthClient(id: "demo", secret: Secret("demo"))
-                return (Credentials(client: client, tokens: tokens), nil)
-            }
-            guard running.name == "nextcloud" else {
-                let weather = WeatherAccount(source: .openMeteo, contact: nil)
-                return (nil, String(decoding: try JSONEncoder().encode(weather), as: UTF8.self))
-            }
-            let url = running.simulator.url(host: NextcloudSimulator.host)
-            var server = try await WebDAVDiscovery.server(
-                at: url,
-                dialect: nil,
-                http: accounts.http
+    ) async throws(Failure) {
+        _ = try await accounts.add(
+            credentials,
+            at: address,
+            service: service,
+            name: service.name,
+            kept: []
+        )
+    }
+
+    /// Signs in to the machine's own OpenSSH server; a machine that has none, or does not let it run, has a
+    /// demo all the same.
+    private func addSFTP(
+        in demo: DemoFolders,
+        _ accounts: Accounts,
+        _ shown: inout Shown
+    ) async {
+        guard let service = Services.named("sftp") else { return }
+        do throws(Failure) {
+            let server = try await DemoSFTPServer(in: demo)
+            // Texts and numbers: nothing that could fail to encode.
+            let address = try? JSONEncoder().encode(server.address)
+            try await add(
+                service,
+                nil,
+                at: address.map { String(decoding: $0, as: UTF8.self) },
+                accounts
             )
-            server.address.user = NextcloudSimulator.loginName
-            let account = try await WebDAVDiscovery.account(
-                at: server,
-                http: DAVSignIn.client(of: server, secret, http: accounts.http)
-            )
-            return (
-                Credentials(client: nil, tokens: Tokens(accessToken: secret)),
-                String(decoding: try JSONEncoder().encode(account), as: UTF8.self)
-            )
+            shown.names.append(service.name)
+            shown.folders[service.name] = server.files
         } catch {
-            throw Failure("The simulated \(service.title) cannot be signed in to: \(error)")
+            shown.leftOut.append("There is no sftp: \(TerminalText.line(error.message))")
         }
     }
 }

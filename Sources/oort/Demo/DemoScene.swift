@@ -53,6 +53,8 @@ struct DemoPlay: Sendable {
     }
 
     private func offline() async throws(Failure) {
+        // Before anything changes: the account may be one whose network cannot go.
+        try await demo.control(account, "GET", "summary")
         let name = "written offline at \(Self.time).txt"
         try await whileOver(
             begin: { () async throws(Failure) in
@@ -238,12 +240,28 @@ struct DemoPlay: Sendable {
 
     /// Writes at the service, as somebody else.
     private func write(_ text: String, to name: String) async throws(Failure) {
+        if let folder = demo.record.folders[account] {
+            return try Self.write(text, to: "\(folder)/\(name)")
+        }
         try await demo.control(
             account,
             "POST",
             "edit",
             ["op": "write", "path": .string("/" + name), "text": .string(text)]
         )
+    }
+
+    /// Writes where a server of this machine has its files, in one step, as programs save.
+    private static func write(_ text: String, to path: String) throws(Failure) {
+        do {
+            try FileManager.default.createDirectory(
+                atPath: (path as NSString).deletingLastPathComponent,
+                withIntermediateDirectories: true
+            )
+            try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
+        } catch {
+            throw Failure("\(path) cannot be written: \(error.localizedDescription)")
+        }
     }
 
     private func untilStored(_ name: String) async throws(Failure) {

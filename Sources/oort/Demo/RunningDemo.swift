@@ -13,6 +13,8 @@ struct RunningDemo: Sendable {
         var mountPoint: String
         /// The simulators' addresses, by the accounts' names.
         var clouds: [String: String]
+        /// The folders in which the accounts lie that are not simulated, by their names.
+        var folders: [String: String]
     }
 
     /// The demo's folders.
@@ -62,10 +64,18 @@ struct RunningDemo: Sendable {
         _ body: JSON? = nil
     ) async throws(Failure) -> [UInt8] {
         guard let base = record.clouds[account] else {
-            let names = record.clouds.keys.sorted().joined(separator: ", ")
+            let simulated = record.clouds.keys.sorted().joined(separator: ", ")
+            guard record.folders[account] == nil else {
+                throw Failure(
+                    "The demo's \(account) is a server on this machine: its line and its room are "
+                        + "real.",
+                    advice: "Scenes for it are edit and conflict; all of them are for \(simulated)."
+                )
+            }
+            let all = (Array(record.clouds.keys) + record.folders.keys).sorted()
             throw Failure(
                 "The demo has no account \(account).",
-                advice: "Its accounts are: \(names)."
+                advice: "Its accounts are: \(all.joined(separator: ", "))."
             )
         }
         let request = HTTPRequest(
