@@ -4,7 +4,7 @@ import OortPlanner
 
 /// Items of a folder that would be shown under one name: one has it, the others are shown with
 /// numbers, in an order that every machine finds alike: when the service's items were made, then
-/// their ids.
+/// their names there, then their ids. Where a service has no ids, the ids are this machine's own.
 ///
 /// The numbers are asked of the state, not of what happened, so that no way in which a name becomes
 /// free can be forgotten, and the order in which items were heard of does not matter. Three kinds of
@@ -51,6 +51,10 @@ struct Numbering {
         func precedes(_ other: Namesake) -> Bool {
             let times = (created ?? .unknown, other.created ?? .unknown)
             if times.0 != times.1 { return times.0 < times.1 }
+            let names = (node.serviceName, other.node.serviceName)
+            if !names.0.isSameText(as: names.1) {
+                return names.0.utf8.lexicographicallyPrecedes(names.1.utf8)
+            }
             let ids = (node.remoteID?.rawValue ?? "", other.node.remoteID?.rawValue ?? "")
             return ids.0.utf8.lexicographicallyPrecedes(ids.1.utf8)
         }

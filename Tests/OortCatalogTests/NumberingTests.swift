@@ -71,6 +71,24 @@ struct NumberingTests {
         }
     }
 
+    @Test(
+        "where ids are a machine's own, a file and a link of one name have the same numbers everywhere"
+    )
+    func ownIDs() async throws {
+        for (file, link) in [("1-1", "1-2"), ("1-2", "1-1")] {
+            for isFileFirst in [true, false] {
+                let machine = try TemporaryAccount(service: "ftp", names: Rules.exact)
+                try machine.catalog.setLinkPolicy(.all, of: machine.account.id)
+                var items = [item("f", file), item("f.rclonelink", link)]
+                items[1].size = 5
+                for item in isFileFirst ? items : items.reversed() {
+                    try await machine.page([.changed(item)])
+                }
+                #expect(try shown(machine, items) == [file: "f", link: "f (2)"])
+            }
+        }
+    }
+
     @Test("what has a number in its own name keeps that from those that only are shown with it")
     func claims() async throws {
         let items = [

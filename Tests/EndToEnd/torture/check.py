@@ -59,7 +59,8 @@ def listing(root, without_stale=False):
 def service_listing(items):
     """A service's items as every mount shows them, as a list of (path, kind, digest).
 
-    Of items of one name the one that was made first has it, the others have numbers (docs/sync.md).
+    Of items of one name the one that was made first has it, or the one whose own name comes first; the
+    others have numbers (docs/sync.md).
     """
     items = {item["id"]: item for item in items}
     children = collections.defaultdict(list)
@@ -92,12 +93,17 @@ def shown_names(items):
     given = set()
     for name in sorted(groups, key=str.encode):
         number = 1
-        for item in sorted(groups[name], key=lambda i: (i["created"], i["id"].encode())):
+        for item in sorted(groups[name], key=rank):
             while (shown := numbered(name, number)) in given or number > 1 and shown in groups:
                 number += 1
             given.add(shown)
             number += 1
             yield item, shown
+
+
+def rank(item):
+    """What items of one name are ordered by."""
+    return item["created"], item["parts"][-1].encode(), item["id"].encode()
 
 
 def numbered(name, number):

@@ -40,6 +40,8 @@ class Kind:
     refused = ""
     # Whether a new mount shows the times that programs set.
     tells_times = True
+    # Whether it tells when an item was made, by which those of one name are numbered.
+    tells_creation = True
     # Whether whole seconds and the size are all that tells two contents of a file apart.
     tells_by_second = False
     # Whether a mount sees which time somebody else gave a file.
@@ -81,7 +83,10 @@ class Kind:
         raise NotImplementedError
 
     def items(self):
-        """Each file and folder: id, parent, kind, path, parts, hash, created; a link is a small file."""
+        """Each file and folder: id, parent, kind, path, parts, hash, created; a link is a small file.
+
+        Where nobody is told when it was made, `created` is empty.
+        """
         raise NotImplementedError
 
     def contents(self):
@@ -133,7 +138,11 @@ class Simulated(Kind):
         return sum(count["bytes_in"] for count in self.clouds.traffic(self.name).values())
 
     def items(self):
-        return self.clouds.items(self.name)
+        items = self.clouds.items(self.name)
+        if not self.tells_creation:
+            for item in items:
+                item["created"] = ""
+        return items
 
     def contents(self):
         return self.clouds.contents(self.name)
@@ -150,6 +159,7 @@ class Simulated(Kind):
 
 class Dropbox(Simulated):
     name = "dropbox"
+    tells_creation = False
     # It takes a file's time with its content only.
     tells_times = False
 
@@ -169,6 +179,7 @@ class Box(Simulated):
 
 class Nextcloud(Simulated):
     name = "nextcloud"
+    tells_creation = False
     tells_hashes = False
 
     def settings(self):
@@ -189,6 +200,7 @@ class Nextcloud(Simulated):
 
 class OpenCloud(Simulated):
     name = "opencloud"
+    tells_creation = False
     # It takes a file's time with its content only.
     tells_times = False
 
