@@ -432,6 +432,7 @@ actor PlaceScan {
         defer { turns.listingEnds(began) }
         guard let path = try await map.read({ try PlaceTransaction(database: $0).path(of: folder) })
         else { return StandingListing() }
+        let asked = client.traits.scan == .folderStamps ? now().seconds : nil
         let listing = try await client.listing(of: path)
         let holdsUnseen =
             listing.holdsUnnamed || !listing.unknown.isEmpty
@@ -441,7 +442,6 @@ actor PlaceScan {
             turns.isUnsettled(PlaceTurns.Place(folder, $0), since: began)
         }
         let second = now().seconds
-        let again = client.traits.scan == .folderStamps
         let folders = try await map.write { database -> [Int64] in
             let transaction = PlaceTransaction(database: database)
             guard try transaction.row(folder) != nil else { return [] }
@@ -454,7 +454,7 @@ actor PlaceScan {
             }
             // A newer one says more.
             guard turns.writes(folder, begun: began) else { return [] }
-            return try transaction.apply(heard, round: number, now: second, again: again)
+            return try transaction.apply(heard, round: number, now: second, asked: asked)
         }
         return StandingListing(folders: folders, holdsUnseen: holdsUnseen)
     }

@@ -18,14 +18,16 @@ extension PlaceTransaction {
     ///
     /// A row that it does not name is marked and goes at the end of the round, since it may turn up
     /// elsewhere. `round` is the number of the round, or of the last one; `now` counts seconds since
-    /// 1970. With `again` a folder of a new stamp is listed in the next round, too: a change in the
-    /// same second leaves the stamp as it is.
+    /// 1970, as does `asked`, when the listing was asked for where stamps are times, nil elsewhere: a
+    /// change in the second of a stamp leaves it as it is, so the folder is listed in each round until
+    /// it was asked for when that second was over.
     ///
+    /// Returns the folders in it that are to be listed.
     func apply(
         _ heard: HeardListing,
         round: Int64,
         now: Int64,
-        again: Bool
+        asked: Int64?
     ) throws -> [Int64] {
         var rows: [ExactText: PlaceRow] = [:]
         for row in try children(of: heard.folder) { rows[ExactText(row.entry.name)] = row }
@@ -63,14 +65,22 @@ extension PlaceTransaction {
             }
         }
         let stamp = heard.listing.stamp?.rawValue
-        if again, let stamp, try !wasListed(heard.folder, with: stamp) { isDue = true }
+        var listed = now
+        if let asked, let stamp {
+            // Between two of which one comes two seconds after the other a whole second lies; a clock that
+            // was set back says nothing.
+            let first = try listingTime(of: heard.folder, with: stamp)
+            let age = first.map { asked.addingSaturating(-$0) } ?? -1
+            if let first, (0..<2).contains(age) { listed = first }
+            if age < 2 { isDue = true }
+        }
         try database.cachedStatement(
             sql: """
                 UPDATE folder SET stamp = coalesce(?1, stamp), listed_stamp = coalesce(?1, stamp),
                     listed_round = ?2, listed_at = ?3, is_due = ?4, disk = coalesce(?6, disk)
                 WHERE id = ?5
                 """
-        ).execute(arguments: [stamp, round, now, isDue, heard.folder, heard.listing.disk])
+        ).execute(arguments: [stamp, round, listed, isDue, heard.folder, heard.listing.disk])
         return folders
     }
 
@@ -125,11 +135,16 @@ extension PlaceTransaction {
         ) ?? false
     }
 
-    private func wasListed(_ folder: Int64, with stamp: String) throws -> Bool {
-        try Bool.fetchOne(
-            database.cachedStatement(sql: "SELECT listed_stamp IS ? FROM folder WHERE id = ?"),
-            arguments: [stamp, folder]
-        ) ?? false
+    /// When a folder was listed with a stamp, the first time where that may be too soon to be believed; nil
+    /// where its last listing had another one.
+    private func listingTime(of folder: Int64, with stamp: String) throws -> Int64? {
+        try Int64.fetchOne(
+            database.cachedStatement(
+                sql:
+                    "SELECT listed_at FROM folder WHERE id = ? AND listed_stamp IS ? AND listed_round > 0"
+            ),
+            arguments: [folder, stamp]
+        )
     }
 
     /// Notes that a folder could not be listed for good: what is known of it stays, and it is tried

@@ -76,6 +76,7 @@ public final class MemoryPlaces: PlaceClient {
     public let traits: PlaceTraits
     private let hasKeys: Bool
     private let makesFoldersAbove: Bool
+    private let second: (@Sendable () -> Int64)?
     private let hasRevisionsOfTimes: Bool
     private let state = Mutex(State())
 
@@ -91,6 +92,8 @@ public final class MemoryPlaces: PlaceClient {
     ///   - hasRevisionsOfTimes: whether size and second are all of a file's revision.
     ///   - deletesToTrash: whether it says that what is deleted can be had back.
     ///   - freshness: how long a listing holds where folders have stamps.
+    ///   - second: the server's clock, where folders' stamps are the seconds of their last changes; without
+    ///     it each change has a stamp of its own.
     public init(
         _ scan: PlaceTraits.Scan,
         hasKeys: Bool = false,
@@ -99,8 +102,10 @@ public final class MemoryPlaces: PlaceClient {
         mayHaveDisks: Bool = false,
         hasRevisionsOfTimes: Bool = false,
         deletesToTrash: Bool = false,
-        freshness: Duration = .zero
+        freshness: Duration = .zero,
+        second: (@Sendable () -> Int64)? = nil
     ) {
+        self.second = second
         self.hasRevisionsOfTimes = hasRevisionsOfTimes
         self.hasKeys = hasKeys
         self.makesFoldersAbove = makesFoldersAbove
@@ -291,7 +296,8 @@ public final class MemoryPlaces: PlaceClient {
         guard !place.isEmpty, !state.stampsStandStill else { return }
         switch traits.scan {
         case .folderStamps:
-            if entriesChanged { state.nodes[Array(place.dropLast())]?.stamp = state.counter }
+            let stamp = second.map { Int($0()) } ?? state.counter
+            if entriesChanged { state.nodes[Array(place.dropLast())]?.stamp = stamp }
         case .subtreeStamps:
             for length in 0..<place.count {
                 state.nodes[Array(place.prefix(length))]?.stamp = state.counter

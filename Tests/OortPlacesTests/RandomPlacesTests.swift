@@ -20,12 +20,33 @@ struct RandomPlacesTests {
         let first = environment["OORT_SEED"].flatMap { UInt64($0) } ?? .random(in: 0..<1 << 40)
         let count = environment["OORT_SEED"] == nil ? 12 : 1
         for seed in first..<first + UInt64(count) {
-            try await history(kind, seed: seed)
+            try await history(kind, in: PlacesWorld(kind.client), seed: seed)
         }
     }
 
-    private func history(_ kind: Kind, seed: UInt64) async throws {
-        let world = try PlacesWorld(kind.client)
+    @Test(
+        "a change within the second of a folder's stamp is seen though the stamp stays",
+        arguments: [false, true]
+    )
+    func historiesWithinSeconds(mayHaveDisks: Bool) async throws {
+        let environment = ProcessInfo.processInfo.environment
+        let first = environment["OORT_SEED"].flatMap { UInt64($0) } ?? .random(in: 0..<1 << 40)
+        let count = environment["OORT_SEED"] == nil ? 8 : 1
+        for seed in first..<first + UInt64(count) {
+            // Some rounds come within one second, and nothing is listed for its age alone.
+            let clock = PlacesWorld.Clock(looksPerSecond: 40)
+            let client = MemoryPlaces(
+                .folderStamps,
+                mayHaveDisks: mayHaveDisks,
+                freshness: .seconds(1_000_000_000),
+                second: clock.second
+            )
+            let world = try PlacesWorld(client, clock: clock)
+            try await history(mayHaveDisks ? .disks : .sftp, in: world, seed: seed)
+        }
+    }
+
+    private func history(_ kind: Kind, in world: PlacesWorld, seed: UInt64) async throws {
         defer { world.end() }
         var numbers = SeededNumbers(seed: seed)
         world.client.write("/kept/for ever", "kept")
@@ -52,7 +73,8 @@ struct RandomPlacesTests {
         }
         world.client.fail(oneIn: 0, seed: seed)
         // What is missing in one round is gone with the next; a list of several pages is read every so
-        // many looks.
+        // many looks. Nothing happens within the second of a look any more.
+        world.clock.goOn(seconds: 5)
         for _ in 0..<20 { await world.readFeed() }
         let (seen, there) = (world.paths, world.client.contents)
         let ghosts = seen.keys.filter { there[$0] == nil }.sorted()
@@ -83,19 +105,39 @@ final class PlacesWorld {
     /// Whether the feed was read to its end since the last restart.
     private(set) var hasRead = false
 
-    init(_ client: MemoryPlaces) throws {
+    init(_ client: MemoryPlaces, clock: Clock = Clock()) throws {
         self.client = client
+        self.clock = clock
         path = NSTemporaryDirectory() + "oort-places-\(UUID().uuidString).sqlite"
         map = try PlaceMap(path: path)
-        provider = PlaceProvider(client: client, map: map, logger: Self.logger, now: Self.clock)
+        provider = PlaceProvider(
+            client: client,
+            map: map,
+            logger: Self.logger,
+            now: { Timestamp(seconds: clock.second()) }
+        )
         replica = FeedReplica(of: provider)
     }
 
-    /// A clock of which each look is a second later.
-    private static let clock: @Sendable () -> Timestamp = {
-        Timestamp(seconds: seconds.add(1, ordering: .relaxed).newValue)
+    /// A clock in seconds since 1970, which goes on with each look at it.
+    final class Clock: Sendable {
+        private let looks = Atomic<Int64>(0)
+        private let looksPerSecond: Int64
+
+        init(looksPerSecond: Int64 = 1) { self.looksPerSecond = looksPerSecond }
+
+        func second() -> Int64 {
+            1_800_000_000 + looks.add(1, ordering: .relaxed).newValue / looksPerSecond
+        }
+
+        func goOn(seconds: Int64) { looks.add(seconds * looksPerSecond, ordering: .relaxed) }
     }
-    private static let seconds = Atomic<Int64>(1_800_000_000)
+
+    let clock: Clock
+
+    private var now: @Sendable () -> Timestamp {
+        { [clock] in Timestamp(seconds: clock.second()) }
+    }
 
     private static let logger = Logger(label: "places") { _ in SwiftLogNoOpLogHandler() }
 
@@ -103,7 +145,7 @@ final class PlacesWorld {
     func restart() throws {
         map.close()
         map = try PlaceMap(path: path)
-        provider = PlaceProvider(client: client, map: map, logger: Self.logger, now: Self.clock)
+        provider = PlaceProvider(client: client, map: map, logger: Self.logger, now: now)
     }
 
     func end() {
