@@ -32,7 +32,15 @@ extension FTPClient {
             let result: Result<Void, ProviderError>
             do throws(ProviderError) {
                 if !part.isEmpty {
-                    try await receive(own, path, part, of: size, into: pipe, on: line)
+                    do throws(ProviderError) {
+                        try await receive(own, path, part, of: size, into: pipe, on: line)
+                    } catch {
+                        // The reply stands for most things: it may have been moved away meanwhile.
+                        if error.kind == .noPermission {
+                            _ = try await check(path, revision, size: size, on: line)
+                        }
+                        throw error
+                    }
                 }
                 // What was written in place meanwhile would be mixed with what was read before.
                 _ = try await check(path, revision, size: size, on: line)
@@ -42,6 +50,8 @@ extension FTPClient {
             pipe.finish(result)
         }
         let reader = Reader(pipe: pipe, transfer: transfer)
+        // Whoever moves the file waits until the server has opened it.
+        try await pipe.begin()
         let bytes = ByteStream { [meter] () async throws(ProviderError) in
             let bytes = try await reader.pipe.next()
             if let bytes {

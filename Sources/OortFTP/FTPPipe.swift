@@ -86,6 +86,18 @@ final class FTPPipe: @unchecked Sendable {
         }
     }
 
+    /// Returns when the first bytes are here, or none are to come.
+    ///
+    /// - Throws: why none come.
+    func begin() async throws(ProviderError) {
+        while true {
+            let found = locked { parts.isEmpty ? end : .success(()) }
+            if let found { return try found.get() }
+            await wait { parts.isEmpty && end == nil }
+            if Task.isCancelled { throw ProviderError(.cancelled, detail: "reading was cancelled") }
+        }
+    }
+
     /// Hands bytes to the thread, once there is room; false when nobody takes them any more.
     func put(_ bytes: [UInt8]) async -> Bool {
         while true {
