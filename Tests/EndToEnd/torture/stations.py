@@ -20,7 +20,8 @@ def is_stranded(change):
     return any(
         words in (change.get("error") or "")
         for words in ("another revision is current", "newer revision", "content is shorter now",
-                      "content has another size now", "is not at the service any longer"))
+                      "content has another size now", "is not at the service any longer",
+                      "the content changed meanwhile"))
 
 
 class Station:
