@@ -42,8 +42,11 @@ extension FTPClient {
                         throw error
                     }
                 }
-                // What was written in place meanwhile would be mixed with what was read before.
-                _ = try await check(path, revision, size: size, on: line)
+                // What was written in place meanwhile would be mixed with what was read before. A file that
+                // was moved away or removed since it was opened is as it was.
+                do throws(ProviderError) {
+                    _ = try await check(path, revision, size: size, on: line)
+                } catch { if error.kind != .notFound || part.isEmpty { throw error } }
                 result = .success(())
             } catch { result = .failure(error) }
             if let taken { await lines.giveBack(taken, .reading) }

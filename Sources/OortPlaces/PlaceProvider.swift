@@ -256,14 +256,29 @@ public final class PlaceProvider: Provider {
         }
     }
 
-    /// Opens what is to be read, while no folder above is moved.
+    /// Opens what is to be read, while no folder above is moved; where it was moved itself meanwhile, once
+    /// more.
     private func reading(
         _ reference: ItemReference,
         _ body: (PlaceRow, RemotePath) async throws(ProviderError) -> ByteStream
     ) async throws(ProviderError) -> ByteStream {
-        let id = try await row(of: reference).id
-        return try await moves.operate(on: .entry(id, .read)) { ground throws(ProviderError) in
-            try await body(ground.rows[0], ground.rowPaths[0])
+        while true {
+            let began = turns.listingBegins()
+            defer { turns.listingEnds(began) }
+            let row = try await row(of: reference)
+            do throws(ProviderError) {
+                return try await moves.operate(on: .entry(row.id, .read)) {
+                    ground throws(ProviderError) in
+                    try await body(ground.rows[0], ground.rowPaths[0])
+                }
+            } catch {
+                guard error.kind == .notFound || error.kind == .preconditionFailed,
+                    let parent = row.parent,
+                    turns.isUnsettled(PlaceTurns.Place(parent, row.entry.name), since: began)
+                else { throw error }
+                // What was under way at its place is over then.
+                try await moves.operate(on: .entry(row.id, .change)) { _ in }
+            }
         }
     }
 

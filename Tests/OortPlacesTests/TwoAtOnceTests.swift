@@ -174,6 +174,35 @@ struct TwoAtOnceTests: Sendable {
         }
     }
 
+    @Test("a file that is moved while it is asked for is read where it is then", arguments: kinds)
+    func movedWhileRead(kind: RandomPlacesTests.Kind) async throws {
+        try await with(kind) { world in
+            let provider = world.provider
+            let file = try reference("/old/in/file", in: world)
+            let (inner, other) = (
+                try reference("/old/in/", in: world), try reference("/other/", in: world)
+            )
+            let move = Move(
+                item: file,
+                oldParent: inner,
+                parent: other,
+                name: "moved",
+                modifiedTime: nil
+            )
+            world.client.before("read") {
+                await #expect(throws: Never.self) { try await provider.move(move) }
+            }
+            let stream = try await provider.read(file, revision: nil, range: 0..<100)
+            #expect(try await stream.collect(atMost: 100) == Array("content".utf8))
+            #expect(world.client.contents["/other/moved"] == "content")
+            // What is gone is gone.
+            world.client.remove("/other/moved")
+            await #expect(throws: ProviderError.self) {
+                try await provider.read(file, revision: nil, range: 0..<100)
+            }
+        }
+    }
+
     @Test("a rename that waits for an upload holds up no reader, and is given up when cancelled")
     func waiting() async throws {
         for kind in Self.kinds {
