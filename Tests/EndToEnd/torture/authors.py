@@ -163,7 +163,8 @@ class Author:
 
     def save_by_replacing(self):
         path = self.a_file()
-        temporary = path + self.random.choice([".tmp", "~new", ".part"])
+        # No name that Oort leaves unsent at some service.
+        temporary = path + self.random.choice([".tmp", "~new", ".new"])
         return [
             *self.saved(temporary, "create", sync=True), Step("rename", (temporary, path, "over"))]
 
