@@ -88,17 +88,25 @@ extension Catalog {
 
     /// Gives a file the content of another file's revision, to be copied at the service.
     ///
-    /// - Throws: `.notFound`.
+    /// - Parameter original: the file that is to have this content at the moment, in the tree and not changed
+    ///   here; nil where nobody has to.
+    /// - Throws: `.notFound`, also where the original has another content by now, or none.
     public func setCopiedContent(
         item: ItemID,
         revision: Revision,
         hash: ContentHash?,
         size: Int64,
         modified: Timestamp,
-        of inode: Inode
+        of inode: Inode,
+        from original: Inode? = nil
     ) throws(CatalogError) -> Node {
         try mutate { transaction in
             let node = try transaction.node(inode)
+            if let original {
+                let source = try transaction.node(original)
+                guard source.parent != nil, source.content == .revision(item: item, revision)
+                else { throw CatalogError.notFound }
+            }
             let now = Timestamp.now
             try transaction.setInMotion(node, at: now)
             try transaction.database.run(

@@ -61,10 +61,6 @@ extension CloudFileSystem {
             !from.isReadOnlyDocument, count >= content.size, from.file !== to.file,
             traits(of: content.key.account)?.copiesFiles == true
         else { return nil }
-        // What is removed by now, or is to be changed, the service may not have when the copy is made.
-        guard let original = try known(from.file.inode), original.parent != nil,
-            original.content == .revision(item: content.key.item, content.key.revision)
-        else { return nil }
         return try locked(to.file) { state throws(FileSystemError) in
             // Only what the service never had can become a copy.
             guard to.size == 0, let node = try self.known(to.file.inode),
@@ -83,10 +79,14 @@ extension CloudFileSystem {
                     hash: content.expectedHash,
                     size: content.size,
                     modified: .now,
-                    of: node.inode
+                    of: node.inode,
+                    // What is removed by now, was touched or is to be changed, the service may not have in
+                    // this revision when the copy is made.
+                    from: from.file.inode
                 )
             } catch {
                 left?.stay()
+                if error == .notFound { return nil }
                 throw FileSystemError(error)
             }
             state.written = nil

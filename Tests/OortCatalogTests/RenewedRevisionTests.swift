@@ -56,6 +56,28 @@ struct RenewedRevisionTests {
         )
     }
 
+    @Test("nothing is copied of a revision that the original has no longer")
+    func lateCopy() async throws {
+        try await stamp(answer: Self.item("2", hash: nil, time: 2000))
+        let late = try catalog.create(.file, named: "late", in: account.root).inode
+        func copy(of revision: String) throws -> Node {
+            try catalog.setCopiedContent(
+                item: ItemID("f"),
+                revision: Revision(revision),
+                hash: nil,
+                size: 4,
+                modified: .now,
+                of: late,
+                from: original
+            )
+        }
+        #expect(throws: CatalogError.notFound) { try copy(of: "1") }
+        #expect(try content(of: late) == .none)
+        #expect(
+            try copy(of: "2").content == .revision(item: ItemID("f"), Revision("2"))
+        )
+    }
+
     private func content(of inode: Inode) throws -> NodeContent {
         try catalog.node(inode).content
     }
