@@ -81,3 +81,24 @@ static inline curl_socket_t oort_kept_socket(CURL *easy) {
     curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &kept);
     return kept;
 }
+
+// As curl_easy_perform, in a multi handle that keeps the connection, where the transfer stays until it is
+// taken out. Where libcurl 7.88 waits for a data connection of FTP it watches no socket that says when that
+// stands: curl_easy_perform goes on after 200 ms or a second only, so here it is asked again soon, and less
+// and less often.
+static inline CURLcode oort_perform(CURLM *multi, CURL *easy) {
+    if (curl_multi_add_handle(multi, easy) != CURLM_OK) return CURLE_FAILED_INIT;
+    int running = 1, wait = 1;
+    while (running) {
+        int ready = 0;
+        if (curl_multi_perform(multi, &running) != CURLM_OK) return CURLE_FAILED_INIT;
+        if (!running) break;
+        if (curl_multi_poll(multi, NULL, 0, wait, &ready) != CURLM_OK) return CURLE_FAILED_INIT;
+        wait = ready ? 1 : wait < 64 ? 2 * wait : 100;
+    }
+    CURLMsg *message;
+    int left;
+    while ((message = curl_multi_info_read(multi, &left)))
+        if (message->msg == CURLMSG_DONE && message->easy_handle == easy) return message->data.result;
+    return CURLE_FAILED_INIT;
+}

@@ -41,6 +41,8 @@ final class FTPCancellation: Sendable {
     private let address: FTPAddress
     private let settings: FTPSettings
     private var pointer: UnsafeMutableRawPointer?
+    /// Keeps the connection; the handle is in it from the first transfer on.
+    private var multi: UnsafeMutableRawPointer?
     private let errorBuffer: UnsafeMutablePointer<CChar>
     private let isInterrupted = Atomic<Bool>(false)
 
@@ -78,8 +80,10 @@ final class FTPCancellation: Sendable {
         // libcurl would say QUIT and wait for the answer, from a server that may be out of reach.
         let kept = unsafe oort_kept_socket(pointer)
         if kept >= 0 { _ = shutdown(kept, Int32(SHUT_RDWR)) }
+        if let multi = unsafe multi { _ = unsafe curl_multi_remove_handle(multi, pointer) }
         unsafe curl_easy_cleanup(pointer)
-        unsafe self.pointer = nil
+        if let multi = unsafe multi { _ = unsafe curl_multi_cleanup(multi) }
+        unsafe (self.pointer, self.multi) = (nil, nil)
         lastUse = nil
     }
 
@@ -194,14 +198,20 @@ final class FTPCancellation: Sendable {
         password: String
     ) throws(FTPFailure) {
         if unsafe pointer == nil {
-            guard Self.isLibraryReady, let new = unsafe curl_easy_init() else {
+            guard Self.isLibraryReady, let multi = unsafe curl_multi_init() else {
                 throw FTPFailure(.unreachable, "libcurl could not be set up")
             }
-            unsafe pointer = new
+            guard let new = unsafe curl_easy_init() else {
+                _ = unsafe curl_multi_cleanup(multi)
+                throw FTPFailure(.unreachable, "libcurl could not be set up")
+            }
+            unsafe (pointer, self.multi) = (new, multi)
         }
-        guard let pointer = unsafe pointer else {
+        guard let pointer = unsafe pointer, let multi = unsafe multi else {
             throw FTPFailure(.unreachable, "libcurl could not be set up")
         }
+        // Nothing where it is not in it yet.
+        _ = unsafe curl_multi_remove_handle(multi, pointer)
         // Keeps the connection.
         unsafe curl_easy_reset(pointer)
         unsafe errorBuffer.pointee = 0
@@ -257,11 +267,11 @@ final class FTPCancellation: Sendable {
     }
 
     private func perform() throws(FTPFailure) {
-        guard let pointer = unsafe pointer else {
+        guard let pointer = unsafe pointer, let multi = unsafe multi else {
             throw FTPFailure(.unreachable, "there is no connection")
         }
         if isEnded { throw FTPFailure(.cancelled, "ended") }
-        let code = unsafe curl_easy_perform(pointer)
+        let code = unsafe oort_perform(multi, pointer)
         // By the greeting: libcurl's count of new connections has those of the data, too.
         let isFresh = lastUse == nil || replies.all.contains { $0.code == 220 }
         let isLoggedIn = !isFresh || replies.all.contains { $0.code == 230 || $0.code == 232 }
