@@ -296,7 +296,9 @@ class OnDisk(Served):
         if self.trash is not None:
             found += [{"path": str(path), "trashed": True, "hashes": [digest(path.read_bytes())]}
                       for path in (self.server.files / self.trash).rglob("*")
-                      if path.is_file() and not path.is_symlink()]
+                      if path.is_file() and not path.is_symlink()
+                      # What a broken connection left in a folder goes with it.
+                      and not HIDDEN.search(path.name)]
         return found
 
     def edit(self, operation, path, **more):
@@ -400,6 +402,8 @@ class WebDAV(OnDisk):
     """Apache's mod_dav."""
 
     name = "webdav"
+    # A content comes under a temporary name, and what is moved over a file is bound to no tag.
+    has_conditions = False
     # The server sets times itself.
     tells_times = False
 
