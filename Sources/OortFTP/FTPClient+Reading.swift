@@ -31,9 +31,10 @@ extension FTPClient {
         let transfer = Task {
             let result: Result<Void, ProviderError>
             do throws(ProviderError) {
+                var last: [UInt8] = []
                 if !part.isEmpty {
                     do throws(ProviderError) {
-                        try await receive(own, path, part, of: size, into: pipe, on: line)
+                        last = try await receive(own, path, part, of: size, into: pipe, on: line)
                     } catch {
                         // The reply stands for most things: it may have been moved away meanwhile.
                         if error.kind == .noPermission {
@@ -42,18 +43,17 @@ extension FTPClient {
                         throw error
                     }
                 }
-                // What was written in place meanwhile would be mixed with what was read before. A file that
-                // was moved away or removed since it was opened is as it was.
-                do throws(ProviderError) {
-                    _ = try await check(path, revision, size: size, on: line)
-                } catch { if error.kind != .notFound || part.isEmpty { throw error } }
+                // What was written in place meanwhile would be mixed with what was read before.
+                _ = try await check(path, revision, size: size, on: line)
+                // Who has all bytes waits for no end, and would end the look, and the connection.
+                if !last.isEmpty { _ = await pipe.put(last) }
                 result = .success(())
             } catch { result = .failure(error) }
             if let taken { await lines.giveBack(taken, .reading) }
             pipe.finish(result)
         }
         let reader = Reader(pipe: pipe, transfer: transfer)
-        // Whoever moves the file waits until the server has opened it.
+        // Whoever moves the file, or a folder above, waits until the server has opened it.
         try await pipe.begin()
         let bytes = ByteStream { [meter] () async throws(ProviderError) in
             let bytes = try await reader.pipe.next()
@@ -85,7 +85,8 @@ extension FTPClient {
         return current
     }
 
-    /// Has a part of a file sent into the pipe, all of it or an error.
+    /// Has a part of a file sent into the pipe, all of it or an error, but for the last bytes, which are
+    /// returned.
     private func receive(
         _ own: FTPPath,
         _ path: RemotePath,
@@ -93,10 +94,11 @@ extension FTPClient {
         of size: Int64,
         into pipe: FTPPipe,
         on line: FTPLine
-    ) async throws(ProviderError) {
+    ) async throws(ProviderError) -> [UInt8] {
         let endsWithFile = size - part.upperBound <= Self.tolerableRest
-        try await heard("\(path)") { password throws(FTPFailure) in
+        return try await heard("\(path)") { password throws(FTPFailure) in
             try await line.run { handle, cancellation throws(FTPFailure) in
+                var last: [UInt8] = []
                 var left = part.upperBound - part.lowerBound
                 var isLetGo = false
                 let get = { () throws(FTPFailure) in
@@ -109,11 +111,13 @@ extension FTPClient {
                         if left > 0 {
                             let count = Int(min(left, Int64(bytes.count)))
                             let wanted = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<count])
-                            guard unsafe pipe.give(wanted, unless: { handle.mustEnd }) else {
+                            left -= Int64(count)
+                            if left == 0 {
+                                unsafe last = Array(wanted)
+                            } else if unsafe !pipe.give(wanted, unless: { handle.mustEnd }) {
                                 isLetGo = true
                                 return nil
                             }
-                            left -= Int64(count)
                         }
                         return left > 0 || endsWithFile ? bytes.count : nil
                     }
@@ -126,6 +130,7 @@ extension FTPClient {
                 guard left == 0 else {
                     throw FTPFailure(.endedEarly, "the transfer ended \(left) bytes too early")
                 }
+                return last
             }
         }
     }

@@ -10,7 +10,8 @@ struct PlaceTask: Sendable {
         case moveOrRemove
         /// Looks; no folder above is moved meanwhile.
         case look
-        /// As `look`, and rather by a path that may be old than not at all.
+        /// As `look`, while the entry itself is not moved either; rather by a path that may be old than not
+        /// at all.
         case read
     }
 
@@ -139,13 +140,12 @@ extension PlaceTransaction {
             ground.namePaths.append(path.appending(place.name.text))
         }
         switch task.manner {
-        case .look, .read: break
+        case .look: break
+        case .read: ground.claim.opened = task.rows.first
         case .change: ground.claim.places = Set(places)
         case .moveOrRemove:
             ground.claim.places = Set(places)
-            if let first = ground.rows.first, first.entry.kind == .folder {
-                ground.claim.moved = first.id
-            }
+            ground.claim.moved = ground.rows.first?.id
         }
         let concerned = ground.claim.above.union(task.rows)
         for (row, motion) in try allMotions() where row != task.settling {

@@ -250,35 +250,35 @@ public final class PlaceProvider: Provider {
         revision: Revision?,
         range: Range<Int64>
     ) async throws(ProviderError) -> ByteStream {
+        let first = try await open(item, revision, range)
+        // Who has confirmed whose the bytes are has none of another place.
+        guard first.stream.provisionalBytes == 0 else { return first.stream }
+        let reader = MovableReading(first) { count throws(ProviderError) in
+            try await self.open(item, revision, range.lowerBound + count..<range.upperBound)
+        }
+        return ByteStream { () async throws(ProviderError) in try await reader.next() }
+    }
+
+    private func open(
+        _ item: ItemReference,
+        _ revision: Revision?,
+        _ range: Range<Int64>
+    ) async throws(ProviderError) -> MovableReading.Opened {
         try await reading(item) { row, path throws(ProviderError) in
             if let parent = row.parent { await scan.visit(parent) }
-            return try await client.read(path, revision: revision, range: range)
+            let stream = try await client.read(path, revision: revision, range: range)
+            return MovableReading.Opened(stream: stream, path: path)
         }
     }
 
-    /// Opens what is to be read, while no folder above is moved; where it was moved itself meanwhile, once
-    /// more.
-    private func reading(
+    /// Opens what is to be read, while neither it nor a folder above is moved.
+    private func reading<Opened>(
         _ reference: ItemReference,
-        _ body: (PlaceRow, RemotePath) async throws(ProviderError) -> ByteStream
-    ) async throws(ProviderError) -> ByteStream {
-        while true {
-            let began = turns.listingBegins()
-            defer { turns.listingEnds(began) }
-            let row = try await row(of: reference)
-            do throws(ProviderError) {
-                return try await moves.operate(on: .entry(row.id, .read)) {
-                    ground throws(ProviderError) in
-                    try await body(ground.rows[0], ground.rowPaths[0])
-                }
-            } catch {
-                guard error.kind == .notFound || error.kind == .preconditionFailed,
-                    let parent = row.parent,
-                    turns.isUnsettled(PlaceTurns.Place(parent, row.entry.name), since: began)
-                else { throw error }
-                // What was under way at its place is over then.
-                try await moves.operate(on: .entry(row.id, .change)) { _ in }
-            }
+        _ body: (PlaceRow, RemotePath) async throws(ProviderError) -> Opened
+    ) async throws(ProviderError) -> Opened {
+        let id = try await row(of: reference).id
+        return try await moves.operate(on: .entry(id, .read)) { ground throws(ProviderError) in
+            try await body(ground.rows[0], ground.rowPaths[0])
         }
     }
 

@@ -26,12 +26,14 @@ final class PlaceTurns: Sendable {
         var places: Set<Place>
         /// The folders, up to the root, whose paths are to stay as they are.
         var above: Set<Int64>
-        /// The folder that gets another path, or goes, with all below it.
+        /// What gets another path, or goes, a folder with all below it.
         var moved: Int64?
+        /// What is being opened by its path.
+        var opened: Int64?
 
         func excludes(_ other: Claim) -> Bool {
-            if let moved, other.above.contains(moved) { return true }
-            if let moved = other.moved, above.contains(moved) { return true }
+            if let moved, other.above.contains(moved) || other.opened == moved { return true }
+            if let moved = other.moved, above.contains(moved) || opened == moved { return true }
             return !places.isDisjoint(with: other.places)
         }
     }

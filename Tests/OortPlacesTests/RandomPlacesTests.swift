@@ -31,7 +31,7 @@ struct RandomPlacesTests {
     func historiesWithinSeconds(mayHaveDisks: Bool) async throws {
         let environment = ProcessInfo.processInfo.environment
         let first = environment["OORT_SEED"].flatMap { UInt64($0) } ?? .random(in: 0..<1 << 40)
-        let count = environment["OORT_SEED"] == nil ? 8 : 1
+        let count = environment["OORT_SEED"] == nil ? 4 : 1
         for seed in first..<first + UInt64(count) {
             // Some rounds come within one second, and nothing is listed for its age alone.
             let clock = PlacesWorld.Clock(looksPerSecond: 40)
@@ -42,11 +42,22 @@ struct RandomPlacesTests {
                 second: clock.second
             )
             let world = try PlacesWorld(client, clock: clock)
-            try await history(mayHaveDisks ? .disks : .sftp, in: world, seed: seed)
+            // What others rewrite in place changes no stamp, and is seen by a folder's age alone.
+            try await history(
+                mayHaveDisks ? .disks : .sftp,
+                in: world,
+                seed: seed,
+                comparesBytes: false
+            )
         }
     }
 
-    private func history(_ kind: Kind, in world: PlacesWorld, seed: UInt64) async throws {
+    private func history(
+        _ kind: Kind,
+        in world: PlacesWorld,
+        seed: UInt64,
+        comparesBytes: Bool = true
+    ) async throws {
         defer { world.end() }
         var numbers = SeededNumbers(seed: seed)
         world.client.write("/kept/for ever", "kept")
@@ -80,7 +91,7 @@ struct RandomPlacesTests {
         let ghosts = seen.keys.filter { there[$0] == nil }.sorted()
         let unseen = there.keys.filter { seen[$0] == nil }.sorted()
         #expect(ghosts.isEmpty && unseen.isEmpty, "\(kind) OORT_SEED=\(seed): \(ghosts) \(unseen)")
-        for (path, item) in seen where item.kind == .file {
+        for (path, item) in seen where item.kind == .file && comparesBytes {
             let stream = try await world.provider.read(
                 ItemReference(id: item.id, path: .root),
                 revision: item.rev,

@@ -179,24 +179,38 @@ struct TwoAtOnceTests: Sendable {
         try await with(kind) { world in
             let provider = world.provider
             let file = try reference("/old/in/file", in: world)
-            let (inner, other) = (
+            let folders = (
                 try reference("/old/in/", in: world), try reference("/other/", in: world)
             )
-            let move = Move(
-                item: file,
-                oldParent: inner,
-                parent: other,
-                name: "moved",
-                modifiedTime: nil
-            )
-            world.client.before("read") {
-                await #expect(throws: Never.self) { try await provider.move(move) }
+            for round in 0..<40 {
+                let isThere = round % 2 == 1
+                let move = Move(
+                    item: file,
+                    oldParent: isThere ? folders.1 : folders.0,
+                    parent: isThere ? folders.0 : folders.1,
+                    name: isThere ? "file" : "moved",
+                    modifiedTime: nil
+                )
+                async let moved = provider.move(move)
+                for _ in 0..<round { await Task.yield() }
+                // Several at once, as who reads ahead.
+                try await withThrowingTaskGroup(of: [UInt8].self) { group in
+                    for _ in 0..<3 {
+                        group.addTask {
+                            let stream = try await provider.read(
+                                file,
+                                revision: nil,
+                                range: 0..<100
+                            )
+                            return try await stream.collect(atMost: 100)
+                        }
+                    }
+                    for try await bytes in group { #expect(bytes == Array("content".utf8)) }
+                }
+                _ = try await moved
             }
-            let stream = try await provider.read(file, revision: nil, range: 0..<100)
-            #expect(try await stream.collect(atMost: 100) == Array("content".utf8))
-            #expect(world.client.contents["/other/moved"] == "content")
             // What is gone is gone.
-            world.client.remove("/other/moved")
+            world.client.remove("/old/in/file")
             await #expect(throws: ProviderError.self) {
                 try await provider.read(file, revision: nil, range: 0..<100)
             }
