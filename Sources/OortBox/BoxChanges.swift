@@ -106,7 +106,7 @@ extension BoxProvider {
                 place.listings.append(again)
             case .there, .unclear: place.missed(folder, now: now)
             }
-        default: throw folder == top ? error.asOfAccountFolder : error
+        default: throw folder == top && !isWhole ? error.asOfAccountFolder : error
         }
     }
 
@@ -165,6 +165,7 @@ extension BoxProvider {
         }
         let fresh = place.unseen(news.entries ?? [])
         var changes: [Change] = []
+        try await takeTop(fresh, into: &place)
         for event in Self.latest(fresh) {
             changes += try await take(event, into: &place)
         }
@@ -212,6 +213,31 @@ extension BoxProvider {
             .map(\.element)
     }
 
+    /// Looks after the folder where the account begins, where a page may tell of it: it goes and comes back
+    /// with one above it, too, and what lay in it meanwhile was told of to nobody.
+    private func takeTop(
+        _ events: [BoxWire.Event],
+        into place: inout BoxCursor
+    ) async throws(ProviderError) {
+        guard !isWhole else { return }
+        func bringsBack(_ event: BoxWire.Event) -> Bool {
+            let type = event.event_type ?? ""
+            return event.source?.id?.kind == .folder
+                && (type == "ITEM_UNDELETE_VIA_TRASH" || type.begins(with: "COLLAB"))
+        }
+        guard
+            events.contains(where: {
+                bringsBack($0) || $0.source?.item?.isGone == true || $0.source?.id == top
+            })
+        else { return }
+        let above = try await requireTop().path_collection?.entries ?? []
+        let line = Set(above.compactMap { $0.id?.text } + [top.id])
+        let isBack = events.contains { event in
+            bringsBack(event) && event.source?.id.map { line.contains($0.id) } == true
+        }
+        if isBack { place.willList(top) }
+    }
+
     /// One event in canonical terms.
     private func take(
         _ event: BoxWire.Event,
@@ -234,10 +260,6 @@ extension BoxProvider {
         // Without a source it is gone for good, and was trashed before.
         guard let id = event.source?.id else { return [] }
         let source = event.source?.item
-        // The folder where the account begins goes with one above it, too.
-        if !isWhole, id == top || id.kind == .folder && source?.isGone == true {
-            try await requireTop()
-        }
         guard id != top, id != .root else { return [] }
         let sequence = source?.sequence_id?.text
         // A folder's event is the only one of all that came with it, and may come after another one
@@ -248,12 +270,14 @@ extension BoxProvider {
             place.willList(id)
         }
         guard place.isNews(of: id, sequence: sequence) else { return [] }
-        if source?.isGone == true { return [.removed(id.itemID)] }
+        if let source, source.isGone || isInside(source) == false {
+            return [.removed(id.itemID)]
+        }
         // An event of a deletion with an item that is there is a late one, or the item came back.
-        if let source, event.event_type != "ITEM_TRASH", let isInside = isInside(source),
+        if let source, event.event_type != "ITEM_TRASH", isInside(source) == true,
             try await isCertain(source), let item = source.item(me: try await me())
         {
-            return isInside ? [.changed(item)] : [.removed(id.itemID)]
+            return [.changed(item)]
         }
         switch try await presence(of: id) {
         case .there(let item): return [.changed(item)]
@@ -300,10 +324,7 @@ extension BoxProvider {
             memory.remember(seen: place.seen)
             throw ProviderError(.cursorLost, detail: "something is shared that is not named")
         }
-        guard id != top else {
-            try await requireTop()
-            return []
-        }
+        guard id != top else { return [] }
         switch try await presence(of: id) {
         case .gone: return [.removed(id.itemID)]
         case .unclear:
@@ -325,24 +346,24 @@ extension BoxProvider {
         case unclear
     }
 
-    /// Throws what says that the folder where the account begins cannot be found.
-    private func requireTop() async throws(ProviderError) {
-        do throws(ProviderError) {
-            guard try await !api.item(top).isGone else {
-                throw ProviderError(.notFound, detail: "Box has it in its trash")
-            }
-        } catch { throw error.asOfAccountFolder }
-    }
-
     /// The item as it is now.
     private func presence(of id: BoxID) async throws(ProviderError) -> Presence {
         do throws(ProviderError) {
             let wire = try await api.item(id)
-            // Where Box names no folders above, nothing says that it lies in ours.
-            return wire.isGone || isInside(wire) != true ? .gone : .there(try await item(wire))
+            guard !wire.isGone else {
+                throw ProviderError(.notFound, detail: "Box has it in its trash")
+            }
+            switch isInside(wire) {
+            case true?: return .there(try await item(wire))
+            case false?: return .gone
+            // Nothing says where it lies.
+            case nil: return .unclear
+            }
         } catch {
             switch error.kind {
-            case .notFound: return .gone
+            case .notFound:
+                if !isWhole { try await requireTop() }
+                return .gone
             case .noPermission, .malformedAnswer: return .unclear
             default: throw error
             }

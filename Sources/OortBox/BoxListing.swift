@@ -7,7 +7,10 @@ extension BoxProvider {
         page: PageToken?
     ) async throws(ProviderError) -> ListingPage {
         let id = try folderID(folder)
-        let answer = try await api.list(id.id, marker: page?.rawValue)
+        let answer: BoxWire.Listing
+        do throws(ProviderError) {
+            answer = try await api.list(id.id, marker: page?.rawValue)
+        } catch { throw try await inTree(error) }
         let entries = try await entries(of: answer, in: id)
         // What a listing leaves out is taken for gone.
         if let refusal = entries.refusals.first { throw refusal.error }
@@ -69,11 +72,14 @@ extension BoxProvider {
     }
 
     public func item(_ reference: ItemReference) async throws(ProviderError) -> Item {
-        let wire = try await api.item(try BoxID(reference.id))
-        guard !wire.isGone else {
-            throw ProviderError(.notFound, detail: "Box has it in its trash")
-        }
-        return try await item(wire)
+        let id = try BoxID(reference.id)
+        do throws(ProviderError) {
+            let wire = try await api.item(id)
+            guard !wire.isGone else {
+                throw ProviderError(.notFound, detail: "Box has it in its trash")
+            }
+            return try await item(wire)
+        } catch { throw try await inTree(error) }
     }
 
     /// Asks as an upload of this name would: Box names the item that has the name.

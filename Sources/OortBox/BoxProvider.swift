@@ -133,7 +133,35 @@ public final class BoxProvider: Provider {
     /// Whether an item lies in the account's tree; nil where the answer does not say.
     func isInside(_ wire: BoxWire.Item) -> Bool? {
         if isWhole { return true }
-        return wire.path_collection?.entries?.contains { $0.id.text == top.id }
+        guard let above = wire.path_collection, let folders = above.entries else { return nil }
+        if folders.contains(where: { $0.id?.text == top.id }) { return true }
+        // A list that is cut says nothing.
+        return above.total_count.map { $0.value == Int64(folders.count) } ?? true ? false : nil
+    }
+
+    /// The folder where the account begins.
+    ///
+    /// - Throws: what says that it cannot be found, `.offline` where Box has it in its trash or not at all.
+    @discardableResult
+    func requireTop() async throws(ProviderError) -> BoxWire.Item {
+        do throws(ProviderError) {
+            let wire = try await api.item(top)
+            guard !wire.isGone else {
+                throw ProviderError(.notFound, detail: "Box has it in its trash")
+            }
+            return wire
+        } catch { throw error.asOfAccountFolder }
+    }
+
+    /// An error of a request for something in the account's tree: that it is not there says something only
+    /// while the folder is there where the tree begins.
+    ///
+    /// - Throws: as `requireTop`.
+    func inTree(_ error: ProviderError) async throws(ProviderError) -> ProviderError {
+        if !isWhole, error.kind == .notFound || error.kind == .parentNotFound {
+            try await requireTop()
+        }
+        return error
     }
 
     /// An answer as an item.

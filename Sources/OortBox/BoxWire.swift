@@ -39,7 +39,12 @@ enum BoxWire {
 
     /// The folders above an item, the account's root first.
     struct Above: Decodable, Sendable {
-        var entries: [Reference]?
+        struct Folder: Decodable, Sendable {
+            var id: BoxText?
+        }
+
+        var total_count: BoxNumber?
+        var entries: [Folder]?
     }
 
     /// Who did something.

@@ -171,6 +171,8 @@ extension BoxProvider {
             }
         } catch {
             guard error.kind == .notFound else { throw error }
+            // Gone with the account's folder it would be back with that.
+            if !isWhole { try await requireTop() }
         }
     }
 

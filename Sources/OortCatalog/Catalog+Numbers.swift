@@ -37,6 +37,8 @@ struct Numbering {
         /// Whether the three trees are not known to be equal.
         var isInMotion = false
         var plainName: String
+        /// Its name at the service, as last heard.
+        var calledThere: String
         /// When the service's item was made; of no other item's details.
         var created: Timestamp?
         /// Whether somebody else made it, as far as the service says.
@@ -51,7 +53,7 @@ struct Numbering {
         func precedes(_ other: Namesake) -> Bool {
             let times = (created ?? .unknown, other.created ?? .unknown)
             if times.0 != times.1 { return times.0 < times.1 }
-            let names = (node.serviceName, other.node.serviceName)
+            let names = (calledThere, other.calledThere)
             if !names.0.isSameText(as: names.1) {
                 return names.0.utf8.lexicographicallyPrecedes(names.1.utf8)
             }
@@ -189,6 +191,7 @@ struct Numbering {
                 place != one.node.parent.map({ Place(parent: $0, name: one.node.serviceName) })
             else { continue }
             one.isHere = false
+            one.calledThere = place.name
             let plain = try Catalog.plainName(
                 of: one.node,
                 calledAtService: place.name,
@@ -215,6 +218,7 @@ struct Numbering {
         return Namesake(
             node: node,
             plainName: node.name,
+            calledThere: node.serviceName,
             created: isOfThis ? told?.createdTime : nil,
             isForeign: isOfThis && told?.isOwn == false,
             isShared: isOfThis && told?.isShared == true,

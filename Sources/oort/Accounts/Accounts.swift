@@ -68,8 +68,8 @@ struct Accounts: Sendable {
     ///   - credentials: tokens and the registration that they belong to, or a password; nil where the
     ///     account has no secret of its own.
     ///   - address: where the account lies, in the service's own JSON; nil for a company's hosts.
-    ///   - path: the folder where an account of a company's begins, names from the root on; nil for all of
-    ///     it.
+    ///   - path: the folder where an account of a company's begins, names from the root on, none of them for
+    ///     all of it; nil for where it began before, or all of it.
     ///   - service: where they are from.
     ///   - name: the user's name for it; nil finds the account's old name, or a free one.
     ///   - kept: the accounts that the catalog has, on the list or not.
@@ -90,7 +90,10 @@ struct Accounts: Sendable {
         let identity: AccountIdentity
         let current: Credentials?
         do throws(ProviderError) {
-            if let path {
+            if path == nil, address == nil {
+                newcomer.address = try beginning(ofAccount: name ?? service.name, at: service)
+            }
+            if let path, !path.isEmpty {
                 let connection = try connection(of: newcomer, service, secretsIn: trial)
                 newcomer.address = try Self.json(try await connection.folder(at: path))
             }
@@ -129,6 +132,19 @@ struct Accounts: Sendable {
         }
         try registry.put(account)
         return account
+    }
+
+    /// Where an account of this name began until now, in JSON; nil for one that is whole, or new.
+    private func beginning(
+        ofAccount name: String,
+        at service: CloudService
+    ) throws(ProviderError) -> String? {
+        do throws(Failure) {
+            let known = try registry.accounts().first {
+                $0.name == name && $0.service == service.name
+            }
+            return known?.folder == nil ? nil : known?.address
+        } catch { throw ProviderError(.localContent, detail: "\(error)") }
     }
 
     private static func json(_ folder: AccountFolder) throws(ProviderError) -> String {
@@ -170,6 +186,7 @@ struct Accounts: Sendable {
                     \(service.title) could not be told to revoke the token: \(error)
                     \(forgotten)
                     """
+                try? await store.forget(account.name)
             }
         } else {
             do throws(SignInError) {

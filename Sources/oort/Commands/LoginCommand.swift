@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import OortModel
 import OortSignIn
 
 /// `oort login`.
@@ -76,7 +77,7 @@ struct LoginCloudCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Begin the account at this folder (Box only).",
+            "Begin the account at this folder (Box only; / for all of it).",
             valueName: "folder"
         )
     )
@@ -114,13 +115,14 @@ struct LoginCloudCommand: AsyncParsableCommand {
         )
     }
 
-    /// The names of the folder where the account is to begin; nil for the whole account.
+    /// The names of the folder where the account is to begin, none for the whole account; nil where nobody
+    /// said.
     ///
     /// - Throws: `Failure` where the service's accounts cannot begin at one, before anybody signs in.
     private func beginning() throws(Failure) -> [String]? {
         guard let root else { return nil }
-        let path = root.split(separator: "/").map(String.init)
-        guard !path.isEmpty else { return nil }
+        let path = root.parts(between: "/").map(String.init).filter { !$0.isEmpty }
+        guard !path.isEmpty else { return [] }
         guard service.access.beginsAtFolders else {
             throw Failure(
                 "An account at \(service.service.title) cannot begin at a folder.",
