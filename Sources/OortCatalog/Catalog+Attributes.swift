@@ -88,8 +88,16 @@ extension Catalog {
 
     /// Gives a file the content of another file's revision, to be copied at the service.
     ///
-    /// - Parameter original: the file that is to have this content at the moment, in the tree and not changed
-    ///   here; nil where nobody has to.
+    /// - Parameters:
+    ///   - item: the item whose content it is.
+    ///   - revision: the content's revision.
+    ///   - hash: its hash, where that is known.
+    ///   - size: its size in bytes.
+    ///   - modified: the file's modified time from now on.
+    ///   - inode: the file.
+    ///   - original: the file that is to have this content at the moment, in the tree and not changed here;
+    ///     nil where nobody has to.
+    /// - Returns: the node afterwards.
     /// - Throws: `.notFound`, also where the original has another content by now, or none.
     public func setCopiedContent(
         item: ItemID,

@@ -4,7 +4,9 @@ import OortPlanner
 
 /// Items of a folder that would be shown under one name: one has it, the others are shown with
 /// numbers, in an order that every machine finds alike: when the service's items were made, then
-/// their names there, then their ids. Where a service has no ids, the ids are this machine's own.
+/// their names there, then their ids.
+///
+/// Where a service has no ids, the ids are this machine's own.
 ///
 /// The numbers are asked of the state, not of what happened, so that no way in which a name becomes
 /// free can be forgotten, and the order in which items were heard of does not matter. Three kinds of

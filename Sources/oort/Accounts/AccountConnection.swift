@@ -167,6 +167,7 @@ struct AccountConnection: Sendable {
     /// The folder at a path below the account's root, for an account of a company's that is to begin there.
     ///
     /// - Parameter path: names, at least one.
+    /// - Returns: the folder with its names as the service has them.
     /// - Throws: `.notFound` where there is none, `.notAFolder`.
     func folder(at path: [String]) async throws(ProviderError) -> AccountFolder {
         guard case .provider(let provider, _, _) = strategy else {
