@@ -174,25 +174,48 @@ def test_an_account_begins_at_a_folder(machine, clouds):
 def test_a_folder_that_is_gone_takes_no_account_along(machine, clouds):
     """Its account stands still with a reason, keeps what is known, and goes on when the folder is back."""
     clouds.edit("box", "write", "/Deep/Work/kept.txt", text="kept")
+    clouds.edit("box", "write", "/Deep/Work/sub/unread.txt", text="unread")
     clouds.edit("box", "write", "/other.txt", text="other")
     sign_in_at(machine, clouds, "Deep/Work", "--name", "work")
     machine.login("box", name="all")
     machine.mount()
     work, everything = machine.ready("work"), machine.ready("all")
-    assert names_below(work) == ["kept.txt"]
+    known = ["kept.txt", "sub", "sub/unread.txt"]
+    assert names_below(work) == known
     assert read(work / "kept.txt") == "kept"
     # A folder above is told of alone.
     clouds.edit("box", "trash", "/Deep")
     eventually(lambda: "cannot be found" in machine.oort("status", status=None), "status says why")
     (work / "new.txt").write_text("written meanwhile")
-    assert names_below(work) == ["kept.txt", "new.txt"]
+    (work / "sub" / "new.txt").write_text("written below")
+    (work / "kept.txt").unlink()
+    with pytest.raises(OSError):
+        (work / "sub" / "unread.txt").read_text()
+    known = ["new.txt", "sub", "sub/new.txt", "sub/unread.txt"]
+    assert names_below(work) == known
     eventually(lambda: names_below(everything) == ["other.txt"], "the other account hears of it")
     machine.oort("restore", everything / "Deep")
     machine.sync()
+    eventually(lambda: machine.account("work")["state"] == "up to date", "all is sent")
     assert clouds.content("box", "/Deep/Work/new.txt") == b"written meanwhile"
-    assert names_below(work) == ["kept.txt", "new.txt"]
-    expected = ["Deep", "Deep/Work", "Deep/Work/kept.txt", "Deep/Work/new.txt", "other.txt"]
+    assert clouds.content("box", "/Deep/Work/sub/new.txt") == b"written below"
+    assert read(work / "sub" / "unread.txt") == "unread"
+    assert names_below(work) == known
+    expected = ["Deep", "Deep/Work", *(f"Deep/Work/{name}" for name in known), "other.txt"]
     eventually(lambda: names_below(everything) == expected, "the other account has it again")
+
+
+def test_who_signs_in_again_begins_where_the_account_began(machine, clouds):
+    clouds.edit("box", "write", "/Work/one.txt", text="one")
+    clouds.edit("box", "write", "/two.txt", text="two")
+    sign_in_at(machine, clouds, "Work", "--name", "work")
+    machine.login("box", name="work")
+    machine.mount()
+    assert names_below(machine.ready("work")) == ["one.txt"]
+    said = sign_in_at(machine, clouds, "/", "--name", "work", status=1)
+    assert "already that of another account" in said
+    sign_in_at(machine, clouds, "/", "--name", "all")
+    assert names_below(machine.ready("all")) == ["Work", "Work/one.txt", "two.txt"]
 
 
 def test_a_wrong_folder_to_begin_at_is_refused(machine, clouds):
