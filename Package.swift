@@ -126,6 +126,14 @@ let package = Package(
             ),
             module("MountTesting"),
             module("OortTesting", ["OortModel", "OortTransport", "OortSimulators", logging]),
+            // Servers that nobody here wrote, which several targets' tests start.
+            module(
+                "ServerTesting",
+                [
+                    "MountTesting", "OortModel", "OortTransport", "OortWebDAV", "OortSFTP",
+                    "OortFTP", "OortS3", "OortSignIn", logging,
+                ]
+            ),
 
             // The simulated services for tests in other languages.
             .executableTarget(
@@ -162,7 +170,7 @@ let package = Package(
                 "OortS3Tests",
                 [
                     "OortS3", "OortPlaces", "OortModel", "OortSignIn", "OortTransport",
-                    "MountTesting", flyingFox, flyingSocks, logging,
+                    "ServerTesting", flyingFox, flyingSocks, logging,
                 ]
             ),
             tests("SwiftSFTPTests", ["SwiftSFTP", "MountTesting", system]),
@@ -170,10 +178,10 @@ let package = Package(
                 "OortSFTPTests",
                 [
                     "OortSFTP", "SwiftSFTP", "OortPlaces", "OortModel", "OortTransport",
-                    "MountTesting", logging,
+                    "ServerTesting", logging,
                 ]
             ),
-            tests("OortFTPTests", ["OortFTP", "OortModel", "OortTransport"]),
+            tests("OortFTPTests", ["OortFTP", "OortModel", "OortTransport", "ServerTesting"]),
             tests(
                 "OortWeatherTests",
                 ["OortWeather", "OortModel", "OortTransport", logging]
@@ -222,7 +230,7 @@ let package = Package(
                 "OortWebDAVTests",
                 [
                     "OortWebDAV", "OortPlaces", "OortModel", "OortSimulators", "OortTransport",
-                    "OortTesting", "MountTesting", logging,
+                    "OortTesting", "ServerTesting", logging,
                 ]
             ),
             tests(
@@ -231,7 +239,11 @@ let package = Package(
             ),
             tests(
                 "OortProviderTests",
-                ["OortModel", "OortTransport", "OortSignIn", "OortSimulators", "OortTesting"]
+                [
+                    "OortModel", "OortTransport", "OortSignIn", "OortSimulators", "OortTesting",
+                    "OortPlaces", "OortWebDAV", "OortSFTP", "OortFTP", "OortS3", "ServerTesting",
+                    "MountTesting", logging,
+                ]
                     + services.map { .init(stringLiteral: "Oort\($0)") }
             ),
         ]

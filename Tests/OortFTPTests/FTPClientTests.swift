@@ -2,6 +2,7 @@ import Foundation
 import OortFTP
 import OortModel
 import OortTransport
+import ServerTesting
 import Testing
 
 /// What needs a server; one after the other, since some of it ends all of a server's connections.

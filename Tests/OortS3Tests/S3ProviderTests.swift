@@ -2,6 +2,7 @@ import Foundation
 import OortModel
 import OortPlaces
 import OortS3
+import ServerTesting
 import Testing
 
 /// The core's view of an account of S3: through the map of places.

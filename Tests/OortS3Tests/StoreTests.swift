@@ -3,6 +3,7 @@ import OortModel
 import OortS3
 import OortSignIn
 import OortTransport
+import ServerTesting
 import Synchronization
 import Testing
 

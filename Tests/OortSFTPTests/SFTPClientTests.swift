@@ -1,6 +1,7 @@
 import Foundation
 import OortModel
 import OortSFTP
+import ServerTesting
 import Testing
 
 /// What a program may rely on, against OpenSSH's own server.

@@ -3,6 +3,7 @@ import Logging
 import OortModel
 import OortPlaces
 import OortSFTP
+import ServerTesting
 import Synchronization
 import Testing
 

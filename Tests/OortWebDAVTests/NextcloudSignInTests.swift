@@ -2,6 +2,7 @@ import Foundation
 import OortModel
 import OortSimulators
 import OortWebDAV
+import ServerTesting
 import Testing
 
 @Suite("signing in at a Nextcloud", .timeLimit(.minutes(5)))

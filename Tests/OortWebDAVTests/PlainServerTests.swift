@@ -2,6 +2,7 @@ import Foundation
 import OortModel
 import OortTransport
 import OortWebDAV
+import ServerTesting
 import Testing
 
 /// What every plain server must give, whatever it can do by itself.

@@ -3,6 +3,7 @@ import OortModel
 import OortSimulators
 import OortTransport
 import OortWebDAV
+import ServerTesting
 import Synchronization
 
 /// A simulated server of the clouds' family.

@@ -1,19 +1,19 @@
 import Foundation
 import MountTesting
-import OortModel
-import OortSFTP
+public import OortModel
+public import OortSFTP
 
 /// OpenSSH's server on a free port of this machine, with keys of its own, in a folder of its own.
-final class SSHServer {
+public final class SSHServer: Sendable {
     /// The folder that holds everything.
-    let folder: String
+    public let folder: String
     /// The server's port.
-    var port: Int { Int(place.number) }
+    public var port: Int { Int(place.number) }
     private let place: HeldPort
     private let identifier: String
 
     /// The folder where the account begins.
-    var root: String { folder + "/root" }
+    public var root: String { folder + "/root" }
 
     private init(_ folder: String, _ place: HeldPort, _ identifier: String) {
         self.folder = folder
@@ -22,7 +22,7 @@ final class SSHServer {
     }
 
     /// Runs a test with a server and a client, which both end with it.
-    static func with(
+    public static func with(
         subsystem: String = "internal-sftp",
         _ body: (SSHServer, SFTPClient) async throws -> Void
     ) async throws {
@@ -86,7 +86,7 @@ final class SSHServer {
     }
 
     /// A client that signs in with the key.
-    func client(
+    public func client(
         keepsTrash: Bool = true,
         key: String = "user",
         folder: String? = nil,
@@ -95,7 +95,8 @@ final class SSHServer {
         SFTPClient(connection(key: key, folder: folder), keepsTrash: keepsTrash, now: now)
     }
 
-    func connection(key: String = "user", folder: String? = nil) -> SSHConnection {
+    /// A connection of its own, signed in with a key.
+    public func connection(key: String = "user", folder: String? = nil) -> SSHConnection {
         let text = "\(NSUserName())@127.0.0.1:\(port)\(folder ?? root)"
         guard var address = SFTPAddress(text) else { preconditionFailure("\(text) is an address") }
         address.identity = self.folder + "/" + key
@@ -111,10 +112,10 @@ final class SSHServer {
     }
 
     /// Ends every session, as a network that goes does.
-    func cutSessions() { cutter() }
+    public func cutSessions() { cutter() }
 
     /// Ends every session, from any thread; none is left when it returns.
-    var cutter: @Sendable () -> Void {
+    public var cutter: @Sendable () -> Void {
         let parent = identifier
         return {
             for _ in 0..<1000 {
@@ -125,14 +126,25 @@ final class SSHServer {
         }
     }
 
-    func end() {
+    /// Nobody is let in any more, nor stays in.
+    public func refuseAll() throws {
+        try FileManager.default.removeItem(atPath: folder + "/authorized")
+        cutSessions()
+    }
+
+    /// Ends it, with all that it served.
+    public func end() {
         cutSessions()
         _ = try? Self.run("/bin/kill", identifier)
+        // It takes its own file away, and a folder in which something vanishes is left half removed.
+        let number = Int32(identifier) ?? 0
+        for _ in 0..<10_000 where kill(number, 0) == 0 { usleep(1000) }
         try? FileManager.default.removeItem(atPath: folder)
     }
 
+    /// Runs a program to its end; its status.
     @discardableResult
-    static func run(_ program: String, _ arguments: String...) throws -> Int32 {
+    public static func run(_ program: String, _ arguments: String...) throws -> Int32 {
         let process = Process()
         process.executableURL = URL(filePath: program)
         process.arguments = arguments
@@ -145,7 +157,8 @@ final class SSHServer {
 
     // MARK: Somebody else, past the protocol
 
-    func write(_ path: String, _ text: String) throws {
+    /// Writes a file, and the folders that miss above it.
+    public func write(_ path: String, _ text: String) throws {
         let file = root + path
         try FileManager.default.createDirectory(
             atPath: (file as NSString).deletingLastPathComponent,
@@ -154,18 +167,21 @@ final class SSHServer {
         try Data(text.utf8).write(to: URL(filePath: file))
     }
 
-    func link(_ path: String, to target: String) throws {
+    /// Makes a symbolic link.
+    public func link(_ path: String, to target: String) throws {
         try FileManager.default.createSymbolicLink(
             atPath: root + path,
             withDestinationPath: target
         )
     }
 
-    func bytes(_ path: String) -> [UInt8]? {
+    /// The bytes of a file; nil where there is none.
+    public func bytes(_ path: String) -> [UInt8]? {
         FileManager.default.contents(atPath: root + path).map { Array($0) }
     }
 
-    func names(_ path: String = "") -> [String] {
+    /// The names in a folder.
+    public func names(_ path: String = "") -> [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: root + path)) ?? []).sorted()
     }
 }

@@ -1,22 +1,21 @@
 import Foundation
 import Logging
 import MountTesting
-import OortModel
-import OortTransport
-import OortWebDAV
+public import OortTransport
+public import OortWebDAV
 import Synchronization
-import Testing
 
-/// A server that nobody here wrote, in a folder and on a port of its own.
-final class DavServer: Sendable {
-    enum Kind: String, CaseIterable, Sendable, CustomTestStringConvertible {
+/// A server of WebDAV that nobody here wrote, in a folder and on a port of its own.
+public final class DavServer: Sendable {
+    /// Which program it is.
+    public enum Kind: String, CaseIterable, Sendable, CustomStringConvertible {
         case apache, nginx, lighttpd, rclone, wsgidav
 
-        var testDescription: String { rawValue }
+        public var description: String { rawValue }
 
         /// Those that are here: Debian's always, those of Python's registry in the folder of tools that
         /// `scripts/test` names.
-        static var here: [Kind] {
+        public static var here: [Kind] {
             [.apache, .nginx, .lighttpd]
                 + [.rclone, .wsgidav].filter { tool($0.rawValue) != nil }
         }
@@ -29,23 +28,30 @@ final class DavServer: Sendable {
         }
     }
 
-    struct NotStarted: Error { var log: String }
+    /// The server does not start.
+    public struct NotStarted: Error { var log: String }
 
-    let kind: Kind
-    let folder: String
-    var port: UInt16 { place.number }
+    /// Which program it is.
+    public let kind: Kind
+    /// The folder that holds everything.
+    public let folder: String
+    /// Where it listens.
+    public var port: UInt16 { place.number }
     private let place: HeldPort
     private let process: Mutex<Process?>
 
-    static let user = "alice"
-    static let password = "secret"
+    /// Who may sign in.
+    public static let user = "alice"
+    /// With what.
+    public static let password = "secret"
 
-    var url: String { "http://127.0.0.1:\(port)/dav" }
+    /// What a person would paste.
+    public var url: String { "http://127.0.0.1:\(port)/dav" }
     /// Where the server keeps the files.
-    var files: String { folder + "/root/dav" }
+    public var files: String { folder + "/root/dav" }
 
     /// Runs `body` with a server that ends with it.
-    static func with(_ kind: Kind, _ body: (DavServer) async throws -> Void) async throws {
+    public static func with(_ kind: Kind, _ body: (DavServer) async throws -> Void) async throws {
         var last: (any Error)?
         for _ in 0..<3 {
             let server: DavServer
@@ -121,7 +127,8 @@ final class DavServer: Sendable {
         throw NotStarted(log: "\(kind): \(log)")
     }
 
-    func stop(keepsFolder: Bool = false) async {
+    /// Ends it.
+    public func stop(keepsFolder: Bool = false) async {
         let running = process.withLock { $0.take() }
         if let running {
             // SIGTERM is blocked in what a task's thread starts.
@@ -278,10 +285,12 @@ final class DavServer: Sendable {
 
     private static let wire = Mutex<CurlClient?>(nil)
 
-    /// The transport as the program builds it.
-    static func http(
-        user: String = DavServer.user,
-        password: String = DavServer.password
+    /// The transport as the program builds it; `onTheWire` may put something between it and the network.
+    public static func http(
+        user: String = user,
+        password: String = password,
+        policy: RetryPolicy = RetryPolicy(),
+        onTheWire: (any HTTPClient) -> any HTTPClient = { $0 }
     ) throws -> any HTTPClient {
         let curl = try wire.withLock { wire in
             if let curl = wire { return curl }
@@ -292,11 +301,12 @@ final class DavServer: Sendable {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         return AccountClient.make(
-            wire: curl,
+            wire: onTheWire(curl),
             tokens: FixedToken(password),
             signer: BasicSigner(user: user),
             rules: .webDAV,
             requests: RequestLimit(.webDAV),
+            policy: policy,
             logger: logger
         )
     }
@@ -304,9 +314,9 @@ final class DavServer: Sendable {
     private static let known = Mutex<[Kind: WebDAVAbilities]>([:])
 
     /// Signs in as `oort login` does.
-    func signIn(
-        user: String = DavServer.user,
-        password: String = DavServer.password
+    public func signIn(
+        user: String = user,
+        password: String = password
     ) async throws -> WebDAVDiscovery.Account {
         let http = try Self.http(user: user, password: password)
         var server = try await WebDAVDiscovery.server(at: url, http: http)
@@ -316,11 +326,14 @@ final class DavServer: Sendable {
 
     /// A client of the server; its abilities are probed once for each kind of server.
     ///
-    /// With `through`, its requests go through another client.
-    func client(
-        through: (any HTTPClient) -> any HTTPClient = { $0 }
+    /// With `through`, its requests go through another client; with `onTheWire`, each of their tries.
+    public func client(
+        policy: RetryPolicy = RetryPolicy(),
+        secondLook: Duration = .seconds(60),
+        through: (any HTTPClient) -> any HTTPClient = { $0 },
+        onTheWire: (any HTTPClient) -> any HTTPClient = { $0 }
     ) async throws -> WebDAVClient {
-        let http = through(try Self.http())
+        let http = through(try Self.http(policy: policy, onTheWire: onTheWire))
         var abilities = Self.known.withLock { $0[kind] }
         if abilities == nil {
             let found = try await signIn().abilities
@@ -335,24 +348,30 @@ final class DavServer: Sendable {
                 user: Self.user
             ),
             dialect: .plain,
-            abilities: abilities ?? WebDAVAbilities()
+            abilities: abilities ?? WebDAVAbilities(),
+            secondLook: secondLook
         )
     }
 
+    /// Nobody is let in any more.
+    public func refuseAll() throws {
+        try Data().write(to: URL(fileURLWithPath: folder + "/users"))
+    }
+
     /// The bytes of a file as the server keeps it; nil where there is none.
-    func bytes(_ name: String) -> [UInt8]? {
+    public func bytes(_ name: String) -> [UInt8]? {
         FileManager.default.contents(atPath: files + "/" + name).map { Array($0) }
     }
 
     /// Writes a file behind the server's back.
-    func write(_ text: String, to name: String) throws {
+    public func write(_ text: String, to name: String) throws {
         let path = files + "/" + name
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))
         try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: path)
     }
 
     /// The names in the account's root, as the disk has them.
-    var names: Set<String> {
+    public var names: Set<String> {
         Set((try? FileManager.default.contentsOfDirectory(atPath: files)) ?? [])
     }
 }

@@ -1,13 +1,10 @@
 import Foundation
-import OortFTP
-import OortModel
-import OortTransport
-import Testing
+public import OortFTP
 
-/// A server that nobody here wrote, on a free port of this machine, in a folder of its own.
-struct FTPServer: Sendable {
+/// A server of FTP that nobody here wrote, on a free port of this machine, in a folder of its own.
+public struct FTPServer: Sendable {
     /// Which server, and how it is set up.
-    enum Kind: String, CaseIterable, Sendable, CustomTestStringConvertible {
+    public enum Kind: String, CaseIterable, Sendable, CustomStringConvertible {
         /// ProFTPD, encrypted and no other way.
         case proftpd
         /// ProFTPD, encrypted from the first byte.
@@ -17,39 +14,46 @@ struct FTPServer: Sendable {
         /// pyftpdlib without MLSD.
         case old
 
-        var testDescription: String { rawValue }
+        public var description: String { rawValue }
 
         /// Those that are here and list for programs: Debian's always, Python's in the folder of tools
         /// that `scripts/test` names.
-        static var usable: [Kind] {
+        public static var usable: [Kind] {
             [.proftpd, .implicit] + (pythonTools == nil ? [] : [.pyftpdlib])
         }
 
-        var isProFTPD: Bool { self == .proftpd || self == .implicit }
+        /// Whether it is ProFTPD, which always encrypts.
+        public var isProFTPD: Bool { self == .proftpd || self == .implicit }
     }
 
-    static var pythonTools: String? {
+    /// The folder of Python's servers, where there is one.
+    public static var pythonTools: String? {
         guard let folder = ProcessInfo.processInfo.environment["OORT_TEST_TOOLS"],
             FileManager.default.isExecutableFile(atPath: folder + "/python3")
         else { return nil }
         return folder
     }
 
-    let kind: Kind
+    /// Which server it is.
+    public let kind: Kind
     /// The folder that holds everything.
-    let folder: String
-    let port: Int
+    public let folder: String
+    /// Where it listens.
+    public let port: Int
 
-    static let password = "a secret"
+    /// What ada signs in with.
+    public static let password = "a secret"
 
     /// The settings with which the server is trusted.
-    var settings: FTPSettings { FTPSettings(caFile: kind.isProFTPD ? folder + "/cert.pem" : nil) }
+    public var settings: FTPSettings {
+        FTPSettings(caFile: kind.isProFTPD ? folder + "/cert.pem" : nil)
+    }
 
     /// The server's log.
-    var log: String { (try? String(contentsOfFile: folder + "/log", encoding: .utf8)) ?? "" }
+    public var log: String { (try? String(contentsOfFile: folder + "/log", encoding: .utf8)) ?? "" }
 
     /// The address of a folder below the server's root.
-    func address(_ path: String = "", user: String = "ada") -> FTPAddress {
+    public func address(_ path: String = "", user: String = "ada") -> FTPAddress {
         let root = kind.isProFTPD ? folder + "/root" : ""
         guard var address = FTPAddress("\(user)@127.0.0.1:\(port)\(root)/\(path)") else {
             preconditionFailure("\(path) is a path")
@@ -63,8 +67,13 @@ struct FTPServer: Sendable {
         return address
     }
 
+    /// A folder below the server's root, as an account.
+    public func account(_ path: String) -> FTPAccount {
+        FTPAccount(address: address(path), setsTimes: true, asksForFacts: false)
+    }
+
     /// Ends every connection at once, as a network that goes does; ProFTPD has a process for each.
-    func cutSessions() async {
+    public func cutSessions() async {
         let pid = (try? String(contentsOfFile: folder + "/pid", encoding: .utf8)) ?? ""
         let number = pid.filter(\.isNumber)
         let children = "/proc/\(number)/task/\(number)/children"
@@ -79,15 +88,18 @@ struct FTPServer: Sendable {
 }
 
 /// Starts each server once, for all tests; they end with the tests' process.
-actor FTPServers {
-    static let shared = FTPServers()
+public actor FTPServers {
+    /// The servers of this process.
+    public static let shared = FTPServers()
 
-    struct NotStarted: Error { var log: String }
+    /// The server does not start.
+    public struct NotStarted: Error { var log: String }
 
     private var starting: [FTPServer.Kind: Task<FTPServer, any Error>] = [:]
     private var inputs: [Pipe] = []
 
-    func running(_ kind: FTPServer.Kind) async throws -> FTPServer {
+    /// The running server of a kind.
+    public func running(_ kind: FTPServer.Kind) async throws -> FTPServer {
         if let task = starting[kind] { return try await task.value }
         let task = Task { try await self.start(kind) }
         starting[kind] = task
@@ -214,125 +226,4 @@ actor FTPServers {
         END
         python3 server.py "$1" "$2" "$3"
         """#
-}
-
-/// A folder of its own at a server, and a client of it.
-struct FTPWorld: Sendable {
-    let server: FTPServer
-    let client: FTPClient
-    /// Where the account's files lie on the disk.
-    let root: String
-    let account: FTPAccount
-
-    /// Runs a test in a folder of its own, with a client that ends with it.
-    static func with(
-        _ kind: FTPServer.Kind,
-        _ body: (FTPWorld) async throws -> Void
-    ) async throws {
-        let server = try await FTPServers.shared.running(kind)
-        let name = "t-\(UUID().uuidString.prefix(8))"
-        let root = "\(server.folder)/root/\(name)"
-        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
-        let account = FTPAccount(
-            address: server.address(name),
-            setsTimes: true,
-            asksForFacts: false
-        )
-        let world = FTPWorld(
-            server: server,
-            client: FTPClient(
-                account,
-                secret: FixedToken(FTPServer.password),
-                settings: server.settings
-            ),
-            root: root,
-            account: account
-        )
-        let outcome: Result<Void, any Error>
-        do {
-            try await body(world)
-            outcome = .success(())
-        } catch { outcome = .failure(error) }
-        await world.client.close()
-        try outcome.get()
-    }
-
-    /// Another client of the account, for a test to close.
-    func another(
-        keepsTrash: Bool = true,
-        now: @escaping @Sendable () -> Timestamp = { .now }
-    ) -> FTPClient {
-        FTPClient(
-            account,
-            secret: FixedToken(FTPServer.password),
-            settings: server.settings,
-            keepsTrash: keepsTrash,
-            now: now
-        )
-    }
-
-    // MARK: Somebody else, past the protocol
-
-    func write(_ path: String, _ text: String) throws {
-        let file = root + path
-        try FileManager.default.createDirectory(
-            atPath: (file as NSString).deletingLastPathComponent,
-            withIntermediateDirectories: true
-        )
-        try Data(text.utf8).write(to: URL(filePath: file))
-    }
-
-    func bytes(_ path: String) -> [UInt8]? {
-        FileManager.default.contents(atPath: root + path).map { Array($0) }
-    }
-
-    func names(_ path: String = "") -> [String] {
-        ((try? FileManager.default.contentsOfDirectory(atPath: root + path)) ?? []).sorted()
-    }
-
-    // MARK: Shorthand
-
-    static func path(_ text: String) -> RemotePath {
-        RemotePath(text.parts(between: "/").filter { !$0.isEmpty }.map(String.init))
-    }
-
-    func upload(
-        _ bytes: [UInt8],
-        to path: String,
-        _ before: PlaceUpload.Before = .nothing,
-        time: Int64 = 1_600_000_000,
-        content: (any ContentSource)? = nil
-    ) async throws(ProviderError) -> PlaceEntry {
-        var hasher = client.makeHasher()
-        hasher.update(bytes[...])
-        return try await client.upload(
-            PlaceUpload(
-                path: Self.path(path),
-                before: before,
-                size: content?.size ?? Int64(bytes.count),
-                hash: hasher.finalize(),
-                modifiedTime: Timestamp(seconds: time),
-                mimeType: nil,
-                content: content ?? BytesSource(bytes)
-            ),
-            observer: SilentUploadObserver()
-        )
-    }
-
-    func read(
-        _ path: String,
-        revision: Revision? = nil,
-        range: Range<Int64> = 0..<1 << 40
-    ) async throws(ProviderError) -> [UInt8] {
-        let stream = try await client.read(Self.path(path), revision: revision, range: range)
-        return try await stream.collect(atMost: 1 << 30)
-    }
-}
-
-/// The kind of error that `body` ends with; nil for none.
-func kind(_ body: () async throws(ProviderError) -> Void) async -> ProviderError.Kind? {
-    do throws(ProviderError) {
-        try await body()
-        return nil
-    } catch { return error.kind }
 }
