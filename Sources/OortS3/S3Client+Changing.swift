@@ -364,6 +364,10 @@ extension S3Client {
                 failure = error
             }
         }
+        // Some stores take no object whose key is the beginning of others up to a slash.
+        if let failure, try await isAnything(below: target + "/") {
+            throw failure.asKind(.nameTaken)
+        }
         throw failure?.asKind(.locked)
             ?? ProviderError(.locked, detail: "the object changes too fast to be copied")
     }

@@ -119,8 +119,11 @@ extension S3Client {
         switch (error.kind, upload.before) {
         case (.outcomeUnknown, _), (.malformedAnswer, _), (.sessionLost, _): throw error
         case (_, .nothing):
-            throw now == nil
-                ? error.asKind(.rateLimited(retryAfter: nil)) : error.asKind(.nameTaken)
+            // Some stores take no object whose key is the beginning of others up to a slash.
+            if now == nil, try await !isAnything(below: key + "/") {
+                throw error.asKind(.rateLimited(retryAfter: nil))
+            }
+            throw error.asKind(.nameTaken)
         case (_, .file):
             throw error.asKind(now == nil ? .notFound : .preconditionFailed)
         }

@@ -164,6 +164,10 @@ extension WebDAVClient {
         case .outcomeUnknown, .malformedAnswer:
             // Gone here and there now: done, since nothing was there before.
             guard try await isGone(old, kind) else {
+                // Apache sends who moves a file onto a folder to that one's own address.
+                if error.kind == .malformedAnswer, try await !isGone(new, .folder) {
+                    throw error.asKind(.nameTaken)
+                }
                 throw try await explained(error, writingTo: new)
             }
             return try await afterwards(new, kind)
