@@ -6,7 +6,8 @@ import Synchronization
 extension PlaceProvider {
     public func createFolder(_ folder: NewFolder) async throws(ProviderError) -> Item {
         let parent = try await self.folder(folder.parent)
-        return try await moves.operate(on: .name(folder.name, in: parent, .change)) {
+        let name = stored(folder.name)
+        return try await moves.operate(on: .name(name, in: parent, .change)) {
             ground throws(ProviderError) in
             let entry = try await refusable(in: parent) { () async throws(ProviderError) in
                 try await client.createFolder(at: ground.namePaths[0])
@@ -25,7 +26,7 @@ extension PlaceProvider {
         let task: PlaceTask
         switch upload.target {
         case .create(let folder, let name, _):
-            task = .name(name, in: try await self.folder(folder), .change)
+            task = .name(stored(name), in: try await self.folder(folder), .change)
         case .replace(let reference, _):
             task = .entry(try await row(of: reference).id, .change)
         }
@@ -105,10 +106,11 @@ extension PlaceProvider {
             throw ProviderError(.moveIntoItself, detail: "the account's root cannot be moved")
         }
         let parent = try await folder(move.parent)
+        let name = stored(move.name)
         let task = PlaceTask(
             manner: .moveOrRemove,
             rows: [id],
-            places: [PlaceTurns.Place(parent, move.name)]
+            places: [PlaceTurns.Place(parent, name)]
         )
         return try await moves.operate(on: task) { ground throws(ProviderError) in
             let row = ground.rows[0]
@@ -119,8 +121,8 @@ extension PlaceProvider {
                 )
             }
             // It is where it is to be: an earlier try did it.
-            if parent == row.parent, move.name.isSameText(as: row.entry.name) { return item(row) }
-            return item(try await moves.move(row, to: parent, name: move.name))
+            if parent == row.parent, name.isSameText(as: row.entry.name) { return item(row) }
+            return item(try await moves.move(row, to: parent, name: name))
         }
     }
 
@@ -204,7 +206,7 @@ extension PlaceProvider {
         let task = PlaceTask(
             manner: .change,
             rows: [id],
-            places: [PlaceTurns.Place(parent, copy.name)]
+            places: [PlaceTurns.Place(parent, stored(copy.name))]
         )
         return try await moves.operate(on: task) { ground throws(ProviderError) in
             let (row, old, new) = (ground.rows[0], ground.rowPaths[0], ground.namePaths[0])

@@ -226,7 +226,7 @@ public final class PlaceProvider: Provider {
         in folder: ItemReference
     ) async throws(ProviderError) -> [Item] {
         let parent = try await self.folder(folder)
-        return try await moves.operate(on: .name(name, in: parent, .change)) {
+        return try await moves.operate(on: .name(stored(name), in: parent, .change)) {
             ground throws(ProviderError) in
             let entry: PlaceEntry
             do throws(ProviderError) {
@@ -331,6 +331,9 @@ public final class PlaceProvider: Provider {
         }
         return row
     }
+
+    /// A name in the form in which the service stores it, and its listings show it.
+    func stored(_ name: String) -> String { traits.names.comparison.stored(name) }
 
     /// The row of a folder in which something is to be.
     func folder(_ reference: ItemReference) async throws(ProviderError) -> Int64 {
