@@ -53,7 +53,9 @@ public final class FTPClient: PlaceClient {
             names: NameRules(comparison: .exact, allowsDuplicates: false) { name, _, _ in
                 let bytes = ByteNames.bytes(name)
                 if bytes.count > 255 { return .tooLong }
-                if let problem = FTPPath.problem(bytes[...]) { return .refused(reason: problem) }
+                if let problem = FTPPath.problem(bytes[...]) ?? ByteNames.problem(name) {
+                    return .refused(reason: problem)
+                }
                 if Self.isHidden(name) {
                     return .refused(reason: "names like this are those of Oort's temporary files")
                 }

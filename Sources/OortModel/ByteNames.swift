@@ -25,6 +25,12 @@ public enum ByteNames {
         return text
     }
 
+    /// Why a name's text is none that listings show: its bytes would come back as another text.
+    public static func problem(_ text: String) -> String? {
+        self.text(bytes(text)).isSameText(as: text)
+            ? nil : "\(quote) in a name stands for bytes that are no text here"
+    }
+
     /// The bytes of a name's text.
     public static func bytes(_ text: String) -> [UInt8] {
         guard text.has(quote) else { return Array(text.utf8) }

@@ -44,6 +44,7 @@ public final class SFTPClient: PlaceClient {
         var provider = ProviderTraits(
             names: NameRules(comparison: .exact, allowsDuplicates: false) { name, _, _ in
                 if ByteNames.bytes(name).count > 255 { return .tooLong }
+                if let problem = ByteNames.problem(name) { return .refused(reason: problem) }
                 if Self.isHidden(name) {
                     return .refused(reason: "names like this are those of Oort's temporary files")
                 }
