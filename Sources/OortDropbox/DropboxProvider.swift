@@ -50,6 +50,7 @@ public final class DropboxProvider: Provider {
         traits.copiesFiles = true
         traits.caseRenameNeedsDetour = true
         traits.moveChangesRevision = true
+        traits.makesMissingFolders = true
         traits.feed = .longPoll
         // While one commits, the bytes of others are on their way.
         traits.maximumWritesInFlight = 3

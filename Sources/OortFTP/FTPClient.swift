@@ -69,6 +69,7 @@ public final class FTPClient: PlaceClient {
         )
         provider.tellsHashes = false
         provider.replaceIsAtomic = false
+        provider.keepsModifiedTime = account.setsTimes
         provider.setsModifiedTime = account.setsTimes
         provider.timeResolution = .seconds
         provider.pollInterval = .seconds(30)

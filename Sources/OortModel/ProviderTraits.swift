@@ -49,8 +49,13 @@ public struct ProviderTraits: Sendable {
     /// Whether a creation or a move is refused when its name is taken (else the service makes a
     /// duplicate): where it is not, the feed is read before a folder is made.
     public var refusesTakenNames: Bool
+    /// Whether what is made in a folder that somebody took away may make that folder anew, in place of
+    /// `.parentNotFound`.
+    public var makesMissingFolders = false
     /// Whether the client may choose the id of what it creates (`reserveIDs`).
     public var takesClientIDs: Bool
+    /// Whether a file has the modified time that its upload names; else the service's own.
+    public var keepsModifiedTime = true
     /// Whether the modified time of an item can be set without uploading its content.
     public var setsModifiedTime: Bool
     /// Whether a time that is set makes another revision of the same content, and the provider looks at a
@@ -69,7 +74,7 @@ public struct ProviderTraits: Sendable {
     public var copiesFiles: Bool
     /// Whether a rename that only changes case needs a temporary name between.
     public var caseRenameNeedsDetour: Bool
-    /// Whether an item's revision changes when the item, or a folder above it, is moved although
+    /// Whether an item's revision may change when the item, or a folder above it, is moved although
     /// its content stays.
     public var moveChangesRevision: Bool
     /// Whether only the service can say if a folder can be: then it is made there before `mkdir` returns,

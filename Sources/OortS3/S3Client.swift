@@ -126,6 +126,7 @@ public final class S3Client: PlaceClient {
         provider.timeResolution = .nanoseconds
         provider.copiesFiles = abilities.copies
         provider.moveChangesRevision = true
+        provider.makesMissingFolders = true
         provider.maximumWritesInFlight = 32
         provider.largestRangeRequest = 16 << 20
         return PlaceTraits(

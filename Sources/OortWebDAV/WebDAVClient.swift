@@ -91,6 +91,8 @@ public struct WebDAVClient: PlaceClient {
         provider.tellsHashes = isCloud
         provider.replaceIsAtomic = isCloud || abilities.sendsDirectly
         provider.refusesTakenNames = true
+        provider.keepsModifiedTime =
+            isCloud || abilities.takesTimeWithUpload || abilities.takesTimeLater
         provider.setsModifiedTime =
             isCloud && dialect != .infinitescale || abilities.takesTimeLater
         provider.timeResolution = .seconds
