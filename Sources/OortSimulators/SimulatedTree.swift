@@ -196,7 +196,7 @@ public struct SimulatedTree: Sendable {
     ) -> SimulatedItem {
         let time = now()
         var item = SimulatedItem(
-            id: id ?? rules.makeID(kind, &random),
+            id: id ?? freeID(for: kind),
             parentID: parentID,
             name: name,
             kind: kind,
@@ -227,6 +227,14 @@ public struct SimulatedTree: Sendable {
         link(item)
         record(item.id)
         return item
+    }
+
+    /// An id that nothing has: short ones come twice among some thousand items.
+    private mutating func freeID(for kind: SimulatedItem.Kind) -> String {
+        while true {
+            let id = rules.makeID(kind, &random)
+            if items[id] == nil { return id }
+        }
     }
 
     /// Gives a file a new revision; nil when there is no such item.
