@@ -1,26 +1,109 @@
-import Logging
 public import OortModel
 public import OortSimulators
-public import OortTransport
-import Synchronization
 
-/// A provider and the simulated service behind it: where each conformance test lives.
-public struct ProviderWorld: Sendable {
-    /// The provider under test, over the whole stack of the transport.
-    public let provider: any Provider
-    /// The service that it talks to.
-    public let simulator: Simulator
+/// A provider and the service behind it: where each conformance test lives.
+///
+/// The service is a simulator, or a server that nobody here wrote; what only some can do is a
+/// `WorldAbility`.
+public protocol ProviderWorld: Sendable {
+    /// The provider under test, over its whole stack.
+    var provider: any Provider { get }
     /// The id of the account's root, as the provider names it.
-    public let rootID: ItemID
+    var rootID: ItemID { get }
 
+    /// Somebody else changes the account, past the provider.
+    ///
+    /// `.trash` deletes where the service has no trash. A modified time is kept where the service keeps
+    /// any.
+    func somebodyElse(_ edit: SimulatorEdit) async throws
+
+    /// All that the service has, without what Oort keeps there for itself, by its path from the root.
+    func truth() async throws -> [RemotePath: TrueItem]
+
+    /// The bytes of a file as the service has it; nil where there is none.
+    func bytes(at path: RemotePath) async throws -> [UInt8]?
+
+    /// What has passed between the provider and the service so far (`.counts`).
+    var traffic: Traffic { get throws }
+
+    /// Places a fault at any request (`.faults`).
+    func add(_ fault: Fault, times: Int?) throws
+
+    /// Takes all faults away (`.faults`).
+    func clearFaults() throws
+
+    /// Lets a misfortune happen (`.suffers`).
+    func befall(_ misfortune: Misfortune) async throws
+}
+
+/// What the service has at one place.
+public enum TrueItem: Hashable, Sendable {
+    /// A file of so many bytes.
+    case file(size: Int64)
+    /// A folder.
+    case folder
+    /// Something else: a document of the service's own, a shortcut.
+    case other
+}
+
+/// What passed between a provider and its service.
+public struct Traffic: Sendable {
+    /// Requests.
+    public var calls: Int
+    /// Bytes of contents and messages that came to the service.
+    public var bytesIn: Int64
+    /// Bytes that left the service.
+    public var bytesOut: Int64
+
+    /// Counts of requests and bytes.
+    public init(calls: Int, bytesIn: Int64, bytesOut: Int64) {
+        self.calls = calls
+        self.bytesIn = bytesIn
+        self.bytesOut = bytesOut
+    }
+}
+
+/// What happens to an account at the service.
+public enum Misfortune: Hashable, Sendable {
+    /// Access tokens expire, which a refresh token renews.
+    case expiredAccess
+    /// The sign-in is taken back.
+    case revokedAccess
+    /// The service forgets all cursors of its change feed.
+    case lostCursors
+    /// The service forgets all open upload sessions.
+    case lostSessions
+    /// All connections end at once.
+    case cutConnections
+}
+
+/// What only some worlds can do.
+public enum WorldAbility: Hashable, Sendable {
+    /// Requests and bytes are counted.
+    case counts
+    /// Faults can be placed at requests.
+    case faults
+    /// A misfortune can be let happen.
+    case suffers(Misfortune)
+    /// The server refuses a name that its protocol takes, or stores it as another.
+    case refuses(String, ItemKind)
+    /// There is a native document, in the sample at least.
+    case documents
+    /// The service makes small pictures.
+    case thumbnails
+    /// The account is Ada Example's, of 2 TB.
+    case person
+}
+
+/// A world was asked for what it cannot do: its kind says which abilities it has.
+public struct NoSuchAbility: Error {
+    /// A world without it.
+    public init() {}
+}
+
+extension ProviderWorld {
     /// The account's root.
     public var root: ItemReference { ItemReference(id: rootID, path: .root) }
-
-    /// Somebody else changes the account, past the protocol; the id of what was touched.
-    @discardableResult
-    public func somebodyElse(_ edit: SimulatorEdit) -> String? {
-        edit.apply(to: simulator.service)
-    }
 
     /// How an item is named in a further call.
     public func reference(_ item: Item, in parent: ItemReference? = nil) -> ItemReference {
@@ -29,104 +112,58 @@ public struct ProviderWorld: Sendable {
             path: item.path ?? (parent ?? root).path.appending(item.fileName)
         )
     }
+
+    /// Places a fault at the next request.
+    public func add(_ fault: Fault) throws { try add(fault, times: 1) }
 }
 
-/// One service as the conformance suite knows it: one line a service in `conformingServices`.
-public struct ConformingService: Sendable, CustomStringConvertible {
-    /// What the account holds at first.
-    public enum Content: Sendable, Hashable {
-        /// Nothing.
-        case empty
-        /// `SampleAccount`.
-        case sample
-    }
+/// What few worlds can.
+extension ProviderWorld {
+    public var traffic: Traffic { get throws { throw NoSuchAbility() } }
+    public func add(_ fault: Fault, times: Int?) throws { throw NoSuchAbility() }
+    public func clearFaults() throws { throw NoSuchAbility() }
+    public func befall(_ misfortune: Misfortune) async throws { throw NoSuchAbility() }
+}
 
-    /// The service's name.
+/// What an account holds at first.
+public enum WorldContent: Sendable, Hashable {
+    /// Nothing.
+    case empty
+    /// `SampleAccount`.
+    case sample
+}
+
+/// One kind of service as the conformance suite knows it: one line in `conformingKinds`.
+public struct ConformingKind: Sendable, CustomStringConvertible {
+    /// The kind's name.
     public let description: String
-    /// Whether the service may forget a cursor (`SimulatedService.loseCursors`).
-    public let losesCursors: Bool
-    private let rules: AnswerRules
-    private let simulate: @Sendable (Content) -> any SimulatedService
-    private let provide: @Sendable (any HTTPClient, Simulator) -> any Provider
+    /// What its worlds can do.
+    public let abilities: Set<WorldAbility>
+    private let run:
+        @Sendable (WorldContent, (any ProviderWorld) async throws -> Void) async throws -> Void
 
-    /// A service by its name, its simulator and its provider, which is to use parts of an upload
-    /// session of at most 4 MiB, so that small contents show them.
+    /// A kind by its name, its abilities, and how a test runs in a world of its own.
     public init(
         _ name: String,
-        losesCursors: Bool = true,
-        rules: AnswerRules = .standard,
-        simulate: @escaping @Sendable (Content) -> any SimulatedService,
-        provide: @escaping @Sendable (any HTTPClient, Simulator) -> any Provider
+        abilities: Set<WorldAbility>,
+        run:
+            @escaping @Sendable (
+                WorldContent, (any ProviderWorld) async throws -> Void
+            ) async throws -> Void
     ) {
         description = name
-        self.losesCursors = losesCursors
-        self.rules = rules
-        self.simulate = simulate
-        self.provide = provide
+        self.abilities = abilities
+        self.run = run
     }
 
-    /// Runs a test in a world of its own, which is stopped afterwards.
-    ///
-    /// `onTheWire` may put something between the provider's stack and the network; `patience` is
-    /// how long a request is tried again: long, because tests share the machine, and faults that do
-    /// not end are not for retries.
+    /// Runs a test in a world of its own, which ends with it.
     public func withWorld(
-        _ content: Content = .empty,
-        patience: Duration = .seconds(600),
-        onTheWire: (any HTTPClient) -> any HTTPClient = { $0 },
-        _ body: (ProviderWorld) async throws -> Void
+        _ content: WorldContent = .empty,
+        _ body: (any ProviderWorld) async throws -> Void
     ) async throws {
-        let simulator = try await Simulator.start(simulate(content))
-        let wire = try CurlClient()
-        var policy = RetryPolicy()
-        policy.firstDelay = .milliseconds(10)
-        policy.longestDelay = .milliseconds(50)
-        policy.interactivePatience = patience
-        let client = AccountClient.make(
-            wire: onTheWire(wire),
-            tokens: SimulatedSignIn(simulator),
-            rules: rules,
-            requests: RequestLimit(RequestBounds(first: 8, most: 8)),
-            policy: policy,
-            logger: Logger(label: "conformance") { _ in SwiftLogNoOpLogHandler() }
-        )
-        let outcome: Result<Void, any Error>
-        do {
-            let provider = provide(client, simulator)
-            let rootID = try await provider.identity().rootID
-            try await body(
-                ProviderWorld(provider: provider, simulator: simulator, rootID: rootID)
-            )
-            outcome = .success(())
-        } catch {
-            outcome = .failure(error)
-        }
-        await wire.shutdown()
-        await simulator.stop()
-        try outcome.get()
-    }
-}
-
-/// The tokens of a sign-in at a simulated service, refreshed past the protocol.
-public final class SimulatedSignIn: AccessTokens {
-    private let tokens: SimulatedTokens
-    private let issued: Mutex<SimulatedTokens.Issued>
-
-    /// Signs in at a simulator.
-    public init(_ simulator: Simulator) {
-        tokens = simulator.account.tokens
-        issued = Mutex(simulator.account.tokens.issue())
+        try await run(content, body)
     }
 
-    public func token() async throws(TransportError) -> String { issued.withLock { $0.access } }
-
-    public func refresh(afterRejectionOf rejected: String) async throws(TransportError) -> String {
-        let current = issued.withLock { $0 }
-        guard current.access == rejected else { return current.access }
-        guard let refresh = current.refresh, let next = tokens.refresh(refresh) else {
-            throw .signedOut("the refresh token is not good")
-        }
-        issued.withLock { $0 = next }
-        return next.access
-    }
+    /// Whether its worlds have an ability.
+    public func can(_ ability: WorldAbility) -> Bool { abilities.contains(ability) }
 }

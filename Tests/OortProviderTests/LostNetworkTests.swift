@@ -17,10 +17,10 @@ struct LostNetworkTests {
 
     @Test(
         "what was done is told as done or unknown",
-        arguments: conformingServices,
+        arguments: servicesWithIDs,
         Operation.allCases
     )
-    func lost(_ service: ConformingService, _ operation: Operation) async throws {
+    func lost(_ service: SimulatedKind, _ operation: Operation) async throws {
         var passing = 0
         var isOver = false
         while !isOver {
@@ -54,10 +54,10 @@ struct LostNetworkTests {
 
     @Test(
         "what was done and moved away by somebody is told as unknown",
-        arguments: conformingServices,
+        arguments: servicesWithIDs,
         [Operation.small, .large]
     )
-    func lostAndMoved(_ service: ConformingService, _ operation: Operation) async throws {
+    func lostAndMoved(_ service: SimulatedKind, _ operation: Operation) async throws {
         var passing = 0
         var isOver = false
         while !isOver {
@@ -96,7 +96,7 @@ struct LostNetworkTests {
         var folder: ItemReference
     }
 
-    private func prepare(_ world: ProviderWorld) async throws -> Items {
+    private func prepare(_ world: SimulatedWorld) async throws -> Items {
         var items = Items(files: [], revisions: [], folder: try await world.folder("folder"))
         for number in 0..<3 {
             let item = try await world.upload("content \(number)", as: "\(number).txt")
@@ -107,7 +107,7 @@ struct LostNetworkTests {
     }
 
     /// What the service has: the ids, places and revisions of items by name.
-    private func tree(_ world: ProviderWorld) -> [String: String] {
+    private func tree(_ world: SimulatedWorld) -> [String: String] {
         world.simulator.account.withTree { tree in
             let items = tree.descendants(of: tree.rootID).filter { $0.trashedTime == nil }
             return Dictionary(
@@ -138,7 +138,7 @@ struct LostNetworkTests {
     private func perform(
         _ operation: Operation,
         on items: Items,
-        in world: ProviderWorld
+        in world: SimulatedWorld
     ) async -> [ProviderError?] {
         let provider = world.provider
         func failure(_ body: () async throws(ProviderError) -> Void) async -> [ProviderError?] {

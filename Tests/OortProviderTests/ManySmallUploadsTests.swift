@@ -55,7 +55,7 @@ private final class GatheringClient: HTTPClient {
 /// Many small contents in one batch: what of it is under way at once.
 @Suite("many small uploads", .timeLimit(.minutes(15)))
 struct ManySmallUploadsTests {
-    private func uploads(_ count: Int, in world: ProviderWorld, _ prefix: String = "f") -> [Upload]
+    private func uploads(_ count: Int, in world: SimulatedWorld, _ prefix: String = "f") -> [Upload]
     {
         (0..<count).map { number in
             world.entry(
@@ -75,7 +75,7 @@ struct ManySmallUploadsTests {
     @Test("OneDrive's contents of one batch travel side by side")
     func oneDrive() async throws {
         let client = Mutex<GatheringClient?>(nil)
-        try await ConformingService.oneDrive.withWorld(onTheWire: { wire in
+        try await SimulatedKind.oneDrive.withWorld(onTheWire: { wire in
             let gathering = GatheringClient(wire, gathering: 6) { $0.method == "PUT" }
             client.withLock { $0 = gathering }
             return gathering
@@ -87,7 +87,7 @@ struct ManySmallUploadsTests {
 
     @Test("OneDrive's empty files of one batch travel side by side")
     func emptyFiles() async throws {
-        try await ConformingService.oneDrive.withWorld(onTheWire: { wire in
+        try await SimulatedKind.oneDrive.withWorld(onTheWire: { wire in
             GatheringClient(wire, gathering: 3) { $0.method == "PUT" }
         }) { world in
             let empty = (0..<3).map { number in
@@ -103,7 +103,7 @@ struct ManySmallUploadsTests {
     @Test("Dropbox's contents of one batch travel side by side, and are committed by one call")
     func dropbox() async throws {
         let commits = Mutex<GatheringClient?>(nil)
-        try await ConformingService.dropbox.withWorld(onTheWire: { wire in
+        try await SimulatedKind.dropbox.withWorld(onTheWire: { wire in
             let finishing = GatheringClient(wire) { $0.url.hasSuffix("finish_batch_v2") }
             commits.withLock { $0 = finishing }
             return GatheringClient(finishing, gathering: 3) { $0.url.hasSuffix("append_batch") }
@@ -116,7 +116,7 @@ struct ManySmallUploadsTests {
     @Test("Dropbox's commits go one after the other, while the bytes of others travel")
     func commits() async throws {
         let client = Mutex<GatheringClient?>(nil)
-        try await ConformingService.dropbox.withWorld(onTheWire: { wire in
+        try await SimulatedKind.dropbox.withWorld(onTheWire: { wire in
             let committing = GatheringClient(wire) { request in
                 ["finish_batch_v2", "files/upload", "_v2", "_batch", "/check"].contains {
                     request.url.hasSuffix($0)
@@ -155,7 +155,7 @@ struct ManySmallUploadsTests {
     @Test("Drive's answers are asked for without indentation")
     func compactAnswers() async throws {
         let client = Mutex<GatheringClient?>(nil)
-        try await ConformingService.googleDrive.withWorld(onTheWire: { wire in
+        try await SimulatedKind.googleDrive.withWorld(onTheWire: { wire in
             let indented = GatheringClient(wire) { request in
                 !request.url.contains("prettyPrint=false") && request.url.contains("fields=")
             }
@@ -172,7 +172,7 @@ struct ManySmallUploadsTests {
 
     @Test("at Dropbox what cannot be read fails alone")
     func unreadable() async throws {
-        try await ConformingService.dropbox.withWorld { world in
+        try await SimulatedKind.dropbox.withWorld { world in
             var many = uploads(100, in: world)
             let bytes = Array("a disk fails".utf8)
             many[70] = world.entry(

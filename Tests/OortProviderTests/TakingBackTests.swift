@@ -6,7 +6,7 @@ import Testing
 /// What services keep of what was deleted and overwritten, and the links that they make.
 @Suite("taking back and sharing", .timeLimit(.minutes(15)))
 struct TakingBackTests {
-    private func entries(_ world: ProviderWorld, _ trash: any Trash) async throws -> [TrashEntry] {
+    private func entries(_ world: SimulatedWorld, _ trash: any Trash) async throws -> [TrashEntry] {
         var found: [TrashEntry] = []
         var page: PageToken?
         repeat {
@@ -51,8 +51,8 @@ struct TakingBackTests {
 
     // MARK: Trash
 
-    @Test("what was deleted is listed and comes back", arguments: conformingServices)
-    func trash(_ service: ConformingService) async throws {
+    @Test("what was deleted is listed and comes back", arguments: servicesWithIDs)
+    func trash(_ service: SimulatedKind) async throws {
         try await service.withWorld { world in
             guard let trash = world.provider.trash else {
                 #expect(service.description == "onedrive")
@@ -113,7 +113,7 @@ struct TakingBackTests {
 
     @Test("a folder comes back without what was deleted in it before")
     func deletedBefore() async throws {
-        let service = try #require(conformingServices.first { $0.description == "dropbox" })
+        let service = try #require(servicesWithIDs.first { $0.description == "dropbox" })
         try await service.withWorld { world in
             let trash = try #require(world.provider.trash)
             let folder = try await world.folder("papers")
@@ -152,8 +152,8 @@ struct TakingBackTests {
         }
     }
 
-    @Test("a file that was only moved is in no trash", arguments: conformingServices)
-    func movedAway(_ service: ConformingService) async throws {
+    @Test("a file that was only moved is in no trash", arguments: servicesWithIDs)
+    func movedAway(_ service: SimulatedKind) async throws {
         try await service.withWorld { world in
             guard let trash = world.provider.trash else { return }
             let folder = try await world.folder("from")
@@ -175,8 +175,8 @@ struct TakingBackTests {
 
     // MARK: Versions
 
-    @Test("versions are listed, read and made current", arguments: conformingServices)
-    func versions(_ service: ConformingService) async throws {
+    @Test("versions are listed, read and made current", arguments: servicesWithIDs)
+    func versions(_ service: SimulatedKind) async throws {
         try await service.withWorld { world in
             let history = try #require(world.provider.versions)
             var item = try await world.upload("content 0", as: "report.txt")
@@ -216,8 +216,8 @@ struct TakingBackTests {
 
     // MARK: Links
 
-    @Test("links are made, listed and taken back", arguments: conformingServices)
-    func links(_ service: ConformingService) async throws {
+    @Test("links are made, listed and taken back", arguments: servicesWithIDs)
+    func links(_ service: SimulatedKind) async throws {
         try await service.withWorld { world in
             let sharing = try #require(world.provider.links)
             let folder = try await world.folder("shared")
@@ -252,8 +252,8 @@ struct TakingBackTests {
         }
     }
 
-    @Test("an end and a password are the plan's", arguments: conformingServices)
-    func plans(_ service: ConformingService) async throws {
+    @Test("an end and a password are the plan's", arguments: servicesWithIDs)
+    func plans(_ service: SimulatedKind) async throws {
         try await service.withWorld { world in
             let sharing = try #require(world.provider.links)
             guard sharing.abilities.expires else {

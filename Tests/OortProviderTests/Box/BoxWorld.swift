@@ -6,18 +6,18 @@ import Testing
 
 /// A Box account and a provider over it, with what only Box's tests need.
 struct BoxWorld {
-    let world: ProviderWorld
+    let world: SimulatedWorld
     let box: BoxSimulator
 
     /// Runs a test in a world whose waits are slept through at once.
     static func with(
-        _ content: ConformingService.Content = .empty,
+        _ content: WorldContent = .empty,
         habits: BoxSimulator.Habits = BoxSimulator.Habits(),
         clock: some Clock<Duration> = SleptTime(),
         simpleUpload: Int64 = 20_000_000,
         _ body: (BoxWorld) async throws -> Void
     ) async throws {
-        let service = ConformingService("box", losesCursors: false, rules: .box) { content in
+        let service = SimulatedKind("box", rules: .box) { content in
             let box = content == .sample ? BoxSimulator.sample() : BoxSimulator()
             box.habits = habits
             return box

@@ -270,9 +270,8 @@ struct DropboxLargeFolderTests {
 
     // MARK: The world
 
-    private static func service(clock: any Clock<Duration> = ContinuousClock()) -> ConformingService
-    {
-        ConformingService("dropbox", rules: .dropbox) { _ in
+    private static func service(clock: any Clock<Duration> = ContinuousClock()) -> SimulatedKind {
+        SimulatedKind("dropbox", rules: .dropbox) { _ in
             DropboxSimulator(account: DropboxSimulator.emptyAccount())
         } provide: { client, simulator in
             DropboxProvider(
@@ -291,14 +290,14 @@ struct DropboxLargeFolderTests {
     private func withWorld(
         _ between: Between = Between(),
         clock: any Clock<Duration> = ContinuousClock(),
-        _ body: (ProviderWorld) async throws -> Void
+        _ body: (SimulatedWorld) async throws -> Void
     ) async throws {
         try await Self.service(clock: clock).withWorld(onTheWire: { between.over($0) }, body)
     }
 
     /// Makes folders with so many files each; gives the references to them by their paths.
     private func fill(
-        _ world: ProviderWorld,
+        _ world: SimulatedWorld,
         _ folders: [String: Int]
     ) async throws -> (String) -> ItemReference {
         let ids = world.simulator.account.withTree { tree -> [String: String] in
@@ -321,27 +320,27 @@ struct DropboxLargeFolderTests {
         }
     }
 
-    private func allow(_ items: Int, in world: ProviderWorld) {
+    private func allow(_ items: Int, in world: SimulatedWorld) {
         world.simulator.account.withTree { $0.conditions.itemsAtOnce = items }
     }
 
     private func share(
         _ path: String,
         _ folder: (String) -> ItemReference,
-        in world: ProviderWorld
+        in world: SimulatedWorld
     ) throws {
         let id = folder(path).id.rawValue
         world.simulator.account.withTree { _ = $0.conditions.sharedFolders.insert(id) }
     }
 
-    private func paths(_ world: ProviderWorld) -> [String] {
+    private func paths(_ world: SimulatedWorld) -> [String] {
         world.simulator.account.withTree { tree in
             tree.descendants(of: tree.rootID)
                 .compactMap { tree.path(of: $0.id)?.joined(separator: "/") }.sorted()
         }
     }
 
-    private func calls(_ world: ProviderWorld, _ route: String) -> Int {
+    private func calls(_ world: SimulatedWorld, _ route: String) -> Int {
         world.simulator.calls.count { $0.route == route }
     }
 

@@ -36,13 +36,13 @@ struct DropboxUploadTests {
         func sent(_ bytes: Int64) {}
     }
 
-    private func appended(in world: ProviderWorld) -> Int64 {
+    private func appended(in world: SimulatedWorld) -> Int64 {
         world.simulator.counts["files/upload_session/append_v2"]?.bytesIn ?? 0
     }
 
     @Test("no part that arrived is sent again after one beside it failed")
     func failedPart() async throws {
-        try await ConformingService.dropbox.withWorld { world in
+        try await SimulatedKind.dropbox.withWorld { world in
             var upload = world.entry(
                 Self.bytes,
                 to: .create(parent: world.root, name: "large", reservedID: nil)
@@ -69,7 +69,7 @@ struct DropboxUploadTests {
 
     @Test("a process that dies after any part arrived sends what is missing, and no more")
     func diedAfterEachPart() async throws {
-        try await ConformingService.dropbox.withWorld { world in
+        try await SimulatedKind.dropbox.withWorld { world in
             let target = UploadTarget.create(parent: world.root, name: "large", reservedID: nil)
             var upload = world.entry(Self.bytes, to: target)
             let history = SessionHistory()
@@ -98,7 +98,7 @@ struct DropboxUploadTests {
         arguments: ["", "{}", "pid_upload_session:1", #"{"id":"a","partSize":0,"arrived":[]}"#]
     )
     func foreignState(_ state: String) async throws {
-        try await ConformingService.dropbox.withWorld { world in
+        try await SimulatedKind.dropbox.withWorld { world in
             var upload = world.entry(
                 Self.bytes,
                 to: .create(parent: world.root, name: "large", reservedID: nil)

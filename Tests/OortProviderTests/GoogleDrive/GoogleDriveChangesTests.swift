@@ -50,7 +50,9 @@ struct GoogleDriveChangesTests {
         try await GoogleDriveWorld.with { world, service in
             world.somebodyElse(.write(path: ["a", "b", "c.txt"], .init("c"), modifiedTime: nil))
             var (_, cursor) = try await world.everything()
-            let folder = try #require(world.somebodyElse(.trash(path: ["a"])))
+            let folder = try #require(
+                SimulatorEdit.trash(path: ["a"]).apply(to: world.simulator.service)
+            )
             #expect(try await world.news(since: &cursor) == [.removed(ItemID(folder))])
             service.account.withTree { $0.restore(folder) }
             let names = try await world.news(since: &cursor).compactMap {

@@ -4,14 +4,18 @@ import OortSimulators
 import OortTesting
 import Testing
 
-extension ConformingService {
+extension SimulatedKind {
     /// Google Drive; its cursors keep for ever.
     static let googleDrive = googleDrive { $0 == .sample ? .sample() : .empty() }
 
     static func googleDrive(
-        _ simulate: @escaping @Sendable (Content) -> GoogleDriveSimulator
-    ) -> ConformingService {
-        ConformingService("drive", losesCursors: false, rules: .googleDrive) {
+        _ simulate: @escaping @Sendable (WorldContent) -> GoogleDriveSimulator
+    ) -> SimulatedKind {
+        SimulatedKind(
+            "drive",
+            abilities: usualAbilities.union([.documents]),
+            rules: .googleDrive
+        ) {
             simulate($0)
         } provide: { client, simulator in
             GoogleDriveProvider(
@@ -32,15 +36,15 @@ enum GoogleDriveWorld {
     /// Runs a test in a world of its own, which is stopped afterwards.
     static func with(
         _ service: GoogleDriveSimulator = .empty(),
-        _ body: (ProviderWorld, GoogleDriveSimulator) async throws -> Void
+        _ body: (SimulatedWorld, GoogleDriveSimulator) async throws -> Void
     ) async throws {
-        try await ConformingService.googleDrive { _ in service }.withWorld { world in
+        try await SimulatedKind.googleDrive { _ in service }.withWorld { world in
             try await body(world, service)
         }
     }
 }
 
-extension ProviderWorld {
+extension SimulatedWorld {
     /// All that the enumeration tells, and where the feed goes on.
     func everything() async throws -> (items: [ItemID: Item], cursor: Cursor) {
         var items: [ItemID: Item] = [:]

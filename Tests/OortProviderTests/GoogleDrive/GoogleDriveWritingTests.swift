@@ -128,7 +128,7 @@ struct GoogleDriveWritingTests {
     )
     func lostCopy(_ deed: BesideCopy) async throws {
         let wire = Mutex<CutWire?>(nil)
-        try await ConformingService.googleDrive.withWorld { client in
+        try await SimulatedKind.googleDrive.withWorld { client in
             let cut = CutWire(client)
             wire.withLock { $0 = cut }
             return cut

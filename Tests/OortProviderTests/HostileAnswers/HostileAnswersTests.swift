@@ -9,8 +9,8 @@ import Testing
 /// `OORT_FUZZ_SEED` repeats a run, `OORT_FUZZ_SECONDS` makes it longer.
 @Suite("hostile answers", .timeLimit(.minutes(15)))
 struct HostileAnswersTests {
-    @Test("no call traps, hangs or gives nonsense", arguments: conformingServices)
-    func survives(_ service: ConformingService) async throws {
+    @Test("no call traps, hangs or gives nonsense", arguments: servicesWithIDs)
+    func survives(_ service: SimulatedKind) async throws {
         let environment = ProcessInfo.processInfo.environment
         let seed = environment["OORT_FUZZ_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...(.max))
         let seconds = environment["OORT_FUZZ_SECONDS"].flatMap { Double($0) } ?? 8
@@ -35,7 +35,7 @@ struct HostileAnswersTests {
 
     /// A row of calls in one world; how many answers were hostile.
     private func round(
-        _ service: ConformingService,
+        _ service: SimulatedKind,
         seed: UInt64,
         until end: ContinuousClock.Instant,
         whole: UInt64
@@ -61,7 +61,7 @@ struct HostileAnswersTests {
 
     private func expectSane(
         _ call: HostileCalls.Call,
-        of service: ConformingService,
+        of service: SimulatedKind,
         seed: UInt64
     ) async {
         do {

@@ -19,10 +19,10 @@ struct HostileCalls {
         var cursor: Cursor
     }
 
-    let world: ProviderWorld
+    let world: SimulatedWorld
     let place: Place
 
-    static func prepare(_ world: ProviderWorld) async throws -> Place {
+    static func prepare(_ world: SimulatedWorld) async throws -> Place {
         world.somebodyElse(
             .write(path: ["folder", "file.txt"], SimulatedContent("content"), modifiedTime: nil)
         )

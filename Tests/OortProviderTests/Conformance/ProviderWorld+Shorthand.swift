@@ -79,4 +79,48 @@ extension ProviderWorld {
             return nil
         }
     }
+
+    /// What the service has and what the feed told, by names and sizes.
+    private func compare(_ replica: FeedReplica) async throws -> (there: [String], told: [String]) {
+        let there = try await truth().map { path, item in
+            switch item {
+            case .file(let size): "\(path.name ?? ""), \(size) bytes"
+            default: path.name ?? ""
+            }
+        }
+        let told = replica.items.values.map { item in
+            item.kind == .file ? "\(item.fileName), \(item.size ?? -1) bytes" : item.fileName
+        }
+        return (there.sorted(), told.sorted())
+    }
+
+    /// Reads the feed, and expects that it told all that somebody else did: at once, or, where folders
+    /// are scanned, as often as it is asked within a minute.
+    func expectNews(
+        in replica: inout FeedReplica,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        let end = ContinuousClock.now + .seconds(60)
+        while true {
+            try await look(&replica)
+            let (there, told) = try await compare(replica)
+            guard there != told, provider.traits.feed == .scan, ContinuousClock.now < end else {
+                #expect(there == told, sourceLocation: sourceLocation)
+                return
+            }
+        }
+    }
+
+    /// Reads the feed once more; where folders are scanned, they are looked at for it.
+    func look(_ replica: inout FeedReplica) async throws {
+        if let cursor = replica.cursor, provider.traits.feed == .scan {
+            _ = try await provider.waitForChanges(since: cursor, atMost: .milliseconds(10))
+        }
+        try await replica.catchUp(with: provider)
+    }
+
+    /// What the service has, without folders.
+    func files() async throws -> Set<RemotePath> {
+        try await Set(truth().filter { $0.value != .folder }.keys)
+    }
 }

@@ -4,13 +4,26 @@ import OortOneDrive
 import OortSimulators
 import OortTesting
 
-/// The services that the conformance suite runs: one line each.
-let conformingServices: [ConformingService] = [
-    .dropbox, .googleDrive, .oneDrive, .box,
-]
+/// The kinds of services that the conformance suite runs: one line each.
+let conformingKinds: [ConformingKind] =
+    (servicesWithIDs + clouds).map(\.conforming) + [.apache, .openSSH, .proFTPD, .seaweedFS]
 
-extension ConformingService {
-    static let dropbox = ConformingService("dropbox", rules: .dropbox) { content in
+/// Services with lasting ids and a change feed.
+let servicesWithIDs: [SimulatedKind] = [.dropbox, .googleDrive, .oneDrive, .box]
+
+/// Clouds that speak WebDAV.
+let clouds: [SimulatedKind] = [.nextcloud, .ownCloud, .openCloud]
+
+/// The kinds whose worlds have an ability.
+func kinds(that ability: WorldAbility) -> [ConformingKind] {
+    conformingKinds.filter { $0.can(ability) }
+}
+
+extension SimulatedKind {
+    private static let allAbilities = usualAbilities.union([.suffers(.lostCursors)])
+
+    static let dropbox = SimulatedKind("dropbox", abilities: allAbilities, rules: .dropbox) {
+        content in
         DropboxSimulator(
             account: content == .sample
                 ? DropboxSimulator.sampleAccount() : DropboxSimulator.emptyAccount()
@@ -29,7 +42,7 @@ extension ConformingService {
         )
     }
 
-    static let oneDrive = ConformingService("onedrive") { content in
+    static let oneDrive = SimulatedKind("onedrive", abilities: allAbilities) { content in
         content == .sample
             ? OneDriveSimulator.sample() : OneDriveSimulator(totalBytes: 2_000_000_000_000)
     } provide: { client, simulator in
@@ -41,7 +54,7 @@ extension ConformingService {
     }
 
     /// Box does not say what it answers to who comes too late; the provider does not wait for that.
-    static let box = ConformingService("box", losesCursors: false, rules: .box) { content in
+    static let box = SimulatedKind("box", rules: .box) { content in
         content == .sample ? BoxSimulator.sample() : BoxSimulator()
     } provide: { client, simulator in
         BoxProvider(client: client, endpoints: .simulated(by: simulator))
