@@ -165,6 +165,8 @@ public actor Stores {
             .merging(environment) { $1 }
             .merging([
                 "PATH": "\(Self.programs):/usr/bin:/bin", "HOME": folder, "NO_PROXY": "127.0.0.1",
+                // SeaweedFS keeps logs there.
+                "TMPDIR": folder,
             ]) { $1 }
         process.currentDirectoryURL = URL(filePath: folder)
         let input = Pipe()
