@@ -51,7 +51,8 @@ ACTS = {
         "move folder": {"rename": 1},
         "rm -rf": {"mkdir": 2, "rename": 1},
     },
-    # ProFTPD, without what begins a connection or a transfer; a copy is sent anew.
+    # ProFTPD, without what begins a connection or a transfer, and without listings, with which it is
+    # looked for news, too; a copy is sent anew.
     "ftp": {
         "new": {"MLST": 4, "MDTM": 2, "STOR": 1, "MFMT": 1, "RNFR": 1, "RNTO": 1},
         "content": {"MLST": 5, "STOR": 1, "MFMT": 1, "RNFR": 1, "RNTO": 1},
@@ -61,7 +62,7 @@ ACTS = {
         "move": {"MLST": 3, "MDTM": 1, "RNFR": 1, "RNTO": 1},
         "delete": {"MLST": 1, "MKD": 2, "RNFR": 1, "RNTO": 1},
         "move folder": {"MLST": 3, "MDTM": 1, "RNFR": 1, "RNTO": 1},
-        "rm -rf": {"MLST": 2, "MLSD": 1, "MKD": 2, "RNFR": 1, "RNTO": 1},
+        "rm -rf": {"MLST": 2, "MKD": 2, "RNFR": 1, "RNTO": 1},
     },
     # Nextcloud, simulated.
     "nextcloud": {
@@ -186,6 +187,8 @@ class Files:
     # What begins a connection or a transfer.
     SESSION = {"AUTH", "USER", "PASS", "PBSZ", "PROT", "FEAT", "OPTS", "PWD", "TYPE", "EPSV", "PASV", "CWD",
                "QUIT", "SYST", "CLNT", "NOOP", "HOST"}
+    # A look for news lists folders.
+    NEWS = {"MLSD"}
 
     def __init__(self, folder):
         self.kind = "ftp"
@@ -205,7 +208,8 @@ class Files:
             return Counter(log.read().split())
 
     def cost(self):
-        return {name: count for name, count in self.requests().items() if name not in self.SESSION}
+        return {name: count for name, count in self.requests().items()
+                if name not in self.SESSION | self.NEWS}
 
     def listings(self):
         return self.requests()["MLSD"]
