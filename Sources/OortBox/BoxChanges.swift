@@ -213,8 +213,9 @@ extension BoxProvider {
             .map(\.element)
     }
 
-    /// Looks after the folder where the account begins, where a page may tell of it: it goes and comes back
-    /// with one above it, too, and what lay in it meanwhile was told of to nobody.
+    /// Asks Box for the folder where the account begins, where a page of events may concern it: it goes and
+    /// comes back with a folder above it, too. When it is back it is listed with all below, since Box sent no
+    /// events of what happened in it meanwhile.
     private func takeTop(
         _ events: [BoxWire.Event],
         into place: inout BoxCursor
@@ -258,9 +259,8 @@ extension BoxProvider {
         default: return []
         }
         // Without a source it is gone for good, and was trashed before.
-        guard let id = event.source?.id else { return [] }
+        guard let id = event.source?.id, id != top, id != .root else { return [] }
         let source = event.source?.item
-        guard id != top, id != .root else { return [] }
         let sequence = source?.sequence_id?.text
         // A folder's event is the only one of all that came with it, and may come after another one
         // that tells the same state of the folder.

@@ -135,8 +135,9 @@ public final class BoxProvider: Provider {
         if isWhole { return true }
         guard let above = wire.path_collection, let folders = above.entries else { return nil }
         if folders.contains(where: { $0.id?.text == top.id }) { return true }
+        let isWholeList = above.total_count.map { $0.value == Int64(folders.count) } ?? true
         // A list that is cut says nothing.
-        return above.total_count.map { $0.value == Int64(folders.count) } ?? true ? false : nil
+        return isWholeList ? false : nil
     }
 
     /// The folder where the account begins.

@@ -251,8 +251,9 @@ public final class PlaceProvider: Provider {
         range: Range<Int64>
     ) async throws(ProviderError) -> ByteStream {
         let first = try await open(item, revision, range)
-        // Who has confirmed whose the bytes are has none of another place.
-        guard first.stream.provisionalBytes == 0 else { return first.stream }
+        // Without a revision nothing says that the rest at another place is of the same content; and what the
+        // service confirms, it confirms of one place.
+        guard revision != nil, first.stream.provisionalBytes == 0 else { return first.stream }
         let reader = MovableReading(first) { count throws(ProviderError) in
             try await self.open(item, revision, range.lowerBound + count..<range.upperBound)
         }
