@@ -213,9 +213,10 @@ extension BoxProvider {
             .map(\.element)
     }
 
-    /// Asks Box for the folder where the account begins, where a page of events may concern it: it goes and
-    /// comes back with a folder above it, too. When it is back it is listed with all below, since Box sent no
-    /// events of what happened in it meanwhile.
+    /// Asks Box for the folder where the account begins, where a page of events may concern it.
+    ///
+    /// It goes and comes back with a folder above it, too. When it is back it is listed with all below, since
+    /// Box sent no events of what happened in it meanwhile.
     private func takeTop(
         _ events: [BoxWire.Event],
         into place: inout BoxCursor

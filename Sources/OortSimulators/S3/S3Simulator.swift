@@ -135,7 +135,7 @@ public final class S3Simulator: SimulatedService {
     var now: Timestamp {
         let now = Timestamp.now
         return Timestamp(
-            seconds: now.seconds + habits.clockOffsetSeconds,
+            seconds: now.seconds.addingSaturating(habits.clockOffsetSeconds),
             nanoseconds: now.nanoseconds
         )
     }
