@@ -77,6 +77,9 @@ let package = Package(
         .systemLibrary(name: "CLinux"),
         .target(name: "CFUSEGuard"),
 
+        // Programs that this one starts.
+        module("OortProcesses", ["CLinux", system]),
+
         // The left column: from the kernel down to the catalog.
         module("SwiftFUSE", ["CFUSE", "CFUSEGuard", logging]),
         module("OortModel"),
@@ -102,10 +105,16 @@ let package = Package(
         // The right column: from the services down to HTTP.
         module("SwiftSFTP", [collections, system]),
         module("OortPlaces", ["OortModel", grdb, logging]),
-        module("OortSFTP", ["SwiftSFTP", "OortModel", "OortTransport", crypto, system]),
+        module(
+            "OortSFTP",
+            ["SwiftSFTP", "OortModel", "OortProcesses", "OortTransport", crypto, system]
+        ),
         module("OortTransport", ["CCurl", "OortModel", collections, logging]),
         module("OortFTP", ["CCurl", "OortModel", "OortTransport", crypto]),
-        module("OortSignIn", ["OortModel", "OortTransport", crypto, flyingFox, logging, system]),
+        module(
+            "OortSignIn",
+            ["OortModel", "OortProcesses", "OortTransport", crypto, flyingFox, logging, system]
+        ),
     ]
         + [module("OortWebDAV", ["OortModel", "OortTransport", crypto, logging])]
         + services.map {
@@ -113,7 +122,10 @@ let package = Package(
         }
         + [
             // Services whose sign-in is no OAuth.
-            module("OortS3", ["OortModel", "OortTransport", "OortSignIn", crypto, logging]),
+            module(
+                "OortS3",
+                ["OortModel", "OortProcesses", "OortTransport", "OortSignIn", crypto, logging]
+            ),
             // The weather, which is no store of files.
             module("OortWeather", ["OortModel", "OortTransport", crypto, logging, system]),
 
@@ -124,14 +136,14 @@ let package = Package(
                 // Optimised in tests too: a quarter of their time went into it, most into writing JSON.
                 swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]
             ),
-            module("MountTesting"),
+            module("MountTesting", ["OortProcesses", system]),
             module("OortTesting", ["OortModel", "OortTransport", "OortSimulators", logging]),
             // Servers that nobody here wrote, which several targets' tests start.
             module(
                 "ServerTesting",
                 [
-                    "MountTesting", "OortModel", "OortTransport", "OortWebDAV", "OortSFTP",
-                    "OortFTP", "OortS3", "OortSignIn", logging,
+                    "MountTesting", "OortModel", "OortProcesses", "OortTransport", "OortWebDAV",
+                    "OortSFTP", "OortFTP", "OortS3", "OortSignIn", logging, system,
                 ]
             ),
 
@@ -149,13 +161,15 @@ let package = Package(
                     "OortModel", "OortCatalog", "OortContentStore", "OortSync", "OortFileSystem",
                     "CLinux", "OortFUSE", "SwiftFUSE", "OortTransport", "OortSignIn",
                     "OortSimulators",
-                    "OortPlaces", "OortSFTP", "OortFTP", "OortS3", "OortWebDAV", "OortWeather",
+                    "OortPlaces", "OortProcesses", "OortSFTP", "OortFTP", "OortS3", "OortWebDAV",
+                    "OortWeather",
                     argumentParser, crypto, flyingFox, flyingSocks, lifecycle, logging, system,
                     toml,
                 ] + services.map { .init(stringLiteral: "Oort\($0)") },
                 swiftSettings: strict
             ),
 
+            tests("OortProcessesTests", ["OortProcesses", system]),
             tests("SwiftFUSETests", ["SwiftFUSE", "MountTesting"]),
             tests(
                 "OortCommandTests",
@@ -169,16 +183,16 @@ let package = Package(
             tests(
                 "OortS3Tests",
                 [
-                    "OortS3", "OortPlaces", "OortModel", "OortSignIn", "OortTransport",
-                    "ServerTesting", flyingFox, flyingSocks, logging,
+                    "OortS3", "OortPlaces", "OortModel", "OortProcesses", "OortSignIn",
+                    "OortTransport", "ServerTesting", flyingFox, flyingSocks, logging,
                 ]
             ),
-            tests("SwiftSFTPTests", ["SwiftSFTP", "MountTesting", system]),
+            tests("SwiftSFTPTests", ["SwiftSFTP", "MountTesting", "OortProcesses", system]),
             tests(
                 "OortSFTPTests",
                 [
-                    "OortSFTP", "SwiftSFTP", "OortPlaces", "OortModel", "OortTransport",
-                    "ServerTesting", logging,
+                    "OortSFTP", "SwiftSFTP", "OortPlaces", "OortModel", "OortProcesses",
+                    "OortTransport", "ServerTesting", logging,
                 ]
             ),
             tests("OortFTPTests", ["OortFTP", "OortModel", "OortTransport", "ServerTesting"]),
@@ -186,7 +200,7 @@ let package = Package(
                 "OortWeatherTests",
                 ["OortWeather", "OortModel", "OortTransport", logging]
             ),
-            tests("OortModelTests", ["OortModel"]),
+            tests("OortModelTests", ["OortModel", "OortProcesses", system]),
             tests("OortPlacesTests", ["OortPlaces", "OortModel", "OortTesting", grdb, logging]),
             tests("OortPlannerTests", ["OortPlanner", "OortModel", "OortTesting"]),
             tests("OortCatalogTests", ["OortCatalog", "OortPlanner", "OortModel", grdb, logging]),
@@ -217,13 +231,17 @@ let package = Package(
             ),
             tests(
                 "OortTransportTests",
-                ["OortTransport", "OortModel", "OortTesting", "MountTesting", flyingFox, logging]
+                [
+                    "OortTransport", "OortModel", "OortProcesses", "OortTesting", "MountTesting",
+                    flyingFox, logging, system,
+                ]
             ),
             tests(
                 "OortSignInTests",
                 [
-                    "OortSignIn", "OortTransport", "OortModel", "OortTesting", crypto, flyingFox,
-                    logging, system,
+                    "OortSignIn", "OortProcesses", "OortTransport", "OortModel", "OortTesting",
+                    crypto,
+                    flyingFox, logging, system,
                 ]
             ),
             tests(

@@ -1,4 +1,6 @@
 import Foundation
+import OortProcesses
+import SystemPackage
 
 /// A program that uses a mount: never the test's own process, whose threads the mount needs.
 public struct ChildProcess: Sendable {
@@ -20,46 +22,48 @@ public struct ChildProcess: Sendable {
         try ChildProcess("/bin/sh", ["-c", script, "sh"] + arguments)
     }
 
-    private let process: Process
-    private let output: FileHandle
+    private let running: RunningProgram
+    private let output: FileDescriptor
 
-    /// Starts a program; SIGTERM is blocked in it, as in all that a task's thread starts.
+    /// Starts a program in a group of its own.
     public init(
         _ program: String,
         _ arguments: [String],
         environment: [String: String] = [:]
     ) throws {
-        process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        process.environment = ProcessInfo.processInfo.environment
-            .merging(["LC_ALL": "C.UTF-8"]) { $1 }.merging(environment) { $1 }
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        process.standardError = pipe
-        output = pipe.fileHandleForReading
-        try process.run()
+        let pipe = try ProgramPipe()
+        defer { try? pipe.writing.close() }
+        var plan = Program(program, arguments)
+        plan.environment["LC_ALL"] = "C.UTF-8"
+        plan.environment.merge(environment) { $1 }
+        plan.output = .descriptor(pipe.writing)
+        plan.errors = .output
+        output = pipe.reading
+        do { running = try RunningProgram(plan) } catch {
+            try? pipe.reading.close()
+            throw error
+        }
     }
 
-    /// The process's id.
-    public var id: Int32 { process.processIdentifier }
+    /// The process's id; nil once it has ended.
+    public var id: Int32? { running.number }
 
     /// Sends it a signal.
-    public func send(signal: Int32) { kill(id, signal) }
+    public func send(signal: Int32) { running.send(signal) }
 
-    /// Waits for its end.
+    /// Waits for its end; once.
     public func outcome() async -> Outcome {
-        let process = process
         let output = output
-        return await onThread {
-            let data = output.readDataToEndOfFile()
-            process.waitUntilExit()
-            let status = process.terminationStatus
-            return Outcome(
-                status: process.terminationReason == .exit ? status : -status,
-                output: String(decoding: data, as: UTF8.self)
-            )
+        let said = await onThread {
+            defer { try? output.close() }
+            return output.readAll()
         }
+        let status: Int32 =
+            switch await running.wait() {
+            case .status(let status): status
+            case .signal(let signal): -signal
+            }
+        return Outcome(status: status, output: String(decoding: said, as: UTF8.self))
     }
 }
 

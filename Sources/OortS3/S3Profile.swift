@@ -1,4 +1,5 @@
 public import Foundation
+import OortProcesses
 import OortSignIn
 public import OortTransport
 
@@ -95,17 +96,12 @@ public struct S3Profile: Sendable {
         if let keys { return keys }
         let words = Self.words(of: command ?? "")
         guard let program = words.first,
-            let path = program.contains("/") ? program : ToolRun.path(of: program, environment)
+            let path = program.contains("/") ? program : Program.find(program, environment)
         else {
             throw S3KeysError("the credential_process of profile \(name) is not installed")
         }
-        let result = await ToolRun.run(
-            path,
-            Array(words.dropFirst()),
-            input: [],
-            environment: environment,
-            timeLimit: .seconds(60)
-        )
+        let result = await Program(path, Array(words.dropFirst()), environment: environment)
+            .outcome(timeLimit: .seconds(60))
         guard let result, result.status == 0 else {
             throw S3KeysError("the credential_process of profile \(name) failed")
         }

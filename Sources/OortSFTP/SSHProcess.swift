@@ -1,13 +1,10 @@
 import Foundation
+import OortProcesses
 import SwiftSFTP
 import Synchronization
 import SystemPackage
 
 /// One run of the person's `ssh`, with pipes to it.
-///
-/// Not Foundation's `Process`: that takes the closing of an inherited descriptor for the end of a
-/// program, `ssh` closes all of them when it begins, and the one thread that waits for the ends of
-/// programs would wait for this one alone.
 ///
 /// Isolation: any thread.
 final class SSHProcess: Sendable {
@@ -26,115 +23,39 @@ final class SSHProcess: Sendable {
     /// Starts `ssh` with these arguments.
     ///
     /// - Throws: `Errno` of what cannot be had: pipes, a process, the program.
-    init(_ program: String, _ arguments: [String], environment: [String: String]) throws {
-        let (input, output, errors) = (try Pipe(), try Pipe(), try Pipe())
+    init(_ path: String, _ arguments: [String], environment: [String: String]) throws {
+        var pipes: [ProgramPipe] = []
         do {
-            let identifier = try Self.spawn(
-                program,
-                arguments,
-                environment,
-                [input.read, output.write, errors.write]
-            )
-            state = Mutex(State(identifier: identifier))
+            for _ in 0..<3 { pipes.append(try ProgramPipe()) }
+            // A group of its own: Ctrl-C in this process's terminal is not for `ssh`.
+            var program = Program(path, arguments, environment: environment)
+            program.input = .descriptor(pipes[0].reading)
+            program.output = .descriptor(pipes[1].writing)
+            program.errors = .descriptor(pipes[2].writing)
+            state = Mutex(State(identifier: try program.spawn()))
         } catch {
-            for pipe in [input, output, errors] { pipe.close() }
+            for pipe in pipes { pipe.close() }
             throw error
         }
-        for end in [input.read, output.write, errors.write] { try? end.close() }
-        transport = SFTPTransport(input: output.read, output: input.write)
+        for end in [pipes[0].reading, pipes[1].writing, pipes[2].writing] { try? end.close() }
+        transport = SFTPTransport(input: pipes[1].reading, output: pipes[0].writing)
+        let errors = pipes[2].reading
         // Ends with the process and all that it started.
-        Thread.detachNewThread { [self] in watch(errors.read) }
-    }
-
-    private struct Pipe {
-        let read: FileDescriptor
-        let write: FileDescriptor
-
-        init() throws {
-            var ends: [Int32] = [-1, -1]
-            guard unsafe pipe(&ends) == 0 else { throw Errno(rawValue: errno) }
-            for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-            read = FileDescriptor(rawValue: ends[0])
-            write = FileDescriptor(rawValue: ends[1])
-        }
-
-        func close() {
-            try? read.close()
-            try? write.close()
-        }
-    }
-
-    private static func spawn(
-        _ program: String,
-        _ arguments: [String],
-        _ environment: [String: String],
-        _ descriptors: [FileDescriptor],
-        inOwnGroup: Bool = true
-    ) throws -> pid_t {
-        var actions = unsafe posix_spawn_file_actions_t()
-        unsafe posix_spawn_file_actions_init(&actions)
-        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        for (number, descriptor) in descriptors.enumerated() {
-            unsafe posix_spawn_file_actions_adddup2(&actions, descriptor.rawValue, Int32(number))
-        }
-        var attributes = posix_spawnattr_t()
-        unsafe posix_spawnattr_init(&attributes)
-        defer { unsafe posix_spawnattr_destroy(&attributes) }
-        // Signals that this process blocks or ignores, and Ctrl-C in its terminal, are not `ssh`'s.
-        var none = sigset_t()
-        unsafe sigemptyset(&none)
-        var all = sigset_t()
-        unsafe sigfillset(&all)
-        unsafe posix_spawnattr_setsigmask(&attributes, &none)
-        unsafe posix_spawnattr_setsigdefault(&attributes, &all)
-        let flags =
-            POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
-            | (inOwnGroup ? POSIX_SPAWN_SETPGROUP : 0)
-        unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
-        var words = unsafe ([program] + arguments).map { unsafe strdup($0) } + [nil]
-        var variables = unsafe environment.map { unsafe strdup("\($0.key)=\($0.value)") } + [nil]
-        defer {
-            unsafe words.forEach { unsafe free($0) }
-            unsafe variables.forEach { unsafe free($0) }
-        }
-        var identifier: pid_t = 0
-        let error = unsafe posix_spawn(
-            &identifier,
-            program,
-            &actions,
-            &attributes,
-            &words,
-            &variables
-        )
-        guard error == 0 else { throw Errno(rawValue: error) }
-        return identifier
+        Thread.detachNewThread { [self] in watch(errors) }
     }
 
     /// Runs `ssh` on this terminal, where it can ask a person, until it ends.
     ///
     /// - Throws: `Errno` of what cannot be had.
     static func runOnTerminal(
-        _ program: String,
+        _ path: String,
         _ arguments: [String],
         environment: [String: String]
     ) async throws {
-        let nothing = try FileDescriptor.open(FilePath("/dev/null"), .readWrite)
-        defer { try? nothing.close() }
-        let identifier = try spawn(
-            program,
-            arguments,
-            environment,
-            [.standardInput, nothing, nothing],
-            inOwnGroup: false
-        )
-        await withCheckedContinuation { continuation in
-            // Ends with the process.
-            Thread.detachNewThread {
-                var status: Int32 = 0
-                while unsafe waitpid(identifier, &status, 0) < 0, errno == EINTR {}
-                continuation.resume()
-            }
-        }
+        var program = Program(path, arguments, environment: environment, grouping: .shared)
+        program.input = .descriptor(.standardInput)
+        let running = try RunningProgram(program)
+        await running.wait()
     }
 
     /// Reads what the process says to its end, and waits for that.
@@ -156,8 +77,7 @@ final class SSHProcess: Sendable {
             errno == EINTR
         {}
         let waiting = state.withLock { state in
-            var status: Int32 = 0
-            unsafe waitpid(identifier, &status, 0)
+            Program.reap(identifier)
             state.identifier = nil
             defer { state.waiting = [] }
             return state.waiting

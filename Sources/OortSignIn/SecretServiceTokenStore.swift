@@ -1,4 +1,5 @@
 import Foundation
+import OortProcesses
 
 /// Keeps credentials in the desktop's Secret Service (GNOME Keyring, KWallet, KeePassXC), through
 /// libsecret's `secret-tool`: the secret goes by pipes and is never in a process list.
@@ -24,7 +25,7 @@ public struct SecretServiceTokenStore: TokenStore {
             || environment["XDG_RUNTIME_DIR"].map {
                 FileManager.default.fileExists(atPath: "\($0)/bus")
             } ?? false
-        guard hasBus, let tool = ToolRun.path(of: "secret-tool", environment) else { return nil }
+        guard hasBus, let tool = Program.find("secret-tool", environment) else { return nil }
         self.tool = tool
         self.environment = environment
         self.folder = folder
@@ -86,24 +87,19 @@ public struct SecretServiceTokenStore: TokenStore {
     private func answer(
         _ arguments: [String],
         input: [UInt8] = []
-    ) async throws(SignInError) -> ToolRun.Result {
+    ) async throws(SignInError) -> ProgramOutcome {
         guard let result = await run(arguments, input: input) else {
             throw .store("the Secret Service does not answer; is the keyring locked?")
         }
         return result
     }
 
-    private func run(_ arguments: [String], input: [UInt8] = []) async -> ToolRun.Result? {
-        await ToolRun.run(
-            tool,
-            arguments,
-            input: input,
-            environment: environment,
-            timeLimit: .seconds(60)
-        )
+    private func run(_ arguments: [String], input: [UInt8] = []) async -> ProgramOutcome? {
+        await Program(tool, arguments, environment: environment)
+            .outcome(sending: input, timeLimit: .seconds(60))
     }
 
-    private func failure(_ result: ToolRun.Result) -> SignInError {
+    private func failure(_ result: ProgramOutcome) -> SignInError {
         .store("the Secret Service: \(result.errors.prefix(200))")
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import MountTesting
+import OortProcesses
 public import OortTransport
 public import OortWebDAV
 import Synchronization
@@ -38,7 +39,7 @@ public final class DavServer: Sendable {
     /// Where it listens.
     public var port: UInt16 { place.number }
     private let place: HeldPort
-    private let process: Mutex<Process?>
+    private let process: Mutex<RunningProgram?>
 
     /// Who may sign in.
     public static let user = "alice"
@@ -97,9 +98,7 @@ public final class DavServer: Sendable {
         try Data(users.utf8).write(to: URL(fileURLWithPath: folder + "/users"))
         let configuration = folder + "/conf.yaml"
         try Data(text.utf8).write(to: URL(fileURLWithPath: configuration))
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments =
+        let arguments =
             switch kind {
             case .apache: ["-d", folder, "-f", configuration, "-X"]
             case .nginx: ["-p", folder, "-c", configuration]
@@ -112,13 +111,11 @@ public final class DavServer: Sendable {
                 ]
             case .wsgidav: ["-c", configuration]
             }
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        self.process.withLock { $0 = process }
+        let running = try RunningProgram(Program(program, arguments))
+        process.withLock { $0 = running }
         for _ in 0..<600 {
             if Self.answers(port) { return }
-            guard process.isRunning else { break }
+            guard running.isRunning else { break }
             try await Task.sleep(for: .milliseconds(50))
         }
         await stop(keepsFolder: true)
@@ -131,9 +128,8 @@ public final class DavServer: Sendable {
     public func stop(keepsFolder: Bool = false) async {
         let running = process.withLock { $0.take() }
         if let running {
-            // SIGTERM is blocked in what a task's thread starts.
-            kill(running.processIdentifier, SIGKILL)
-            await onThread { running.waitUntilExit() }
+            running.send(SIGKILL)
+            await running.wait()
         }
         if !keepsFolder { try? FileManager.default.removeItem(atPath: folder) }
     }

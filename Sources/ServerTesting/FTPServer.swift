@@ -1,5 +1,7 @@
 import Foundation
 public import OortFTP
+import OortProcesses
+import SystemPackage
 
 /// A server of FTP that nobody here wrote, on a free port of this machine, in a folder of its own.
 public struct FTPServer: Sendable {
@@ -96,7 +98,7 @@ public actor FTPServers {
     public struct NotStarted: Error { var log: String }
 
     private var starting: [FTPServer.Kind: Task<FTPServer, any Error>] = [:]
-    private var inputs: [Pipe] = []
+    private var inputs: [FileDescriptor] = []
 
     /// The running server of a kind.
     public func running(_ kind: FTPServer.Kind) async throws -> FTPServer {
@@ -149,25 +151,15 @@ public actor FTPServers {
 
     private func begin(_ server: FTPServer) throws {
         let script = server.kind.isProFTPD ? Self.proftpd : Self.pyftpdlib
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/setsid")
-        // A group of its own, which ends when the tests' end of the pipe is closed.
-        process.arguments = [
-            "sh", "-c",
+        let arguments = [
+            "-c",
             "cd \"$0\" || exit; { \(script) ; touch ended; } >>log 2>&1 </dev/null & "
                 + "cat >/dev/null; cd /; rm -rf \"$0\"; kill -9 0",
             server.folder, "\(server.port)", FTPServer.password, server.kind.rawValue,
         ]
-        process.environment = [
-            "PATH": "\(FTPServer.pythonTools ?? "/nonexistent"):/usr/sbin:/usr/bin:/sbin:/bin"
-        ]
-        let input = Pipe()
-        _ = fcntl(input.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
-        inputs.append(input)
-        process.standardInput = input
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
+        let path = "\(FTPServer.pythonTools ?? "/nonexistent"):/usr/sbin:/usr/bin:/sbin:/bin"
+        let program = Program("/bin/sh", arguments, environment: ["PATH": path])
+        inputs.append(try program.startWhileOpen())
     }
 
     private static let proftpd = #"""

@@ -2,9 +2,11 @@ import Foundation
 import Logging
 import MountTesting
 import OortModel
+import OortProcesses
 public import OortS3
 import OortSignIn
 public import OortTransport
+import SystemPackage
 
 /// The stores of S3 that the tests speak to: programs that nobody here wrote, on loopback.
 public enum Store: String, CaseIterable, Sendable, CustomStringConvertible {
@@ -129,7 +131,7 @@ public actor Stores {
     public static let shared = Stores()
 
     private var starting: [Store: Task<RunningStore, any Error>] = [:]
-    private var inputs: [Pipe] = []
+    private var inputs: [FileDescriptor] = []
     private var ports: [HeldPort] = []
 
     /// The running store of a kind.
@@ -156,26 +158,17 @@ public actor Stores {
             numbers.append(Int(port.number))
         }
         let (arguments, environment) = try store.command(in: folder, ports: numbers)
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/setsid")
-        // Its own group, which ends when the tests' end of the pipe is closed.
         let script = "\"$@\" >\"$0/log\" 2>&1 </dev/null & cat >/dev/null; rm -rf \"$0\"; kill -9 0"
-        process.arguments = ["sh", "-c", script, folder] + arguments
-        process.environment = ProcessInfo.processInfo.environment
-            .merging(environment) { $1 }
-            .merging([
-                "PATH": "\(Self.programs):/usr/bin:/bin", "HOME": folder, "NO_PROXY": "127.0.0.1",
-                // SeaweedFS keeps logs there.
-                "TMPDIR": folder,
-            ]) { $1 }
-        process.currentDirectoryURL = URL(filePath: folder)
-        let input = Pipe()
-        _ = fcntl(input.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
-        inputs.append(input)
-        process.standardInput = input
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
+        let own = [
+            "PATH": "\(Self.programs):/usr/bin:/bin", "HOME": folder, "NO_PROXY": "127.0.0.1",
+            // SeaweedFS keeps logs there.
+            "TMPDIR": folder,
+        ]
+        var program = Program("/bin/sh", ["-c", script, folder] + arguments)
+        program.environment.merge(environment) { $1 }
+        program.environment.merge(own) { $1 }
+        program.folder = folder
+        inputs.append(try program.startWhileOpen())
         let endpoint = "http://127.0.0.1:\(numbers[0])"
         let wire = try CurlClient()
         try await makeBucket(Store.bucket, at: endpoint, wire, folder: folder)

@@ -1,6 +1,7 @@
 import Foundation
 import MountTesting
 public import OortModel
+import OortProcesses
 public import OortSFTP
 
 /// OpenSSH's server on a free port of this machine, with keys of its own, in a folder of its own.
@@ -142,17 +143,13 @@ public final class SSHServer: Sendable {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// Runs a program to its end; its status.
+    /// Runs a program to its end; its status, or the signal's number negated.
     @discardableResult
     public static func run(_ program: String, _ arguments: String...) throws -> Int32 {
-        let process = Process()
-        process.executableURL = URL(filePath: program)
-        process.arguments = arguments
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        return process.terminationStatus
+        switch Program.reap(try Program(program, arguments).spawn()) {
+        case .status(let status): status
+        case .signal(let signal): -signal
+        }
     }
 
     // MARK: Somebody else, past the protocol

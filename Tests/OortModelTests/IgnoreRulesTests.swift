@@ -1,5 +1,7 @@
 import Foundation
 import OortModel
+import OortProcesses
+import SystemPackage
 import Testing
 
 @Suite("what stays on this machine by its name")
@@ -70,23 +72,21 @@ struct IgnoreRulesTests {
 
     private func git(_ arguments: [String], in folder: String, input: String = "") throws -> String
     {
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["git", "-C", folder] + arguments
-        var environment = ProcessInfo.processInfo.environment
-        environment["GIT_CONFIG_GLOBAL"] = "/dev/null"
-        environment["GIT_CONFIG_NOSYSTEM"] = "1"
-        process.environment = environment
+        var git = Program("git", ["-C", folder] + arguments)
+        git.environment["GIT_CONFIG_GLOBAL"] = "/dev/null"
+        git.environment["GIT_CONFIG_NOSYSTEM"] = "1"
         let file = folder + "/.input"
         try Data(input.utf8).write(to: URL(filePath: file))
-        process.standardInput = FileHandle(forReadingAtPath: file)
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let said = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
+        let handle = try #require(FileHandle(forReadingAtPath: file))
+        git.input = .descriptor(FileDescriptor(rawValue: handle.fileDescriptor))
+        let output = try ProgramPipe()
+        git.output = .descriptor(output.writing)
+        let number = try git.spawn()
+        try output.writing.close()
+        let said = output.reading.readAll()
+        try output.reading.close()
         // 1: nothing is ignored.
-        try #require(process.terminationStatus <= 1)
+        try #require([.status(0), .status(1)].contains(Program.reap(number)))
         return String(decoding: said, as: UTF8.self)
     }
 

@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import OortModel
+import OortProcesses
 import OortS3
 import OortSignIn
 import OortTransport
@@ -217,33 +218,17 @@ func kind(_ body: () async throws -> Void) async -> ProviderError.Kind? {
 
 /// What rclone says, as a client of a running store whose remote is `s:`.
 func rclone(_ running: RunningStore, _ arguments: String...) async throws -> String {
-    let process = Process()
-    process.executableURL = URL(filePath: Stores.programs + "/rclone")
-    process.arguments = arguments
-    process.environment = ProcessInfo.processInfo.environment.merging([
+    var program = Program(Stores.programs + "/rclone", arguments)
+    let own = [
         "RCLONE_CONFIG": "/nonexistent", "RCLONE_CONFIG_S_TYPE": "s3",
         "RCLONE_CONFIG_S_PROVIDER": "Other", "RCLONE_CONFIG_S_ENDPOINT": running.endpoint,
         "RCLONE_CONFIG_S_ACCESS_KEY_ID": Store.keys.accessKeyID,
         "RCLONE_CONFIG_S_SECRET_ACCESS_KEY": Store.keys.secretAccessKey.revealed(),
         "RCLONE_CONFIG_S_NO_CHECK_BUCKET": "true", "NO_PROXY": "127.0.0.1",
-    ]) { $1 }
-    let output = Pipe()
-    process.standardOutput = output
-    process.standardError = output
-    return try await withCheckedThrowingContinuation { continuation in
-        process.terminationHandler = { process in
-            let data = (try? output.fileHandleForReading.readToEnd()) ?? Data()
-            let text = String(decoding: data, as: UTF8.self)
-            guard process.terminationStatus == 0 else {
-                continuation.resume(throwing: StoreFailure(description: "rclone: \(text)"))
-                return
-            }
-            continuation.resume(returning: text)
-        }
-        do {
-            try process.run()
-        } catch {
-            continuation.resume(throwing: error)
-        }
-    }
+    ]
+    program.environment.merge(own) { $1 }
+    let outcome = await program.outcome(timeLimit: .seconds(600))
+    let text = outcome.map { String(decoding: $0.output, as: UTF8.self) + $0.errors } ?? "no end"
+    guard outcome?.status == 0 else { throw StoreFailure(description: "rclone: \(text)") }
+    return text
 }

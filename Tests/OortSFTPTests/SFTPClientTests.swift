@@ -1,5 +1,6 @@
 import Foundation
 import OortModel
+import OortProcesses
 import OortSFTP
 import ServerTesting
 import Testing
@@ -420,12 +421,9 @@ struct SFTPClientTests {
     func names() async throws {
         try await SSHServer.with { server, client in
             let script = "printf x > \"$(printf 'latin\\351\\342\\200\\233')\""
-            let process = Process()
-            process.executableURL = URL(filePath: "/bin/sh")
-            process.currentDirectoryURL = URL(filePath: server.root)
-            process.arguments = ["-c", script]
-            try process.run()
-            process.waitUntilExit()
+            var shell = Program("/bin/sh", ["-c", script])
+            shell.folder = server.root
+            #expect(Program.reap(try shell.spawn()).isSuccess)
             let entries = try await client.listing(of: .root).entries
             #expect(entries.map(\.name) == ["latin\u{201B}E9\u{201B}\u{201B}"])
             let name = try #require(entries.first?.name)

@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import OortModel
 import OortPlaces
+import OortProcesses
 import OortSFTP
 import ServerTesting
 import Synchronization
@@ -477,12 +478,7 @@ struct SecondDisk {
     func end() { _ = try? Self.run("/bin/umount", "-l", folder) }
 
     private static func run(_ program: String, _ arguments: String...) throws {
-        let process = Process()
-        process.executableURL = URL(filePath: program)
-        process.arguments = arguments
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw CocoaError(.fileWriteUnknown) }
+        let end = Program.reap(try Program(program, arguments).spawn())
+        guard end.isSuccess else { throw CocoaError(.fileWriteUnknown) }
     }
 }

@@ -1,9 +1,9 @@
 import Foundation
 import OortModel
+import OortProcesses
+@testable import OortSignIn
 import SystemPackage
 import Testing
-
-@testable import OortSignIn
 
 @Suite("token stores")
 struct TokenStoreTests {
@@ -196,40 +196,30 @@ struct TokenStoreTests {
               </policy>
             </busconfig>
             """.write(toFile: configuration, atomically: true, encoding: .utf8)
-            let bus = Process()
-            bus.executableURL = URL(filePath: "/usr/bin/dbus-daemon")
-            bus.arguments = ["--config-file=\(configuration)", "--nofork", "--print-address"]
-            bus.environment = environment
-            let address = Pipe()
-            bus.standardOutput = address
-            try bus.run()
-            defer {
-                kill(bus.processIdentifier, SIGKILL)
-                bus.waitUntilExit()
-            }
-            var line: [UInt8] = []
-            while let byte = try address.fileHandleForReading.read(upToCount: 1)?.first,
-                byte != 10
-            {
-                line.append(byte)
-            }
-            environment["DBUS_SESSION_BUS_ADDRESS"] = String(decoding: line, as: UTF8.self)
+            let address = try ProgramPipe()
+            defer { address.close() }
+            var bus = Program(
+                "/usr/bin/dbus-daemon",
+                ["--config-file=\(configuration)", "--nofork", "--print-address"],
+                environment: environment
+            )
+            bus.output = .descriptor(address.writing)
+            let runningBus = try RunningProgram(bus)
+            defer { runningBus.send(SIGKILL) }
+            environment["DBUS_SESSION_BUS_ADDRESS"] = address.reading.readLine()
 
-            let keyring = Process()
-            keyring.executableURL = URL(filePath: "/usr/bin/gnome-keyring-daemon")
-            keyring.arguments = ["--foreground", "--unlock", "--components=secrets"]
-            keyring.environment = environment
-            let password = Pipe()
-            keyring.standardInput = password
-            keyring.standardOutput = FileHandle.nullDevice
-            keyring.standardError = FileHandle.nullDevice
-            try keyring.run()
-            defer {
-                kill(keyring.processIdentifier, SIGKILL)
-                keyring.waitUntilExit()
-            }
-            try password.fileHandleForWriting.write(contentsOf: Data("password".utf8))
-            try password.fileHandleForWriting.close()
+            let password = try ProgramPipe()
+            defer { try? password.reading.close() }
+            var keyring = Program(
+                "/usr/bin/gnome-keyring-daemon",
+                ["--foreground", "--unlock", "--components=secrets"],
+                environment: environment
+            )
+            keyring.input = .descriptor(password.reading)
+            let runningKeyring = try RunningProgram(keyring)
+            defer { runningKeyring.send(SIGKILL) }
+            try password.writing.writeAll(Array("password".utf8))
+            try password.writing.close()
             // It answers once it is unlocked.
             var answering: SecretServiceTokenStore?
             while answering == nil {
@@ -264,14 +254,9 @@ struct TokenStoreTests {
         try await other.forget("mine")
         #expect(try await store.credentials(of: "mine") == Self.credentials)
         let old = ["application", "oort", "account", "old"]
-        func tool(_ words: [String], _ input: [UInt8] = []) async -> ToolRun.Result? {
-            await ToolRun.run(
-                "/usr/bin/secret-tool",
-                words + old,
-                input: input,
-                environment: environment,
-                timeLimit: .seconds(60)
-            )
+        func tool(_ words: [String], _ input: [UInt8] = []) async -> ProgramOutcome? {
+            await Program("/usr/bin/secret-tool", words + old, environment: environment)
+                .outcome(sending: input, timeLimit: .seconds(60))
         }
         let stored = await tool(["store", "--label=old"], Self.credentials.json)
         #expect(stored?.status == 0)

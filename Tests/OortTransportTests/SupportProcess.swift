@@ -1,55 +1,52 @@
 import Foundation
 import MountTesting
+import OortProcesses
 import OortTransport
 import Synchronization
+import SystemPackage
 
 /// A helper program of the tests, ended by `stop`.
 ///
 /// Whatever waits for the program does so on a thread of its own: the suites' tests share the few
 /// threads of Swift's pool, and what blocks one of them may wait for a test that needs one.
 final class SupportProcess: Sendable {
-    private let process = Process()
-    private let input = Pipe()
+    private let program: Program
+    private let running = Mutex<(program: RunningProgram, input: FileDescriptor)?>(nil)
 
     /// Where `Tests/Support` is, from this file's own place.
     static let folder = URL(filePath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "Support").path()
 
     init(_ path: String, _ arguments: [String]) throws {
-        process.executableURL = URL(filePath: path)
-        process.arguments = arguments
-        process.standardInput = input
-        process.standardError = FileHandle.nullDevice
+        program = Program(path, arguments)
     }
 
     /// Starts the program and returns the first line that it prints.
     func start() async throws -> String {
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let reader = output.fileHandleForReading
-        return try await onThread {
-            Result {
-                var line: [UInt8] = []
-                while let byte = try reader.read(upToCount: 1)?.first, byte != 10 {
-                    line.append(byte)
-                }
-                return String(decoding: line, as: UTF8.self)
-            }
-        }.get()
+        let output = try ProgramPipe()
+        defer { try? output.writing.close() }
+        try start(.descriptor(output.writing))
+        // What it says later goes into the pipe, which is open until the tests end.
+        return await onThread { output.reading.readLine() }
     }
 
-    func startSilently() throws {
-        process.standardOutput = FileHandle.nullDevice
-        try process.run()
+    func startSilently() throws { try start(.nothing) }
+
+    private func start(_ output: Program.Stream) throws {
+        let input = try ProgramPipe()
+        defer { try? input.reading.close() }
+        var program = program
+        program.input = .descriptor(input.reading)
+        program.output = output
+        let started = try RunningProgram(program)
+        running.withLock { $0 = (started, input.writing) }
     }
 
     func stop() async {
-        guard process.isRunning else { return }
-        try? input.fileHandleForWriting.close()
-        // A child may have inherited that SIGTERM is blocked.
-        kill(process.processIdentifier, SIGKILL)
-        await onThread { [process] in process.waitUntilExit() }
+        guard let (program, input) = running.withLock({ $0.take() }) else { return }
+        try? input.close()
+        program.send(SIGKILL)
+        await program.wait()
     }
 
     /// Runs a program to its end; true when it succeeded.

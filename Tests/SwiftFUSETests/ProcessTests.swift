@@ -25,7 +25,7 @@ extension MountTests {
         let alive = try await ChildProcess.run(
             "until test -e \"$1/alive\"; do test -d /proc/$2 || exit 1; sleep 0.05; done",
             folder.path,
-            "\(daemon.id)"
+            "\(try #require(daemon.id))"
         )
         #expect(alive.status == 0)
         daemon.send(signal: SIGKILL)
@@ -65,7 +65,7 @@ extension MountTests {
                 i=$((i + 1)); test $i -lt 600 || exit 2; sleep 0.05
             done
             """
-        let outcome = try await ChildProcess.run(script, folder.path, "\(daemon.id)")
+        let outcome = try await ChildProcess.run(script, folder.path, "\(try #require(daemon.id))")
         #expect(outcome.status == 0, "\(outcome.output)")
         #expect(await daemon.outcome().status == -SIGKILL)
     }

@@ -1,4 +1,5 @@
 import Foundation
+import OortProcesses
 import SwiftSFTP
 import SystemPackage
 import Testing
@@ -10,9 +11,9 @@ final class ServerProcess {
 
     let session: SFTPSession
     let folder: String
-    private let process: Process
+    private let process: RunningProgram
 
-    private init(_ session: SFTPSession, _ process: Process, _ folder: String) {
+    private init(_ session: SFTPSession, _ process: RunningProgram, _ folder: String) {
         self.session = session
         self.process = process
         self.folder = folder
@@ -39,40 +40,21 @@ final class ServerProcess {
     static func start(
         _ script: String,
         in folder: String = NSTemporaryDirectory()
-    ) throws -> (Process, SFTPTransport) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = ["-c", script]
-        process.currentDirectoryURL = URL(fileURLWithPath: folder)
-        let toServer = Pipe()
-        let fromServer = Pipe()
-        process.standardInput = toServer
-        process.standardOutput = fromServer
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        try toServer.fileHandleForReading.close()
-        try fromServer.fileHandleForWriting.close()
-        // The session owns its descriptors; those of the pipes end with the pipes.
-        return (
-            process,
-            SFTPTransport(
-                input: try duplicate(fromServer.fileHandleForReading),
-                output: try duplicate(toServer.fileHandleForWriting)
-            )
-        )
+    ) throws -> (RunningProgram, SFTPTransport) {
+        let (toServer, fromServer) = (try ProgramPipe(), try ProgramPipe())
+        var program = Program("/bin/sh", ["-c", script])
+        program.folder = folder
+        program.input = .descriptor(toServer.reading)
+        program.output = .descriptor(fromServer.writing)
+        let running = try RunningProgram(program)
+        try toServer.reading.close()
+        try fromServer.writing.close()
+        // The session owns its descriptors.
+        return (running, SFTPTransport(input: fromServer.reading, output: toServer.writing))
     }
 
-    /// A descriptor that no other server inherits.
-    private static func duplicate(_ handle: FileHandle) throws -> FileDescriptor {
-        let copy = fcntl(handle.fileDescriptor, F_DUPFD_CLOEXEC, 0)
-        guard copy >= 0 else { throw Errno(rawValue: errno) }
-        return FileDescriptor(rawValue: copy)
-    }
-
-    /// Ends a server, which may block the signal that asks it to end.
-    static func end(_ process: Process) {
-        if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) }
-    }
+    /// Ends a server.
+    static func end(_ process: RunningProgram) { process.send(SIGKILL) }
 
     func kill() { Self.end(process) }
 

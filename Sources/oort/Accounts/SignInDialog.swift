@@ -1,4 +1,5 @@
 import Foundation
+import OortProcesses
 import OortSignIn
 
 /// Leads a person through a sign-in on the terminal.
@@ -99,11 +100,7 @@ enum Browser {
     /// Opens an address; when there is no browser, the address on the terminal must do.
     static func open(_ url: String) {
         // It lives on when this program ends, and a browser that it starts has nothing of it.
-        _ = try? Spawn.start(
-            "/usr/bin/env",
-            ["xdg-open", url],
-            environment: ProcessInfo.processInfo.environment
-        )
+        _ = try? RunningProgram(Program("xdg-open", [url], grouping: .session))
     }
 }
 

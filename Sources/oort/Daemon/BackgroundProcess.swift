@@ -1,4 +1,6 @@
 import Foundation
+import OortProcesses
+import SystemPackage
 
 /// Starts this program again in the background, as its own session.
 ///
@@ -28,12 +30,12 @@ enum BackgroundProcess {
         }
         if let data, let message = try? ControlCoding.decode(ReadyMessage.self, from: data) {
             if let failure = message.failure {
-                Spawn.reap(process)
+                Program.reap(process)
                 throw failure.failure
             }
             return message
         }
-        Spawn.reap(process)
+        Program.reap(process)
         throw Failure(
             "The mount ended before it was ready.",
             advice: "The reason is at the end of its log: \(output)"
@@ -44,29 +46,25 @@ enum BackgroundProcess {
         arguments: [String],
         output: String
     ) throws(Failure) -> (pid_t, FileHandle) {
-        var ends: [Int32] = [-1, -1]
-        guard unsafe pipe(&ends) == 0 else {
-            throw Failure("No pipe can be made: \(POSIXText.ofErrno()).")
+        let pipe: ProgramPipe
+        do throws(Errno) { pipe = try ProgramPipe() } catch {
+            throw Failure("No pipe can be made: \(POSIXText.of(error.rawValue)).")
         }
-        let (readEnd, writeEnd) = (ends[0], ends[1])
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        defer { close(writeEnd) }
-
-        var environment = ProcessInfo.processInfo.environment
-        environment[readyVariable] = "\(childDescriptor)"
-        do throws(SpawnError) {
-            let process = try Spawn.start(
-                "/proc/self/exe",
-                as: "oort",
-                arguments,
-                environment: environment,
-                Spawn.Streams(output: output, descriptor: (writeEnd, childDescriptor))
+        defer { try? pipe.writing.close() }
+        var program = Program.own(arguments, environment: ProcessInfo.processInfo.environment)
+        program.environment[readyVariable] = "\(childDescriptor)"
+        program.output = .file(output)
+        program.errors = .output
+        program.descriptors = [childDescriptor: pipe.writing]
+        do throws(Errno) {
+            let process = try program.spawn()
+            return (
+                process, FileHandle(fileDescriptor: pipe.reading.rawValue, closeOnDealloc: true)
             )
-            return (process, FileHandle(fileDescriptor: readEnd, closeOnDealloc: true))
         } catch {
-            close(readEnd)
+            try? pipe.reading.close()
             throw Failure(
-                "The mount cannot be started in the background: \(POSIXText.of(error.code)).",
+                "The mount cannot be started in the background: \(POSIXText.of(error.rawValue)).",
                 advice: "Try: oort mount --foreground"
             )
         }

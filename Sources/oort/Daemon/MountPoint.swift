@@ -1,5 +1,7 @@
 import Foundation
+import OortProcesses
 import SwiftFUSE
+import struct SystemPackage.Errno
 
 /// The folder on which the file system is mounted.
 struct MountPoint: Hashable, Sendable {
@@ -84,16 +86,11 @@ struct MountPoint: Hashable, Sendable {
     /// Takes away a mount from the path, even one that is in use or dead.
     func detach() throws(Failure) {
         guard unsafe umount2(path, Int32(MNT_DETACH)) != 0 else { return }
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["fusermount3", "-u", "-z", path]
-        process.standardError = FileHandle.nullDevice
-        do {
-            try process.run()
-            process.waitUntilExit()
+        do throws(Errno) {
+            Program.reap(try Program("fusermount3", ["-u", "-z", "--", path]).spawn())
         } catch {
             throw Failure(
-                "fusermount3 cannot be started: \(error.localizedDescription)",
+                "fusermount3 cannot be started: \(POSIXText.of(error.rawValue))",
                 advice: "Install it: apt-get install fuse3"
             )
         }

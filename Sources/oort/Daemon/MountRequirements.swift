@@ -1,4 +1,6 @@
 import Foundation
+import OortProcesses
+import SystemPackage
 
 /// What a machine must have for a mount, looked at before anything is begun.
 struct MountRequirements {
@@ -82,42 +84,41 @@ struct MountRequirements {
     /// - Returns: its words; nil where it says nothing, or nothing is in its way now.
     func refusal(at path: String, allowsOtherUsers: Bool) -> String? {
         guard let helper else { return nil }
-        // Its standard input, since `Process` hands on no other descriptor. The other end stays open until
-        // it has ended, so that no signal ends it as it writes.
+        // Its standard input. The other end stays open until it has ended, so that no signal ends it as it
+        // writes.
         var ends: [Int32] = [-1, -1]
         guard unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else {
             return nil
         }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        let sockets = ends.map { FileHandle(fileDescriptor: $0, closeOnDealloc: true) }
-        let process = Process()
-        process.executableURL = URL(filePath: helper)
+        let sockets = ends.map { FileDescriptor(rawValue: $0) }
+        defer { for socket in sockets { try? socket.close() } }
         let options = "fsname=oort,subtype=oort" + (allowsOtherUsers ? ",allow_other" : "")
-        process.arguments = ["-o", options, "--", path]
-        process.environment = ProcessInfo.processInfo.environment.merging(["_FUSE_COMMFD": "0"]) {
-            $1
-        }
-        let errors = Pipe()
-        process.standardInput = sockets[0]
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = errors
-        let words: Data?
-        do {
-            try process.run()
-            words = try errors.fileHandleForReading.readToEnd()
-        } catch {
-            return nil
-        }
-        process.waitUntilExit()
-        for socket in sockets { try? socket.close() }
+        var program = Program(helper, ["-o", options, "--", path])
+        program.environment["_FUSE_COMMFD"] = "0"
+        program.input = .descriptor(sockets[0])
+        guard let (end, words) = Self.errors(of: program) else { return nil }
         _ = try? MountPoint(standardized: path).detachIfDead()
-        guard process.terminationStatus != 0 else { return nil }
-        let said = String(decoding: words ?? Data(), as: UTF8.self)
+        guard !end.isSuccess else { return nil }
+        let said = String(decoding: words, as: UTF8.self)
         let lines = said.split(whereSeparator: \.isNewline)
             .filter { line in !Self.wordsOnTheSocket.contains { line.contains($0) } }
             .map { $0.replacing("fusermount3: ", with: "", maxReplacements: 1) }
         guard !lines.isEmpty else { return nil }
         return TerminalText.line(lines.joined(separator: "; "))
+    }
+
+    /// How a program ended and what it wrote to standard error; nil where it cannot be started.
+    private static func errors(of program: Program) -> (end: ProgramEnd, words: [UInt8])? {
+        guard let pipe = try? ProgramPipe() else { return nil }
+        defer { try? pipe.reading.close() }
+        var program = program
+        program.errors = .descriptor(pipe.writing)
+        let number = try? program.spawn()
+        try? pipe.writing.close()
+        guard let number else { return nil }
+        let words = pipe.reading.readAll()
+        return (Program.reap(number), words)
     }
 
     /// What fusermount3 says of the socket that it was given, in libfuse 3.14 to 3.18: nothing of the mount.

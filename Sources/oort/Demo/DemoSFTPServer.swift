@@ -1,4 +1,5 @@
 import Foundation
+import OortProcesses
 import OortSFTP
 import OortSignIn
 import OortSimulators
@@ -28,20 +29,19 @@ struct DemoSFTPServer: Sendable {
                 advice: "Install it: openssh-server"
             )
         }
-        guard let keygen = ToolRun.path(of: "ssh-keygen", environment) else {
+        guard let keygen = Program.find("ssh-keygen", environment) else {
             throw Failure("ssh-keygen is not installed.", advice: "Install openssh-client.")
         }
         let folder = demo.path + "/sftp"
         files = folder + "/files"
         for path in [folder, files] { try Folders.makePrivate(path) }
         for name in ["host", "user"] {
-            let made = await ToolRun.run(
+            let made = await Program(
                 keygen,
                 ["-q", "-t", "ed25519", "-N", "", "-C", "oort-demo", "-f", "\(folder)/\(name)"],
-                input: [],
-                environment: environment,
-                timeLimit: .seconds(20)
+                environment: environment
             )
+            .outcome(timeLimit: .seconds(20))
             guard made?.status == 0 else { throw Failure("ssh-keygen makes no key.") }
         }
         do {

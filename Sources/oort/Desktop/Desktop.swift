@@ -1,8 +1,10 @@
 import Foundation
 import Logging
 import OortModel
+import OortProcesses
 import OortSignIn
 import Synchronization
+import SystemPackage
 
 /// The desktop of the person whose mount it is, as far as it is there: the programs that speak to it.
 struct Desktop: Sendable {
@@ -32,11 +34,11 @@ struct Desktop: Sendable {
         )
         notifier =
             hasSession && settings.showsNotices
-            ? ToolRun.path(of: "notify-send", environment) : nil
+            ? Program.find("notify-send", environment) : nil
         inhibitor =
             hasSystem && settings.delaysSleep
-            ? ToolRun.path(of: "systemd-inhibit", environment) : nil
-        opener = ToolRun.path(of: "xdg-open", environment)
+            ? Program.find("systemd-inhibit", environment) : nil
+        opener = Program.find("xdg-open", environment)
         tray = hasSession && settings.showsTray ? Self.packagedTray : nil
     }
 
@@ -62,7 +64,7 @@ struct Desktop: Sendable {
             return .ok("desktop", "notices are off in the settings")
         }
         let environment = ProcessInfo.processInfo.environment
-        guard ToolRun.path(of: "notify-send", environment) != nil else {
+        guard Program.find("notify-send", environment) != nil else {
             return .unknown(
                 "desktop",
                 "notify-send is not installed: troubles are not shown on the desktop "
@@ -147,30 +149,26 @@ struct Desktop: Sendable {
 
     /// Does what somebody clicked.
     func perform(_ action: Notice.Action) {
-        let started: pid_t?
+        var program: Program
         switch action {
         case .show(let folder):
             guard let opener else { return }
-            started = try? Spawn.start(opener, [folder], environment: environment)
+            program = Program(opener, [folder], environment: environment)
         case .signIn(let account, let service):
-            started = try? Spawn.start(
-                "/proc/self/exe",
-                as: "oort",
-                ["login", service, "--name", account],
-                environment: environment
-            )
+            program = .own(["login", service, "--name", account], environment: environment)
         }
-        guard let started else { return }
-        // It ends when the person is done, and is then to leave nothing behind.
-        Thread.detachNewThread { Spawn.reap(started) }
+        // It ends when the person is done.
+        program.grouping = .session
+        _ = try? RunningProgram(program)
     }
 }
 
 /// A program that speaks to the desktop, and runs until it ends by itself, `end`, or the end of the
 /// process that started it.
 final class DesktopProgram: Sendable {
-    private let process = Process()
-    private let input = Pipe()
+    private let running: RunningProgram
+    /// Where its input comes from; nil when that is over.
+    private let input: Mutex<FileDescriptor?>
 
     /// Starts it; nil when it cannot be started.
     ///
@@ -182,42 +180,43 @@ final class DesktopProgram: Sendable {
         _ environment: [String: String],
         ended: @escaping @Sendable (_ succeeded: Bool, _ output: String) -> Void
     ) {
-        process.executableURL = URL(filePath: path)
-        process.arguments = arguments
-        process.environment = environment
-        // No other program may keep it open.
-        _ = fcntl(input.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
-        process.standardInput = input
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        let reader = output.fileHandleForReading
-        process.terminationHandler = { process in
-            let said = (try? reader.read(upToCount: 1 << 16)) ?? Data()
-            ended(
-                process.terminationReason == .exit && process.terminationStatus == 0,
-                String(decoding: said, as: UTF8.self)
-            )
+        guard let input = try? ProgramPipe() else { return nil }
+        defer { try? input.reading.close() }
+        guard let output = try? ProgramPipe() else {
+            try? input.writing.close()
+            return nil
         }
-        guard (try? process.run()) != nil else { return nil }
+        defer { try? output.writing.close() }
+        var program = Program(path, arguments, environment: environment)
+        program.input = .descriptor(input.reading)
+        program.output = .descriptor(output.writing)
+        do throws(Errno) { running = try RunningProgram(program) } catch {
+            try? input.writing.close()
+            try? output.reading.close()
+            return nil
+        }
+        self.input = Mutex(input.writing)
+        running.whenEnded { end in
+            let said = output.reading.readWhatIsThere()
+            try? output.reading.close()
+            ended(end.isSuccess, String(decoding: said, as: UTF8.self))
+        }
     }
+
+    deinit { letGo() }
 
     /// Whether it runs.
-    var isRunning: Bool { process.isRunning }
+    var isRunning: Bool { running.isRunning }
 
     /// Whether it did what it was started for; nil while it runs.
-    var succeeded: Bool? {
-        guard !process.isRunning else { return nil }
-        return process.terminationReason == .exit && process.terminationStatus == 0
-    }
+    var succeeded: Bool? { running.end.map(\.isSuccess) }
 
     /// Lets it end by itself: its input is over.
-    func letGo() { try? input.fileHandleForWriting.close() }
+    func letGo() { input.withLock { try? $0.take()?.close() } }
 
     /// Ends it.
     func end() {
-        try? input.fileHandleForWriting.close()
-        // What a task's thread starts has SIGTERM blocked.
-        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        letGo()
+        running.send(SIGKILL)
     }
 }

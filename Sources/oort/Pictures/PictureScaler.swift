@@ -1,5 +1,6 @@
 import Foundation
 import OortFileSystem
+import OortProcesses
 import OortSignIn
 
 /// Makes thumbnails of the pictures that services send, by a program of the system's: what comes from
@@ -15,7 +16,7 @@ struct PictureScaler: Sendable {
 
     /// Nil where the program is not installed.
     init?(_ environment: [String: String]) {
-        guard let tool = ToolRun.path(of: Self.program, environment) else { return nil }
+        guard let tool = Program.find(Self.program, environment) else { return nil }
         self.tool = tool
         self.environment = environment.filter { $0.key == "PATH" }
     }
@@ -40,13 +41,9 @@ struct PictureScaler: Sendable {
     /// The result lies at `place` meanwhile.
     func scaled(_ picture: String, edge: Int, by place: String) async -> [UInt8]? {
         defer { _ = unsafe unlink(place) }
-        let result = await ToolRun.run(
-            "/bin/sh",
-            ["-c", Self.limits, "sh", tool, "-s", String(edge), picture, place],
-            input: [],
-            environment: environment,
-            timeLimit: Self.timeLimit
-        )
+        let words = ["-c", Self.limits, "sh", tool, "-s", String(edge), picture, place]
+        let result = await Program("/bin/sh", words, environment: environment)
+            .outcome(timeLimit: Self.timeLimit)
         guard result?.status == 0, let file = FileHandle(forReadingAtPath: place),
             let bytes = try? file.read(upToCount: 4 << 20)
         else { return nil }

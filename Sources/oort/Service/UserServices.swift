@@ -1,4 +1,5 @@
 import Foundation
+import OortProcesses
 import OortSignIn
 
 /// The person's own systemd, which starts and watches units for as long as the person is logged in.
@@ -20,7 +21,7 @@ struct UserServices: Sendable {
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) async throws(Failure) {
         self.environment = environment
-        guard let systemctl = ToolRun.path(of: "systemctl", environment) else {
+        guard let systemctl = Program.find("systemctl", environment) else {
             throw Failure(
                 "This machine has no systemd, so there is nothing that could run a service.",
                 advice: "Let your session start the mount: add `oort mount` to its autostart."
@@ -114,15 +115,11 @@ struct UserServices: Sendable {
         }
     }
 
-    private func ask(_ arguments: [String]) async throws(Failure) -> ToolRun.Result {
-        let result = await ToolRun.run(
-            systemctl,
-            ["--user", "--no-ask-password"] + arguments,
-            input: [],
-            environment: environment,
-            // Longer than the unit may take to start or to stop.
-            timeLimit: .seconds(700)
-        )
+    private func ask(_ arguments: [String]) async throws(Failure) -> ProgramOutcome {
+        let words = ["--user", "--no-ask-password"] + arguments
+        // Longer than the unit may take to start or to stop.
+        let result = await Program(systemctl, words, environment: environment)
+            .outcome(timeLimit: .seconds(700))
         guard let result else {
             throw Failure(
                 "systemctl --user \(arguments.joined(separator: " ")) did not end.",
@@ -132,7 +129,7 @@ struct UserServices: Sendable {
         return result
     }
 
-    private static func words(_ result: ToolRun.Result) -> String {
+    private static func words(_ result: ProgramOutcome) -> String {
         let text = result.errors.trimmingCharacters(in: .whitespacesAndNewlines)
         return text.isEmpty ? "it ended with code \(result.status)" : TerminalText.lines(text)
     }

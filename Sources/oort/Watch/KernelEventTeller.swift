@@ -2,6 +2,9 @@ import Foundation
 import Logging
 import OortFUSE
 import OortModel
+import OortProcesses
+import struct SystemPackage.Errno
+import struct SystemPackage.FileDescriptor
 
 /// Something that the kernel is to tell: what the mount takes for done, and what the helper does.
 struct KernelEvent: Sendable {
@@ -77,7 +80,7 @@ struct KernelEventTeller {
         var info = unsafe siginfo_t()
         while unsafe waitid(P_PID, id_t(process), &info, WEXITED | WNOWAIT) != 0, errno == EINTR {}
         announcements.dismiss()
-        Spawn.reap(process)
+        Program.reap(process)
     }
 
     /// Starts the helper, and makes sure that the mount knows it.
@@ -92,14 +95,10 @@ struct KernelEventTeller {
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
             _ = unsafe setsockopt(ends[0], SOL_SOCKET, option, &limit, size)
         }
-        do throws(SpawnError) {
-            let process = try Spawn.start(
-                "/proc/self/exe",
-                as: "oort",
-                [KernelEventsHelper.word],
-                environment: [:],
-                Spawn.Streams(descriptor: (ends[1], KernelEventsHelper.descriptor))
-            )
+        var program = Program.own([KernelEventsHelper.word], environment: [:])
+        program.descriptors = [KernelEventsHelper.descriptor: FileDescriptor(rawValue: ends[1])]
+        do throws(Errno) {
+            let process = try program.spawn()
             helper = (process, ends[0])
             lines = KernelEventLines()
             announcements.admit(process)
