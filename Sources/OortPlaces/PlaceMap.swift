@@ -17,6 +17,8 @@ public final class PlaceMap: Sendable {
     static let rootID = ItemID("root")
 
     private let queue: DatabaseQueue
+    /// Writes that no transaction has taken yet.
+    private let waiting = Mutex<[Write]>([])
     private let isClosed = Atomic(false)
     let generation: String
 
@@ -260,24 +262,75 @@ public final class PlaceMap: Sendable {
         } catch { throw Self.failure(error) }
     }
 
-    /// Writes in one transaction, which the cancellation of the calling task does not undo: what the
-    /// service did is to be known.
+    /// Writes all or nothing, which the cancellation of the calling task does not undo: what the service did
+    /// is to be known.
+    ///
+    /// Writes that wait for the disk together become durable together, in the order of the calls: each of
+    /// thirty listings or uploads would else wait for the disk by itself.
     ///
     /// - Throws: as `read`.
     func write<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(ProviderError) -> Value {
-        let result = await Task { () -> Result<Value, ProviderError> in
-            do {
-                return .success(
-                    try await queue.write { database in
-                        try self.checkOpen()
-                        return try body(database)
-                    }
-                )
-            } catch { return .failure(Self.failure(error)) }
+        let outcome = Mutex<Result<Value, any Error>?>(nil)
+        let write = Write(
+            run: { database in
+                try self.checkOpen()
+                let value = try body(database)
+                outcome.withLock { $0 = .success(value) }
+            },
+            fail: { error in outcome.withLock { $0 = .failure(error) } }
+        )
+        waiting.withLock { $0.append(write) }
+        await Task {
+            // By now one that came before may have taken this one with it.
+            do { try await queue.writeWithoutTransaction { runWaiting($0) } } catch {
+                write.fail(error)
+            }
         }.value
-        return try result.get()
+        do {
+            guard let result = outcome.withLock(\.self) else {
+                throw ProviderError(.localContent, detail: "the map of places: no outcome")
+            }
+            return try result.get()
+        } catch { throw Self.failure(error) }
+    }
+
+    /// One caller's write, and how that caller hears that it was not done.
+    private struct Write: Sendable {
+        let run: @Sendable (Database) throws -> Void
+        let fail: @Sendable (any Error) -> Void
+    }
+
+    /// How many writes no transaction has taken yet.
+    var countOfWaitingWrites: Int { waiting.withLock(\.count) }
+
+    /// Runs all writes that wait, in one transaction; the failure of one undoes that one alone.
+    private func runWaiting(_ database: Database) {
+        let writes = waiting.withLock { waiting in
+            defer { waiting = [] }
+            return waiting
+        }
+        guard !writes.isEmpty else { return }
+        do {
+            try database.inTransaction {
+                for write in writes {
+                    do {
+                        try database.inSavepoint {
+                            try write.run(database)
+                            return .commit
+                        }
+                    } catch {
+                        write.fail(error)
+                        // A disk that is full or fails takes back what was done before, too.
+                        guard database.isInsideTransaction else { throw error }
+                    }
+                }
+                return .commit
+            }
+        } catch {
+            for write in writes { write.fail(error) }
+        }
     }
 
     private static func failure(_ error: any Error) -> ProviderError {
