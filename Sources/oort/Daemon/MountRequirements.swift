@@ -92,16 +92,17 @@ struct MountRequirements {
         }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let sockets = ends.map { FileDescriptor(rawValue: $0) }
-        defer { for socket in sockets { try? socket.close() } }
         let options = "fsname=oort,subtype=oort" + (allowsOtherUsers ? ",allow_other" : "")
         var program = Program(helper, ["-o", options, "--", path])
         program.environment["_FUSE_COMMFD"] = "0"
         program.input = .descriptor(sockets[0])
-        guard let (end, words) = Self.errors(of: program) else { return nil }
+        let said = Self.errors(of: program)
+        // Before anybody looks at what it mounted, which would wait for an answer until then.
+        for socket in sockets { try? socket.close() }
+        guard let (end, words) = said else { return nil }
         _ = try? MountPoint(standardized: path).detachIfDead()
         guard !end.isSuccess else { return nil }
-        let said = String(decoding: words, as: UTF8.self)
-        let lines = said.split(whereSeparator: \.isNewline)
+        let lines = String(decoding: words, as: UTF8.self).split(whereSeparator: \.isNewline)
             .filter { line in !Self.wordsOnTheSocket.contains { line.contains($0) } }
             .map { $0.replacing("fusermount3: ", with: "", maxReplacements: 1) }
         guard !lines.isEmpty else { return nil }
