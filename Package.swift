@@ -109,7 +109,7 @@ let package = Package(
             "OortSFTP",
             ["SwiftSFTP", "OortModel", "OortProcesses", "OortTransport", crypto, system]
         ),
-        module("OortTransport", ["CCurl", "OortModel", collections, logging]),
+        module("OortTransport", ["CCurl", "OortModel", collections, crypto, logging]),
         module("OortFTP", ["CCurl", "OortModel", "OortTransport", crypto]),
         module(
             "OortSignIn",

@@ -52,6 +52,12 @@ public protocol PlaceClient: Sendable {
     /// Called only where `traits.scan` is `.snapshots`.
     func snapshot(page: PageToken?) async throws(ProviderError) -> SnapshotPage
 
+    /// Returns when the service says that something changed, or `limit` has passed; `.quiet` where the service
+    /// would have said so.
+    ///
+    /// - Throws: `.cancelled`.
+    func waitForNews(atMost limit: Duration) async throws(ProviderError) -> FeedNews
+
     // MARK: Reading
 
     /// The bytes of a file, under the rules of `Provider.read`.
@@ -161,6 +167,13 @@ public protocol PlaceClient: Sendable {
 
 /// What is rare: a client without it says so.
 extension PlaceClient {
+    public func waitForNews(atMost limit: Duration) async throws(ProviderError) -> FeedNews {
+        guard (try? await Task.sleep(for: limit)) != nil else {
+            throw ProviderError(.cancelled, detail: "waiting for news was cancelled")
+        }
+        return .changed
+    }
+
     public var trash: (any Trash)? { nil }
     public var versions: (any VersionHistory)? { nil }
     public var links: (any LinkSharing)? { nil }

@@ -158,11 +158,9 @@ public final class PlaceProvider: Provider {
         atMost limit: Duration
     ) async throws(ProviderError) -> FeedNews {
         _ = try FeedPlace(cursor, of: map.generation)
-        guard (try? await Task.sleep(for: limit)) != nil else {
-            throw ProviderError(.cancelled, detail: "waiting for news was cancelled")
-        }
-        await scan.want()
-        return .changed
+        let news = try await client.waitForNews(atMost: limit)
+        if case .changed = news { await scan.want() }
+        return news
     }
 
     public func children(

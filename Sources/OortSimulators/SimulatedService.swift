@@ -29,6 +29,12 @@ public protocol SimulatedService: Sendable {
     /// the service has names with slashes.
     func parts(ofEditPath path: String) -> [String]
 
+    /// What is said over a WebSocket that a request asks for: of the client's texts it makes the service's;
+    /// nil for no such address.
+    func webSocket(
+        _ request: SimulatorRequest
+    ) -> (@Sendable (AsyncStream<String>) -> AsyncStream<String>)?
+
     /// Forgets all cursors of the change feed, as services do now and then.
     func loseCursors()
 
@@ -41,6 +47,10 @@ public protocol SimulatedService: Sendable {
 
 extension SimulatedService {
     public func arriving(_ request: SimulatorRequest) {}
+
+    public func webSocket(
+        _ request: SimulatorRequest
+    ) -> (@Sendable (AsyncStream<String>) -> AsyncStream<String>)? { nil }
 
     public func parts(ofEditPath path: String) -> [String] {
         path.parts(between: "/").filter { !$0.isEmpty }.map(String.init)

@@ -128,6 +128,11 @@ final class Core: Sendable {
 
         // The route is wanted before the body, since a fault may cut the body.
         let head = target.request(raw, bytes: [])
+        if raw.headers[HTTPHeader("Upgrade")] != nil, let texts = service.webSocket(head) {
+            log.withLock { $0.add(head, route: "webSocket", status: 101, bytesOut: 0) }
+            let handler = MessageFrameWSHandler(handler: WebSocketTexts(answers: texts))
+            return try await WebSocketHTTPHandler(handler: handler).handleRequest(raw)
+        }
         let route = service.route(of: head)
         let fault = climate.withLock { $0.fault(at: route) }
         if weather.latency > .zero { try await Task.sleep(for: weather.latency) }
@@ -287,6 +292,35 @@ final class Core: Sendable {
             headers: headers,
             body: body
         )
+    }
+}
+
+/// A service's texts over a WebSocket.
+private struct WebSocketTexts: WSMessageHandler {
+    let answers: @Sendable (AsyncStream<String>) -> AsyncStream<String>
+
+    func makeMessages(
+        for client: AsyncStream<WSMessage>
+    ) async throws -> AsyncStream<WSMessage> {
+        let (heard, hearing) = AsyncStream<String>.makeStream()
+        let (said, saying) = AsyncStream<WSMessage>.makeStream()
+        // Both end with the connection, which ends the client's messages and is not interested in others.
+        let hears = Task {
+            for await message in client {
+                if case .text(let text) = message { hearing.yield(text) }
+            }
+            hearing.finish()
+            saying.finish()
+        }
+        let says = Task {
+            for await text in answers(heard) { saying.yield(.text(text)) }
+            saying.finish()
+        }
+        saying.onTermination = { _ in
+            hears.cancel()
+            says.cancel()
+        }
+        return said
     }
 }
 

@@ -22,7 +22,7 @@ import Synchronization
 /// | `POST /_oort/cursors/lose` | the change feed's cursors are no longer known |
 /// | `PUT /_oort/pages` | whether an enumeration's pages are full, for who counts calls: `{"full"}` |
 /// | `POST /_oort/sessions/lose` | open upload sessions are no longer known |
-/// | `PUT /_oort/habits` | habits of the service's own: of an OpenCloud `{"processing", "lag"}`, of S3 `S3Simulator.set` |
+/// | `PUT /_oort/habits` | habits of the service's own: of a Nextcloud `{"push"}`, of an OpenCloud `{"processing", "lag"}`, of S3 `S3Simulator.set` |
 /// | `POST /_oort/backup` | a Nextcloud says that a backup was restored |
 /// | `PUT /_oort/account` | room and conditions: `total_bytes`, `refused_names`, `read_only` (paths), `damaged_contents`, `items_at_once`, `paid_plan`, `client_refusal`; what is left out is as usual |
 /// | `GET /_oort/secrets` | every token, code and secret address that was handed out |

@@ -68,9 +68,18 @@ struct CloudPrograms: Sendable {
                 case blacklist = "blacklisted_files"
             }
         }
+        struct Push: Decodable {
+            struct Endpoints: Decodable { var websocket: String? }
+            var endpoints: Endpoints?
+        }
         struct Parts: Decodable {
             var core: Core?
             var files: Files?
+            var push: Push?
+            enum CodingKeys: String, CodingKey {
+                case core, files
+                case push = "notify_push"
+            }
         }
         var version: Version?
         var capabilities: Parts
@@ -125,6 +134,7 @@ struct CloudPrograms: Sendable {
             $0 >= 1000 ? $0 / 1000 : $0
         }
         let largest = files.chunks?.maxSize ?? files.tus?.maxChunkSize
+        result.pushAddress = wire.capabilities.push?.endpoints?.websocket
         result.largestPart = largest.flatMap { $0 > 0 ? $0 : nil }
         func lower(_ names: [String]?) -> [String] { (names ?? []).map { $0.lowercased() } }
         result.refusedNames = lower(files.names ?? files.blacklist)

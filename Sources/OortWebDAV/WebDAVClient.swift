@@ -14,6 +14,7 @@ public struct WebDAVClient: PlaceClient {
     let memory: WebDAVMemory
     let partSize: Int64
     private let clock: any Clock<Duration>
+    private let push: CloudPush?
 
     var dialect: WebDAVDialect { api.dialect }
     var address: WebDAVAddress { api.address }
@@ -23,7 +24,8 @@ public struct WebDAVClient: PlaceClient {
     /// `http` adds the proof of the account to authorized requests (`BasicSigner`) and retries what
     /// may be retried by `AnswerRules.webDAV`. `partSize` is of the parts of a large upload to a cloud;
     /// `secondLook` is how long a refused password rests until it is tried once more, and `folderYouth` how
-    /// late an Infinite Scale's folders show what changed below.
+    /// late an Infinite Scale's folders show what changed below. `push` is what the server says of changes by
+    /// itself, and ends with the client.
     public init(
         http: any HTTPClient,
         address: WebDAVAddress,
@@ -32,7 +34,8 @@ public struct WebDAVClient: PlaceClient {
         partSize: Int64 = Self.partSize,
         secondLook: Duration = .seconds(60),
         folderYouth: Duration = .seconds(600),
-        clock: any Clock<Duration> = ContinuousClock()
+        clock: any Clock<Duration> = ContinuousClock(),
+        push: CloudPush? = nil
     ) {
         api = WebDAVAPI(
             client: http,
@@ -42,6 +45,7 @@ public struct WebDAVClient: PlaceClient {
         )
         self.abilities = abilities
         self.clock = clock
+        self.push = push
         self.partSize = max(min(partSize, abilities.cloud?.largestPart ?? .max), 1)
         entries = WebDAVEntries(
             address: address,
@@ -139,6 +143,19 @@ public struct WebDAVClient: PlaceClient {
     }
     public var webPages: (any WebPages)? {
         [.nextcloud, .infinitescale].contains(dialect) ? CloudWebPages(client: self) : nil
+    }
+
+    public func close() async { push?.close() }
+
+    // MARK: News
+
+    public func waitForNews(atMost limit: Duration) async throws(ProviderError) -> FeedNews {
+        if let push {
+            // Nil where the server says nothing at the moment: it was the clock.
+            return try await push.wait(atMost: limit) ?? .changed
+        }
+        try await pause(limit)
+        return .changed
     }
 
     // MARK: Account

@@ -129,8 +129,26 @@ enum Services {
             http: http,
             address: account.address,
             dialect: account.dialect,
-            abilities: account.abilities
+            abilities: account.abilities,
+            push: account.dialect == .nextcloud ? push(account, connection) : nil
         )
+    }
+
+    /// The notices of changes of a Nextcloud that has them.
+    private static func push(
+        _ account: WebDAVDiscovery.Account,
+        _ connection: PlaceConnection
+    ) -> CloudPush? {
+        account.abilities.cloud?.pushAddress.flatMap { url in
+            CloudPush(
+                url,
+                isEncrypted: account.address.origin.hasPrefix("https:"),
+                user: account.address.user ?? "",
+                secret: connection.secret,
+                settings: CurlClient.Settings(caFile: connection.caFile),
+                logger: connection.logger
+            )
+        }
     }
 
     private static let s3 = CloudService(

@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import time
 
 import pytest
 
@@ -229,3 +230,45 @@ def test_a_restored_backup_takes_nothing_away_before_a_new_sign_in(machine, serv
     eventually(lambda: not (drive / "since.txt").exists(), "what the server lacks is gone")
     eventually(lambda: read(drive / "older.txt") == "the older content", "what it has is here")
     eventually(lambda: "/new.txt" in server.tree(), "what was written meanwhile is there")
+
+
+def test_notices_of_changes(machine, server):
+    """With the app notify_push a change shows although the next poll is an hour away."""
+    server.control("PUT", "habits", {"push": True})
+    sign_in(machine, server)
+    machine.write_settings('poll_interval = "1h"\nsettle = "100ms"\n')
+    machine.mount()
+    drive = machine.ready("nextcloud")
+    eventually(lambda: pushes(server) == 1, "it listens")
+    server.control("POST", "edit", {"op": "write", "path": "/theirs.txt", "text": "one"})
+    eventually(lambda: (drive / "theirs.txt").exists(), "a new file shows")
+    server.control("POST", "edit", {"op": "write", "path": "/theirs.txt", "text": "another"})
+    eventually(lambda: read(drive / "theirs.txt") == "another", "a change shows")
+    (drive / "mine.txt").write_text("mine")
+    machine.sync()
+    # Nothing is asked while nothing changes: what was there is known by now.
+    eventually(lambda: is_still(server), "it is quiet")
+    server.control("POST", "edit", {"op": "delete", "path": "/theirs.txt"})
+    eventually(lambda: not (drive / "theirs.txt").exists(), "what is deleted goes")
+    assert read(drive / "mine.txt") == "mine"
+    # Who has no password any more hears nothing either, until there is a new one.
+    server.control("POST", "tokens/revoke")
+    server.control("POST", "edit", {"op": "write", "path": "/later.txt", "text": "later"})
+    eventually(lambda: machine.account("nextcloud")["state"] == "trouble", "it is signed out")
+    sign_in(machine, server)
+    eventually(lambda: (drive / "later.txt").exists(), "all goes on with a new password")
+
+
+def pushes(server):
+    counts = json.loads(server.control("GET", "counts"))
+    return sum(count["calls"] for route, count in counts.items() if route == "webSocket")
+
+
+def is_still(server):
+    """Whether the server was asked nothing for a second."""
+    def calls():
+        counts = json.loads(server.control("GET", "counts"))
+        return sum(count["calls"] for count in counts.values())
+    before = calls()
+    time.sleep(1)
+    return calls() == before

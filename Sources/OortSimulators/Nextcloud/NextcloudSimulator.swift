@@ -40,6 +40,9 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
         /// What `status.php` answers in place of the server's own words.
         public var status: JSON?
 
+        /// The server gives notice of changes (the app notify_push).
+        public var hasPush = false
+
         /// A server on a good day.
         public init() {}
     }
@@ -229,7 +232,7 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
         return isGood(password) ? password : nil
     }
 
-    private func isGood(_ password: String) -> Bool {
+    func isGood(_ password: String) -> Bool {
         password == Self.ownPassword || account.tokens.standing(of: password) == .valid
     }
 
@@ -285,7 +288,7 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
                 isOwnCloud ? "display-name" : "displayname": .string(account.displayName),
                 "email": .string(account.email),
             ])
-        case ("GET", ["cloud", "capabilities"]): return good(capabilities())
+        case ("GET", ["cloud", "capabilities"]): return good(capabilities(request))
         case (_, let parts)
         where parts.starts(with: ["apps", "files_sharing", "api", "v1", "shares"]):
             return shares(request, Array(parts.dropFirst(5)))
@@ -299,7 +302,7 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
         }
     }
 
-    private func capabilities() -> JSON {
+    private func capabilities(_ request: SimulatorRequest) -> JSON {
         if isOwnCloud {
             return [
                 "version": [
@@ -324,34 +327,36 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
         }
         let isWindows = habits.refusesWindowsNames
         let characters = isWindows ? ["<", ">", ":", "\"", "|", "?", "*", "\\", "/"] : ["\\", "/"]
+        var capabilities: [String: JSON] = [
+            "core": ["pollinterval": .integer(60)],
+            "dav": ["chunking": .string("1.0")],
+            "files_sharing": ["api_enabled": .bool(true)],
+            "files": [
+                "bigfilechunking": .bool(true), "undelete": .bool(true),
+                "versioning": .bool(true),
+                "chunked_upload": [
+                    "max_size": .integer(104_857_600), "max_parallel_count": .integer(5),
+                ],
+                "forbidden_filenames": .array([.string(".htaccess")]),
+                "forbidden_filename_basenames": .array(
+                    isWindows ? ["con", "aux", "nul"].map { .string($0) } : []
+                ),
+                "forbidden_filename_characters": .array(characters.map { .string($0) }),
+                "forbidden_filename_extensions": .array(
+                    ([".part", ".filepart"] + (isWindows ? [" ", "."] : [])).map {
+                        .string($0)
+                    }
+                ),
+            ],
+        ]
+        if habits.hasPush { capabilities["notify_push"] = pushCapability(request) }
         return [
             "version": [
                 "major": .integer(34), "minor": .integer(0), "micro": .integer(1),
                 "string": .string("34.0.1"), "edition": .string(""),
                 "extendedSupport": .bool(false),
             ],
-            "capabilities": [
-                "core": ["pollinterval": .integer(60)],
-                "dav": ["chunking": .string("1.0")],
-                "files_sharing": ["api_enabled": .bool(true)],
-                "files": [
-                    "bigfilechunking": .bool(true), "undelete": .bool(true),
-                    "versioning": .bool(true),
-                    "chunked_upload": [
-                        "max_size": .integer(104_857_600), "max_parallel_count": .integer(5),
-                    ],
-                    "forbidden_filenames": .array([.string(".htaccess")]),
-                    "forbidden_filename_basenames": .array(
-                        isWindows ? ["con", "aux", "nul"].map { .string($0) } : []
-                    ),
-                    "forbidden_filename_characters": .array(characters.map { .string($0) }),
-                    "forbidden_filename_extensions": .array(
-                        ([".part", ".filepart"] + (isWindows ? [" ", "."] : [])).map {
-                            .string($0)
-                        }
-                    ),
-                ],
-            ],
+            "capabilities": .object(capabilities),
         ]
     }
 
