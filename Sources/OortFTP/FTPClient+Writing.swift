@@ -13,15 +13,18 @@ extension FTPClient {
     }
 
     /// Why something could not be made at a place.
+    ///
+    /// - Parameter replaces: whether it was to replace what lies there, which is no reason then.
     private func explain(
         _ reply: FTPReply,
         making path: RemotePath,
+        over replaces: Bool = false,
         on line: FTPLine? = nil
     ) async throws(ProviderError) -> ProviderError {
         guard (500..<600).contains(reply.code), reply.code != 552 else {
             return refusal(reply, path)
         }
-        if try await find(path, on: line) != nil {
+        if !replaces, try await find(path, on: line) != nil {
             return ProviderError(.nameTaken, detail: "\(path) is there already")
         }
         if let folder = path.parent, try await find(folder, on: line)?.facts.kind != .folder {
@@ -153,7 +156,12 @@ extension FTPClient {
         if let local = pipe.failure { throw local }
         guard let failure else { return }
         if case .refused(let reply) = failure.kind {
-            throw try await explain(reply, making: upload.path, on: line)
+            throw try await explain(
+                reply,
+                making: upload.path,
+                over: upload.before != .nothing,
+                on: line
+            )
         }
         // Nothing has the upload's name yet: whatever became of the temporary file, it was not done.
         throw failure.kind == .lost || failure.kind == .endedEarly

@@ -254,7 +254,9 @@ public final class FTPClient: PlaceClient {
         // ProFTPD's MLST does not say why; its MDTM does.
         let second = try await ask([command("MDTM", path)], "\(place)", on: line)[0]
         if second.saysMissing(of: path) { return nil }
-        guard let folder = place.parent, let name = place.name else { throw refusal(reply, place) }
+        guard let folder = place.parent, let name = place.name else {
+            throw noRoot(path, reply)
+        }
         let all: [FTPFacts]
         do throws(ProviderError) { all = try await facts(of: folder, on: line) } catch {
             if error.isLastingRefusal, try await find(folder, on: line) == nil { return nil }
@@ -332,8 +334,16 @@ public final class FTPClient: PlaceClient {
         let root = try await rootPath()
         let reply = try await ask([command("MLST", root)], root.text)[0]
         guard let kind = FTPFacts(reply)?.kind, kind == .folder || kind == .listed else {
-            throw ProviderError(.offline, detail: "the account's folder \(root.text) is not there")
+            throw noRoot(root, reply)
         }
+    }
+
+    /// Whatever a server says of the account's own folder, it has no place in that.
+    private func noRoot(_ root: FTPPath, _ reply: FTPReply) -> ProviderError {
+        ProviderError(
+            .offline,
+            detail: "the account's folder \(root.text) is not there: \(reply.words)"
+        )
     }
 
     public func listing(of folder: RemotePath) async throws(ProviderError) -> PlaceListing {

@@ -78,7 +78,13 @@ extension SFTPClient {
             if error.kind == .cancelled, temporary.confirmed == nil {
                 _ = session.send(.remove(temporary.path))
             }
-            try await explain(error, making: upload.path, needing: upload.size, session)
+            try await explain(
+                error,
+                making: upload.path,
+                over: old != nil,
+                needing: upload.size,
+                session
+            )
         }
         let keepsSession = isKept(upload)
         // A handle is closed once: its number may be another file's by then.

@@ -38,10 +38,13 @@ extension SFTPClient {
     }
 
     /// Throws why something could not be made at a place: SFTP answers most of it with one code.
+    ///
+    /// - Parameter replaces: whether it was to replace what lies there, which is no reason then.
     func explain(
         _ error: SFTPError,
         making path: RemotePath,
         at target: SFTPPath? = nil,
+        over replaces: Bool = false,
         needing bytes: Int64 = 0,
         _ session: SFTPSession
     ) async throws(ProviderError) -> Never {
@@ -50,14 +53,7 @@ extension SFTPClient {
             error.isFailure || error.kind == .status(.noSuchFile)
                 || error.kind == .status(.permissionDenied)
         else { throw error.provider(path) }
-        if try await find(path, session) != nil {
-            throw ProviderError(.nameTaken, detail: "\(path) is there already")
-        }
-        // A link is found under another name than its own, and nothing else under its own.
-        let own = if let target { target } else { try await self.path(path) }
-        if try await attributes(of: own, path, session) != nil {
-            throw ProviderError(.nameTaken, detail: "\(path): \(own) is there already")
-        }
+        if !replaces { try await refuseTaken(path, target, session) }
         if let folder = path.parent, try await find(folder, session)?.attributes.kind != .folder {
             let place = folder.parts.isEmpty ? "the account's folder" : "\(folder)"
             throw ProviderError(.parentNotFound, detail: "\(place) is not there")
@@ -66,6 +62,22 @@ extension SFTPClient {
         throw error.kind == .status(.noSuchFile)
             ? ProviderError(.noPermission, detail: "\(path) cannot be made: \(error.detail)")
             : error.provider(path)
+    }
+
+    /// Throws where something lies at a place.
+    private func refuseTaken(
+        _ path: RemotePath,
+        _ target: SFTPPath?,
+        _ session: SFTPSession
+    ) async throws(ProviderError) {
+        if try await find(path, session) != nil {
+            throw ProviderError(.nameTaken, detail: "\(path) is there already")
+        }
+        // A link is found under another name than its own, and nothing else under its own.
+        let own = if let target { target } else { try await self.path(path) }
+        if try await attributes(of: own, path, session) != nil {
+            throw ProviderError(.nameTaken, detail: "\(path): \(own) is there already")
+        }
     }
 
     public func setModifiedTime(

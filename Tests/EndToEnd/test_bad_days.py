@@ -217,7 +217,8 @@ def town():
             town.sign_in(kind)
         town.machine.mount()
         for kind in KINDS:
-            (town.machine.ready(kind) / "kept").write_text("kept")
+            for file in ("kept", "edited"):
+                (town.machine.ready(kind) / file).write_text(file)
             (town.drive(kind) / "folder").mkdir()
             (town.drive(kind) / "folder" / "inner").write_text("inner")
         for kind in KINDS:
@@ -247,6 +248,7 @@ def endure(town, name, begin, end, says, may_arrive=False):
     try:
         for kind in kinds:
             (town.drive(kind) / name).write_text(f"{name} of {kind}")
+            (town.drive(kind) / "edited").write_text(f"edited in {name} of {kind}")
         for kind in kinds:
             told = ""
 
@@ -267,6 +269,7 @@ def endure(town, name, begin, end, says, may_arrive=False):
             # What is here is here, and no call is without an end.
             assert (town.drive(kind) / "kept").read_text() == "kept"
             assert (town.drive(kind) / name).read_text() == f"{name} of {kind}"
+            assert (town.drive(kind) / "edited").read_text() == f"edited in {name} of {kind}"
             assert (town.drive(kind) / "folder" / "inner").read_text() == "inner"
             assert {"kept", name, "folder"} <= set(os.listdir(town.drive(kind)))
             assert may_arrive or town.content(kind, name) is None
@@ -278,6 +281,8 @@ def endure(town, name, begin, end, says, may_arrive=False):
                    .returncode == 0, f"{kind} works again", timeout=60)
         wanted = f"{name} of {kind}".encode()
         eventually(lambda: town.content(kind, name) == wanted, f"{kind} has it", timeout=20)
+        eventually(lambda: town.content(kind, "edited") == b"edited in " + wanted,
+                   f"{kind} has the edit", timeout=20)
         assert (town.drive(kind) / "kept").read_text() == "kept"
         account = town.account(kind)
         assert account["state"] == "up to date" and "trouble" not in account, account
@@ -366,7 +371,7 @@ def test_a_portal_that_finds_nothing(town):
     def rule(relay, kind, handler, body):
         relay.give(handler, 404, [("Content-Type", "text/html")], PORTAL)
         return True
-    endure(town, "404", *ruled(town, rule), {kind: "1 change did not reach" for kind in HTTP})
+    endure(town, "404", *ruled(town, rule), {kind: "2 changes did not reach" for kind in HTTP})
 
 
 def test_answers_that_break_off(town):

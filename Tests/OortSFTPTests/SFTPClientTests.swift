@@ -531,6 +531,28 @@ struct SFTPClientTests {
         }
     }
 
+    @Test("where nothing may be written, a new content is refused for that")
+    func readOnly() async throws {
+        try await SSHServer.with(subsystem: "internal-sftp -R") { server, client in
+            try "old".write(toFile: server.root + "/file", atomically: true, encoding: .utf8)
+            let there = try await client.entry(at: Self.path("file"))
+            for before in [PlaceUpload.Before.file(there.revision), .file(nil)] {
+                #expect(
+                    await kind { () async throws(ProviderError) in
+                        _ = try await upload([1, 2], to: "/file", before, by: client)
+                    } == .noPermission
+                )
+            }
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await upload([1, 2], to: "/new", by: client)
+                } == .noPermission
+            )
+            #expect(server.bytes("/file") == Array("old".utf8))
+            #expect(server.names() == ["file"])
+        }
+    }
+
     @Test("a copy at the server, the room, and the time of a file")
     func others() async throws {
         try await SSHServer.with { server, client in
