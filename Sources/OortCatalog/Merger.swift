@@ -117,11 +117,12 @@ struct Merger {
         try database.run(
             """
             UPDATE node SET staged = NULL, content_item = NULL,
-                revision = (SELECT synced_revision FROM motion WHERE inode = node.inode),
-                hash = (SELECT synced_hash FROM motion WHERE inode = node.inode),
-                size = coalesce(
-                    (SELECT synced_size FROM motion WHERE inode = node.inode), size)
-            WHERE inode = ?
+                revision = synced_revision, hash = synced_hash,
+                size = coalesce(synced_size, size),
+                modified_s = coalesce(synced_modified_s, modified_s),
+                modified_ns = coalesce(synced_modified_ns, modified_ns),
+                description = synced_description
+            FROM motion WHERE motion.inode = node.inode AND node.inode = ?
             """,
             [node.inode.column]
         )

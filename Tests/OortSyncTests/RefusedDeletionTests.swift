@@ -49,6 +49,23 @@ struct RefusedDeletionTests {
         }
     }
 
+    @Test("takes along what was changed before it, of which nothing is sent any more")
+    func changedBefore() async throws {
+        try await with { world, cloud in
+            let before = try world.node("other")
+            for operation in ["delete", "replace", "setAttributes"] {
+                cloud.refuse(operation, with: .noPermission, times: 1000)
+            }
+            _ = try world.write(to: before, "changed")
+            try world.setModified("other", Timestamp(seconds: 1_500_000_000))
+            try world.remove("other")
+            #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
+            #expect(try await world.tree() == Self.there)
+            #expect(try world.node("other").modified == before.modified)
+            #expect(await world.engine.status().pending.isEmpty)
+        }
+    }
+
     @Test("is asked for once more before that: the service may have refused for a moment")
     func refusedOnce() async throws {
         try await with { world, cloud in
