@@ -36,6 +36,8 @@ public actor SSHConnection {
     private nonisolated let uses = Mutex<[ObjectIdentifier: Int]>([:])
     /// The sessions beside the first that are being opened.
     private var openings = 0
+    /// How many of them there may be: fewer where the server took no more.
+    private var mostLines = SSHConnection.mostLines
     private var opening: Task<Result<SFTPSession, SSHFailure>, Never>?
     /// Counts the connections, so that who found an old one broken does not end a new one.
     private var generation = 0
@@ -186,14 +188,12 @@ public actor SSHConnection {
     /// A session for content: the least used of those that there are, or a new one.
     func contentSession() async throws(ProviderError) -> SFTPSession {
         let first = try await session()
-        let used = uses.withLock(\.self)
-        func count(_ line: Line) -> Int { used[ObjectIdentifier(line.session), default: 0] }
-        let idle = lines.min { count($0) < count($1) }
+        let idle = leastUsed
         // ProFTPD's mod_sftp stands still for ever when sessions that share a connection send at once
         // (1.3.8; so it does with OpenSSH's own sftp over one control socket).
-        let most = first.server.offersVersions ? 0 : Self.mostLines
+        let most = first.server.offersVersions ? 0 : mostLines
         let isFull = lines.count + openings >= most
-        if let idle, count(idle) == 0 || isFull {
+        if let idle, isFull || uses(of: idle) == 0 {
             use(idle.session)
             return idle.session
         }
@@ -202,9 +202,9 @@ public actor SSHConnection {
         openings += 1
         defer { openings -= 1 }
         let before = generation
-        var sharing = ["-S", socket, "-oControlMaster=no"]
-        // A session that cannot share the connection would begin a login of its own, without the secret.
-        if address.secret != nil { sharing.append("-oProxyCommand=false") }
+        // A session that cannot share the connection would begin a login of its own: without the secret,
+        // or with one more touch of a hardware key.
+        let sharing = ["-S", socket, "-oControlMaster=no", "-oProxyCommand=false"]
         do throws(SSHFailure) {
             let line = try await open(sharing)
             guard before == generation, main != nil else {
@@ -215,9 +215,13 @@ public actor SSHConnection {
             lines.append(line)
             return line.session
         } catch {
-            // A server that takes no more sessions has the first for all.
             guard before == generation, main != nil else { throw ProviderError(error) }
-            return first
+            // A server that takes no more sessions is not asked again over this connection, and has those
+            // that there are for all.
+            if error.reason != .cancelled { mostLines = lines.count }
+            guard let line = leastUsed else { return first }
+            use(line.session)
+            return line.session
         }
     }
 
@@ -232,6 +236,12 @@ public actor SSHConnection {
         }
         use(session)
         return true
+    }
+
+    private var leastUsed: Line? { lines.min { uses(of: $0) < uses(of: $1) } }
+
+    private func uses(of line: Line) -> Int {
+        uses.withLock { $0[ObjectIdentifier(line.session), default: 0] }
     }
 
     private func use(_ session: SFTPSession) {
@@ -265,6 +275,7 @@ public actor SSHConnection {
         for line in lines + [main].compactMap(\.self) { line.end() }
         uses.withLock { $0 = [:] }
         lines = []
+        mostLines = Self.mostLines
         main = nil
         generation += 1
     }

@@ -27,6 +27,10 @@ PASSPHRASE = "Open.Sesame-And-Come-In=99"
 class PasswordServer(Server):
     """OpenSSH's server for one person, who is known to it alone and not to the machine."""
 
+    shell = "/bin/sh"
+    # Files of the server's folder that it sees at other places than everybody else.
+    binds = {"passwd": "/etc/passwd", "shadow": "/etc/shadow", "pam": "/etc/pam.d/sshd"}
+
     def __init__(self, folder, method="password", more=""):
         self.method = method
         self.more = more
@@ -49,7 +53,7 @@ class PasswordServer(Server):
         (self.folder / "passwd").write_text(
             "root:x:0:0:root:/root:/bin/bash\n"
             "sshd:x:102:65534::/run/sshd:/usr/sbin/nologin\n"
-            f"ada:x:4711:4711:Ada:{self.root}:/bin/sh\n")
+            f"ada:x:4711:4711:Ada:{self.root}:{self.shell}\n")
         if not (self.folder / "shadow").exists():
             self.set_password(PASSWORD)
         (self.folder / "pam").write_text(
@@ -70,15 +74,19 @@ StrictModes no
 Subsystem sftp internal-sftp
 {self.more}
 """)
-        binds = " && ".join(
-            f"mount --bind {self.folder}/{ours} {theirs}" for ours, theirs in (
-                ("passwd", "/etc/passwd"), ("shadow", "/etc/shadow"), ("pam", "/etc/pam.d/sshd")))
+        binds = " && ".join(f"mount --bind {self.folder}/{ours} {theirs}"
+                            for ours, theirs in self.binds.items())
         return ["unshare", "--mount", "--propagation", "private", "sh", "-c",
                 f"{binds} && exec /usr/sbin/sshd -D -e -f {self.folder}/config"]
 
+    @property
+    def beginning(self):
+        """Where the account begins, as the server calls it."""
+        return str(self.root)
+
     def options(self, known=True):
         place = self.folder / ("known" if known else "unknown")
-        return [f"ada@127.0.0.1:{self.port}{self.root}", "--ssh-option",
+        return [f"ada@127.0.0.1:{self.port}{self.beginning}", "--ssh-option",
                 f"UserKnownHostsFile={place}", "--ssh-option", "GlobalKnownHostsFile=/dev/null",
                 "--ssh-option", "IdentityAgent=none"]
 
@@ -86,10 +94,10 @@ Subsystem sftp internal-sftp
         return machine.oort("login", "sftp", *self.options(known), "--password-file", "-", *more,
                             input=f"{secret}\n", status=status)
 
-    def count(self, verb):
-        """How many passwords the server took ("Accepted") or refused ("Failed")."""
+    def count(self, verb, method="(?:password|keyboard-interactive/pam)"):
+        """How many passwords, or whatever is meant, the server took ("Accepted") or refused ("Failed")."""
         log = (self.folder / "log").read_text(errors="replace")
-        return len(re.findall(rf"^{verb} (?:password|keyboard-interactive/pam) for ada ", log, re.M))
+        return len(re.findall(rf"^{verb} {method} for ada ", log, re.M))
 
     def has_logged(self, failed, accepted=None):
         """Waits for exactly so many logins in the server's log, which it writes after its answer."""
