@@ -12,9 +12,7 @@ extension FTPClient {
         return entry
     }
 
-    /// Why something could not be made at a place.
-    ///
-    /// - Parameter replaces: whether it was to replace what lies there, which is no reason then.
+    /// Why something could not be made at a place; what it was to replace is no reason.
     private func explain(
         _ reply: FTPReply,
         making path: RemotePath,

@@ -39,7 +39,7 @@ extension SFTPClient {
 
     /// Throws why something could not be made at a place: SFTP answers most of it with one code.
     ///
-    /// - Parameter replaces: whether it was to replace what lies there, which is no reason then.
+    /// What it was to replace is no reason.
     func explain(
         _ error: SFTPError,
         making path: RemotePath,
