@@ -58,6 +58,7 @@ private struct WebDAVProbe {
             found.isReadOnly = true
             return
         }
+        try await tryFolderTimes()
         try await tryTags()
         try await tryTimes()
         try await tryMoves()
@@ -65,6 +66,7 @@ private struct WebDAVProbe {
         try await tryNames()
         try await tryCutUploads()
         try await tryGuards()
+        try await tryMovedRevisions()
         found.wantsDestinationPath = client.memory.wantsDestinationPath
         // Content that cannot be brought to its place whole is not sent at all.
         if !found.sendsDirectly, !found.movesOntoFiles { found.isReadOnly = true }
@@ -150,6 +152,16 @@ private struct WebDAVProbe {
         )
         let own = client.entries.sorted(responses, of: .root).own
         found.saysQuota = own?.text(.dav("quota-used-bytes")).flatMap { Int64($0) } != nil
+    }
+
+    private mutating func tryFolderTimes() async throws(ProviderError) {
+        var dated = true
+        for path in [.root, folder] {
+            let (own, _, _) = try await client.ownEntry(of: path, depth: 0, isFolder: true)
+            let time = own.text(.dav("getlastmodified")).flatMap { DAVTime.parse($0) }
+            dated = dated && time != nil
+        }
+        found.datesFolders = dated
     }
 
     private mutating func tryTags() async throws(ProviderError) {
@@ -282,6 +294,18 @@ private struct WebDAVProbe {
         )
         let isThere = try await size("b") != nil
         found.guardsDeletion = deletion.head.status == 412 && isThere
+    }
+
+    /// Moves a file of some seconds ago, whose time shows whether it was copied.
+    private mutating func tryMovedRevisions() async throws(ProviderError) {
+        let old = folder.appending("case")
+        let new = folder.appending("sub").appending("case")
+        guard try await look("case") != nil else { return }
+        let before = try await client.unconfirmedEntry(at: old)
+        _ = try await api.exchange(api.request("MKCOL", folder.appending("sub"), isFolder: true))
+        guard try await relocate("MOVE", "case", ["sub", "case"]) == true else { return }
+        found.keepsMovedRevisions =
+            try await client.unconfirmedEntry(at: new).revision == before.revision
     }
 }
 

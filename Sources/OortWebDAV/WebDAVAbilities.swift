@@ -43,6 +43,12 @@ public struct WebDAVAbilities: Hashable, Sendable, Codable {
     public var sendsRanges = false
     /// Names that begin with a dot are listed.
     public var listsDotNames = true
+    /// Each folder has a modified time, so that one without has lost what is behind it; nil in accounts of
+    /// before it was tried.
+    public var datesFolders: Bool?
+    /// A file keeps its revision when it is moved to another folder, not copied there; nil in accounts of
+    /// before it was tried.
+    public var keepsMovedRevisions: Bool?
     /// Names that differ in case only are the same name.
     public var ignoresCase = false
     /// Names that differ in their normal form only are the same name.

@@ -100,6 +100,7 @@ public struct WebDAVClient: PlaceClient {
         provider.setsModifiedTime =
             isCloud && dialect != .infinitescale || abilities.takesTimeLater
         provider.timeResolution = .seconds
+        provider.moveChangesRevision = !isCloud && abilities.keepsMovedRevisions == false
         provider.copiesFiles = isCloud || abilities.copies
         provider.caseRenameNeedsDetour = !isCloud && abilities.ignoresCase
         let pollSeconds = isCloud ? min(max(abilities.cloud?.pollSeconds ?? 30, 30), 600) : 60

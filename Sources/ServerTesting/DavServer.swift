@@ -10,14 +10,14 @@ import Synchronization
 public final class DavServer: Sendable {
     /// Which program it is.
     public enum Kind: String, CaseIterable, Sendable, CustomStringConvertible {
-        case apache, nginx, lighttpd, rclone, wsgidav
+        case apache, nginx, lighttpd, sabre, rclone, wsgidav
 
         public var description: String { rawValue }
 
         /// Those that are here: Debian's always, those of Python's registry in the folder of tools that
         /// `scripts/test` names.
         public static var here: [Kind] {
-            [.apache, .nginx, .lighttpd]
+            [.apache, .nginx, .lighttpd, .sabre]
                 + [.rclone, .wsgidav].filter { tool($0.rawValue) != nil }
         }
 
@@ -91,16 +91,17 @@ public final class DavServer: Sendable {
         for part in ["", "/root", "/root/dav", "/lock", "/tmp"] {
             try manager.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder + part)
         }
-        let plain = kind == .lighttpd
+        let plain = kind == .lighttpd || kind == .sabre
         // Base64 of the SHA-1 of the password.
         let users =
             "\(Self.user):\(plain ? Self.password : "{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=")\n"
         try Data(users.utf8).write(to: URL(fileURLWithPath: folder + "/users"))
+        if kind == .sabre { try writeSabre() }
         let configuration = folder + "/conf.yaml"
         try Data(text.utf8).write(to: URL(fileURLWithPath: configuration))
         let arguments =
             switch kind {
-            case .apache: ["-d", folder, "-f", configuration, "-X"]
+            case .apache, .sabre: ["-d", folder, "-f", configuration, "-X"]
             case .nginx: ["-p", folder, "-c", configuration]
             case .lighttpd: ["-D", "-f", configuration]
             case .rclone:
@@ -136,7 +137,7 @@ public final class DavServer: Sendable {
 
     private var program: String {
         switch kind {
-        case .apache: "/usr/sbin/apache2"
+        case .apache, .sabre: "/usr/sbin/apache2"
         case .nginx: "/usr/sbin/nginx"
         case .lighttpd: "/usr/sbin/lighttpd"
         case .rclone, .wsgidav: Kind.tool(kind.rawValue) ?? "/usr/bin/" + kind.rawValue
@@ -149,19 +150,12 @@ public final class DavServer: Sendable {
         switch kind {
         case .apache:
             """
-            ServerName localhost
-            Listen 127.0.0.1:\(port)
-            PidFile \(folder)/pid
-            ErrorLog \(folder)/error.log
-            Mutex file:\(folder)/lock default
-            \(geteuid() == 0 ? "User nobody\nGroup nogroup" : "")
-            \(["mpm_event", "authn_core", "authn_file", "authz_core", "authz_user", "auth_basic", "dav",
-                "dav_fs", "dav_lock", "dir", "mime"]
-                .map { "LoadModule \($0)_module /usr/lib/apache2/modules/mod_\($0).so" }
-                .joined(separator: "\n"))
+            \(apache([
+                "authn_core", "authn_file", "authz_core", "authz_user", "auth_basic", "dav", "dav_fs",
+                "dav_lock", "dir", "mime",
+            ]))
             TypesConfig /dev/null
             DirectoryIndex disabled
-            KeepAliveTimeout 60
             LimitXMLRequestBody 0
             DavLockDB \(folder)/lock/db
             DocumentRoot \(folder)/root
@@ -227,6 +221,18 @@ public final class DavServer: Sendable {
             }
 
             """
+        case .sabre:
+            """
+            \(apache(["authz_core", "env", "alias", "cgi"]))
+            ScriptAlias /dav \(folder)/dav.php
+            SetEnv REDIRECT_STATUS 200
+            SetEnv PHP_INI_SCAN_DIR \(folder)/php
+            <Directory \(folder)>
+                CGIPassAuth On
+                Require all granted
+            </Directory>
+
+            """
         case .rclone: ""
         case .wsgidav:
             """
@@ -243,6 +249,59 @@ public final class DavServer: Sendable {
 
             """
         }
+    }
+
+    /// What any Apache is told.
+    private func apache(_ modules: [String]) -> String {
+        """
+        ServerName localhost
+        Listen 127.0.0.1:\(port)
+        PidFile \(folder)/pid
+        ErrorLog \(folder)/error.log
+        Mutex file:\(folder)/lock default
+        KeepAliveTimeout 60
+        \(geteuid() == 0 ? "User nobody\nGroup nogroup" : "")
+        \((["mpm_event"] + modules)
+            .map { "LoadModule \($0)_module /usr/lib/apache2/modules/mod_\($0).so" }
+            .joined(separator: "\n"))
+        """
+    }
+
+    /// Writes the program that a hoster runs for each request: files and folders as sabre/dav's own guide
+    /// sets them up, with its locks and its page for browsers.
+    private func writeSabre() throws {
+        // No more extensions than it needs: they are loaded for each request.
+        try FileManager.default.createDirectory(
+            atPath: folder + "/php",
+            withIntermediateDirectories: true
+        )
+        try Data("extension=ctype\nextension=dom\nextension=mbstring\n".utf8)
+            .write(to: URL(fileURLWithPath: folder + "/php/extensions.ini"))
+        let program = #"""
+            #!/usr/bin/php-cgi
+            <?php
+            error_reporting(E_ALL & ~E_DEPRECATED);
+            require 'Sabre/autoload.php';
+            class People extends Sabre\DAV\Auth\Backend\AbstractBasic {
+                protected function validateUserPass($user, $password) {
+                    $people = file(__DIR__ . '/users', FILE_IGNORE_NEW_LINES);
+                    return in_array("$user:$password", $people, true);
+                }
+            }
+            $server = new Sabre\DAV\Server(new Sabre\DAV\FS\Directory(__DIR__ . '/root/dav'));
+            $server->setBaseUri('/dav/');
+            $server->addPlugin(new Sabre\DAV\Auth\Plugin(new People(), 'dav'));
+            $locks = new Sabre\DAV\Locks\Backend\File(__DIR__ . '/lock/locks');
+            $server->addPlugin(new Sabre\DAV\Locks\Plugin($locks));
+            $server->addPlugin(new Sabre\DAV\Browser\Plugin());
+            $server->exec();
+
+            """#
+        try Data(program.utf8).write(to: URL(fileURLWithPath: folder + "/dav.php"))
+        try FileManager.default.setAttributes(
+            [.posixPermissions: 0o755],
+            ofItemAtPath: folder + "/dav.php"
+        )
     }
 
     // MARK: Ports
@@ -364,6 +423,18 @@ public final class DavServer: Sendable {
         let path = files + "/" + name
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))
         try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: path)
+    }
+
+    /// Makes something behind the server's back whose name is bytes of Latin-1, and no UTF-8.
+    public func makeUnnamed(in name: String, isFolder: Bool) throws {
+        let path = Array((files + "/" + name + "/caf").utf8) + [0xE9, 0]
+        let made = unsafe path.withUnsafeBytes { bytes -> Int32 in
+            guard let text = unsafe bytes.bindMemory(to: CChar.self).baseAddress else { return -1 }
+            if isFolder { return unsafe mkdir(text, 0o777) }
+            let file = unsafe open(text, O_CREAT | O_WRONLY, 0o666)
+            return file < 0 ? file : close(file)
+        }
+        guard made == 0 else { throw NotStarted(log: "errno \(errno)") }
     }
 
     /// The names in the account's root, as the disk has them.
