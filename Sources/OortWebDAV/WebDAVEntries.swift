@@ -183,6 +183,8 @@ struct WebDAVEntries: Sendable {
             addPlain(to: &entry)
             return entry
         }
+            // A program that finds nothing on its disk may answer with an empty folder, which has no time.
+            if abilities.datesFolders == true, entry.modifiedTime == nil { return nil }
         // A storage that is down is listed with an empty tag.
         guard let tag = Self.tag(response.text(.dav("getetag"))) else { return nil }
         if CloudItem(response).stampHolds { entry.stamp = FolderStamp(tag) }
