@@ -357,10 +357,12 @@ public struct WebDAVClient: PlaceClient {
                     detail: "the folder where the account begins is not there"
                 )
             case .notFound, .unsupported, .noPermission, .badRequest, .malformedAnswer:
-                guard folder != .root, try await entry(at: folder).kind == .file else {
-                    throw error
+                guard folder != .root else { throw error }
+                guard try await entry(at: folder).kind == .folder else {
+                    throw ProviderError(.notAFolder, detail: "a file has no children")
                 }
-                throw ProviderError(.notAFolder, detail: "a file has no children")
+                // It is there, and holds what the server cannot find (a link that leads nowhere).
+                throw error.kind == .notFound ? error.asKind(.noPermission) : error
             default: throw error
             }
         }

@@ -66,6 +66,9 @@ struct WebDAVEntries: Sendable {
                 isSame(names.prefix(own.count), as: own, below: address.files.count)
             else { continue }
             guard names.count > own.count, let name = names.last else {
+                // A server that cannot write a name may leave it out: what lies in the folder then has
+                // the folder's own place.
+                if result.own != nil { result.holdsUnnamed = true }
                 result.own = result.own ?? response
                 continue
             }
@@ -180,11 +183,11 @@ struct WebDAVEntries: Sendable {
         var entry = PlaceEntry.folder(name)
         entry.modifiedTime = response.text(.dav("getlastmodified")).flatMap { DAVTime.parse($0) }
         guard dialect.isCloud else {
+            // A program that finds nothing on its disk may answer with an empty folder, which has no time.
+            if abilities.datesFolders == true, entry.modifiedTime == nil { return nil }
             addPlain(to: &entry)
             return entry
         }
-            // A program that finds nothing on its disk may answer with an empty folder, which has no time.
-            if abilities.datesFolders == true, entry.modifiedTime == nil { return nil }
         // A storage that is down is listed with an empty tag.
         guard let tag = Self.tag(response.text(.dav("getetag"))) else { return nil }
         if CloudItem(response).stampHolds { entry.stamp = FolderStamp(tag) }

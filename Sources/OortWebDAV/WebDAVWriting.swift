@@ -277,7 +277,9 @@ extension WebDAVClient {
         do throws(ProviderError) {
             try await remove(path, kind, tag: tag)
         } catch  where error.kind == .notFound {
-            _ = try await isGone(path, kind)
+            // It may be there all the same, and hold what the server cannot find (a link that leads
+            // nowhere).
+            guard try await isGone(path, kind) else { throw error.asKind(.noPermission) }
         } catch  where error.kind == .preconditionFailed && guarded != nil {
             // A tag that is weak while the file is young is refused although it is the current one.
             do throws(ProviderError) {

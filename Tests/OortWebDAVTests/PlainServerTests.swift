@@ -263,6 +263,58 @@ struct PlainServerTests {
         }
     }
 
+    @Test(
+        "a folder with a link that leads nowhere is never taken for gone",
+        arguments: DavServer.Kind.here
+    )
+    func danglingLinks(_ kind: DavServer.Kind) async throws {
+        try await DavServer.with(kind) { server in
+            let client = try await server.client()
+            _ = try await client.createFolder(at: .init(["f"]))
+            try await client.put("x", to: "f/x")
+            let link = server.files + "/f/link"
+            try FileManager.default.createSymbolicLink(
+                atPath: link,
+                withDestinationPath: "nowhere"
+            )
+            let listing = await failure {
+                let names = try await client.listing(of: .init(["f"])).entries.map(\.name)
+                #expect(names.contains("x"))
+            }
+            #expect(listing != .notFound)
+            #expect(try await client.names() == ["f"])
+            let deletion = await failure {
+                try await client.delete(.folder, at: .init(["f"]), revision: nil)
+            }
+            // What counts as removed is.
+            #expect(deletion != nil || server.names.isEmpty)
+            try? FileManager.default.removeItem(atPath: link)
+            try await client.delete(.folder, at: .init(["f"]), revision: nil)
+            #expect(server.names.isEmpty)
+        }
+    }
+
+    @Test(
+        "what has a name that is no text is known to be there",
+        arguments: DavServer.Kind.here,
+        [false, true]
+    )
+    func unnamed(_ kind: DavServer.Kind, isFolder: Bool) async throws {
+        try await DavServer.with(kind) { server in
+            let client = try await server.client()
+            _ = try await client.createFolder(at: .init(["f"]))
+            try server.makeUnnamed(in: "f", isFolder: isFolder)
+            let refusal = await failure {
+                let listing = try await client.listing(of: .init(["f"]))
+                #expect(listing.entries.isEmpty)
+                #expect(listing.holdsUnnamed || !listing.unknown.isEmpty)
+            }
+            // wsgidav lists no such folder at all.
+            #expect((refusal == nil) == (kind != .wsgidav))
+            #expect(refusal != .notFound)
+        }
+    }
+
     @Test("copies are made at the server", arguments: DavServer.Kind.here)
     func copies(_ kind: DavServer.Kind) async throws {
         try await DavServer.with(kind) { server in
