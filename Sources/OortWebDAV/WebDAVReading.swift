@@ -117,14 +117,19 @@ extension WebDAVClient {
         return Int64(String(whole).trimmed)
     }
 
-    /// Throws unless the answer is of the revision: not every server heeds the guard.
+    /// Throws unless the answer is of the revision, and of a file: not every server heeds the guard.
     private func verify(
         _ head: HTTPResponseHead,
         _ path: RemotePath,
         total: Int64?,
         revision: Revision?
     ) async throws(ProviderError) {
-        guard let revision else { return }
+        guard let revision else {
+            // A page for browsers that shows a folder has neither.
+            guard head.header("ETag") == nil, head.header("Last-Modified") == nil else { return }
+            guard try await entry(at: path).kind == .file else { throw Self.notAFile }
+            return
+        }
         if let pinned = WebDAVEntries.tag(of: revision) {
             if let tag = WebDAVEntries.tag(head.header("OC-ETag") ?? head.header("ETag")) {
                 if tag.isSameText(as: pinned) {
