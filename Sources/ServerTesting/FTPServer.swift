@@ -15,6 +15,8 @@ public struct FTPServer: Sendable {
         case pyftpdlib
         /// pyftpdlib without MLSD.
         case old
+        /// vsftpd, encrypted and no other way, which has no MLSD.
+        case vsftpd
 
         public var description: String { rawValue }
 
@@ -26,6 +28,12 @@ public struct FTPServer: Sendable {
 
         /// Whether it is ProFTPD, which always encrypts.
         public var isProFTPD: Bool { self == .proftpd || self == .implicit }
+
+        /// Whether the server takes encrypted connections only.
+        public var isEncrypted: Bool { isProFTPD || self == .vsftpd }
+
+        /// Who may sign in: to vsftpd its guest, since only root can name others to it.
+        public var user: String { self == .vsftpd ? "ftp" : "ada" }
     }
 
     /// The folder of Python's servers, where there is one.
@@ -36,6 +44,14 @@ public struct FTPServer: Sendable {
         return folder
     }
 
+    /// The program vsftpd, where there is one: Debian's cannot be installed beside ProFTPD.
+    public static var vsftpd: String? {
+        guard let folder = ProcessInfo.processInfo.environment["OORT_TEST_TOOLS"],
+            FileManager.default.isExecutableFile(atPath: folder + "/vsftpd")
+        else { return nil }
+        return folder + "/vsftpd"
+    }
+
     /// Which server it is.
     public let kind: Kind
     /// The folder that holds everything.
@@ -43,26 +59,27 @@ public struct FTPServer: Sendable {
     /// Where it listens.
     public let port: Int
 
-    /// What ada signs in with.
+    /// What its person signs in with.
     public static let password = "a secret"
 
     /// The settings with which the server is trusted.
     public var settings: FTPSettings {
-        FTPSettings(caFile: kind.isProFTPD ? folder + "/cert.pem" : nil)
+        FTPSettings(caFile: kind.isEncrypted ? folder + "/cert.pem" : nil)
     }
 
     /// The server's log.
     public var log: String { (try? String(contentsOfFile: folder + "/log", encoding: .utf8)) ?? "" }
 
     /// The address of a folder below the server's root.
-    public func address(_ path: String = "", user: String = "ada") -> FTPAddress {
-        let root = kind.isProFTPD ? folder + "/root" : ""
+    public func address(_ path: String = "", user: String? = nil) -> FTPAddress {
+        let root = kind.isEncrypted ? folder + "/root" : ""
+        let user = user ?? kind.user
         guard var address = FTPAddress("\(user)@127.0.0.1:\(port)\(root)/\(path)") else {
             preconditionFailure("\(path) is a path")
         }
         address.security =
             switch kind {
-            case .proftpd: .explicit
+            case .proftpd, .vsftpd: .explicit
             case .implicit: .implicit
             case .pyftpdlib, .old: .plain
             }
@@ -150,7 +167,12 @@ public actor FTPServers {
     }
 
     private func begin(_ server: FTPServer) throws {
-        let script = server.kind.isProFTPD ? Self.proftpd : Self.pyftpdlib
+        let script =
+            switch server.kind {
+            case .proftpd, .implicit: Self.certificate + Self.proftpd
+            case .vsftpd: Self.certificate + Self.vsftpd
+            case .pyftpdlib, .old: Self.pyftpdlib
+            }
         let arguments = [
             "-c",
             "cd \"$0\" || exit; { \(script) ; touch ended; } >>log 2>&1 </dev/null & "
@@ -162,10 +184,44 @@ public actor FTPServers {
         inputs.append(try program.startWhileOpen())
     }
 
-    private static let proftpd = #"""
+    private static let certificate = #"""
         openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 3650 \
             -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 &&
         chmod 600 key.pem &&
+
+        """#
+
+    /// The guest's password is believed only where it is in a list, and each command is in the log.
+    private static let vsftpd = #"""
+        mkdir empty && echo "$2" >passwords && cat >conf <<END &&
+        listen=YES
+        listen_address=127.0.0.1
+        listen_port=$1
+        background=NO
+        run_as_launching_user=YES
+        anonymous_enable=YES
+        local_enable=NO
+        ftp_username=$(id -un)
+        anon_root=$0/root
+        secure_chroot_dir=$0/empty
+        secure_email_list_enable=YES
+        email_password_file=$0/passwords
+        ssl_enable=YES
+        allow_anon_ssl=YES
+        force_anon_logins_ssl=YES
+        force_anon_data_ssl=YES
+        require_ssl_reuse=YES
+        ssl_ciphers=HIGH
+        rsa_cert_file=$0/cert.pem
+        rsa_private_key_file=$0/key.pem
+        xferlog_enable=YES
+        log_ftp_protocol=YES
+        vsftpd_log_file=$0/log
+        END
+        touch ready && vsftpd "$0/conf"
+        """#
+
+    private static let proftpd = #"""
         echo "ada:$(openssl passwd -5 "$2"):$(id -u):$(id -g)::$0/root:/bin/sh" >users &&
         chmod 600 users && cat >conf <<END &&
         LoadModule mod_tls.c
