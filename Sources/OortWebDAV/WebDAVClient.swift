@@ -243,6 +243,12 @@ public struct WebDAVClient: PlaceClient {
         )
         let sorted = entries.sorted(responses, of: path)
         guard let own = sorted.own else {
+            guard !entries.isOfAnotherName(responses, than: path) else {
+                throw ProviderError(
+                    .nameRefused,
+                    detail: "the server takes the name for another one"
+                )
+            }
             throw ProviderError(.malformedAnswer, detail: "the answer is about something else")
         }
         if saysFingerprint { try await checkFingerprint(own) }
@@ -324,12 +330,29 @@ public struct WebDAVClient: PlaceClient {
             folder = parent
             do throws(ProviderError) {
                 _ = try await unconfirmedEntry(at: folder, .folder)
-                return
-            } catch  where error.kind == .notFound {}
+            } catch  where error.kind == .notFound { continue }
+            if folder == path.parent { try await wantUnlisted(path, in: folder) }
+            return
         }
         throw ProviderError(
             .outcomeUnknown(retryAfter: nil),
             detail: "the folder where the account begins is not there"
+        )
+    }
+
+    /// - Throws: `.noPermission` where a folder lists a name under which the server finds nothing: not each
+    ///   reads one that is more than ASCII as it writes it.
+    private func wantUnlisted(
+        _ path: RemotePath,
+        in folder: RemotePath
+    ) async throws(ProviderError) {
+        guard dialect == .plain, let name = path.name, !name.utf8.allSatisfy({ $0 < 0x80 })
+        else { return }
+        let (_, _, sorted) = try await ownEntry(of: folder, depth: 1, isFolder: true)
+        guard sorted.children.contains(where: { $0.name.isSameText(as: name) }) else { return }
+        throw ProviderError(
+            .noPermission,
+            detail: "the server lists the name, and does not find it when it is asked for"
         )
     }
 

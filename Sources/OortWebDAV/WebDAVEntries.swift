@@ -77,6 +77,18 @@ struct WebDAVEntries: Sendable {
         return result
     }
 
+    /// Whether an answer is about something in the same folder that has another name: a server that
+    /// does not read a name as it is written answers of what it takes it for.
+    func isOfAnotherName(_ responses: [DAVResponse], than path: RemotePath) -> Bool {
+        let own = address.segments(of: path)
+        guard dialect == .plain, path != .root, let response = responses.first,
+            let names = PercentEncoding.names(ofReference: response.href),
+            names.count == own.count, let name = names.last, let asked = own.last
+        else { return false }
+        return isSame(names.dropLast(), as: own.dropLast(), below: address.files.count)
+            && name != asked
+    }
+
     /// The prefix of an account may come back in another case (a person's key at Nextcloud), and a
     /// name in another normal form.
     private func isSame(

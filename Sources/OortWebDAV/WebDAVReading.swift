@@ -179,7 +179,12 @@ extension WebDAVClient {
         switch error.kind {
         case .notFound:
             // Unreadable files are answered so, too: only the folder knows.
-            let entry = try await entry(at: path)
+            let entry: PlaceEntry
+            do throws(ProviderError) {
+                entry = try await self.entry(at: path)
+            } catch  where error.kind == .noPermission {
+                return error.asKind(.contentBlocked)
+            }
             return entry.kind == .folder ? Self.notAFile : error.asKind(.contentBlocked)
         case .noPermission: return error.asKind(.contentBlocked)
         case .malformedAnswer, .unsupported:

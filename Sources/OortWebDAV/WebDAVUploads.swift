@@ -85,7 +85,7 @@ extension WebDAVClient {
         } catch {
             throw try await failure(error, of: upload)
         }
-        let entry = try await afterwards(upload.path)
+        let entry = try await arrived(upload)
         guard entry.size == upload.size else {
             throw ProviderError(
                 .outcomeUnknown(retryAfter: nil),
@@ -93,6 +93,14 @@ extension WebDAVClient {
             )
         }
         return try await withTime(entry, upload.modifiedTime, at: upload.path)
+    }
+
+    /// The entry at the place of an upload that was just brought there.
+    private func arrived(_ upload: PlaceUpload) async throws(ProviderError) -> PlaceEntry {
+        guard case .nothing = upload.before else { return try await afterwards(upload.path) }
+        return try await made(upload.path) { () async throws(ProviderError) in
+            try await remove(upload.path, .file, tag: nil)
+        }
     }
 
     private func failure(
@@ -165,7 +173,7 @@ extension WebDAVClient {
             throw try await explained(error, writingTo: upload.path)
         }
         try await install(temporary, upload)
-        let entry = try await afterwards(upload.path)
+        let entry = try await arrived(upload)
         guard entry.size == upload.size else {
             throw ProviderError(
                 .outcomeUnknown(retryAfter: nil),

@@ -52,7 +52,20 @@ extension WebDAVClient {
         } catch {
             throw try await explained(error, writingTo: path)
         }
-        return try await afterwards(path, .folder)
+        return try await made(path, .folder) { () async throws(ProviderError) in
+            try await removeEmpty(path)
+        }
+    }
+
+    /// Removes a folder that was just made, in which nothing lies.
+    private func removeEmpty(_ path: RemotePath) async throws(ProviderError) {
+        let (responses, _) = try await api.look(
+            at: address.url(path, isFolder: true),
+            depth: 1,
+            properties: entries.listingProperties
+        )
+        guard responses.count == 1 else { return }
+        try await remove(path, .folder, tag: nil)
     }
 
     private func wantNothing(at path: RemotePath) async throws(ProviderError) {
@@ -62,6 +75,25 @@ extension WebDAVClient {
             return
         }
         throw ProviderError(.nameTaken, detail: "something is there already")
+    }
+
+    /// The entry at a place where something was just made that was not there before: where the server
+    /// took the name for another one, that is taken back and the name refused.
+    ///
+    /// - Throws: What says that the write may have been done, `.nameRefused` where it was not.
+    func made(
+        _ path: RemotePath,
+        _ kind: PlaceEntry.Kind = .file,
+        takeBack: () async throws(ProviderError) -> Void
+    ) async throws(ProviderError) -> PlaceEntry {
+        do throws(ProviderError) {
+            return try await afterwards(path, kind)
+        } catch  where error.kind == .nameRefused {
+            do throws(ProviderError) { try await takeBack() } catch {
+                throw error.ofUnconfirmedWrite
+            }
+            throw error
+        }
     }
 
     /// The entry at a place that was just written.
@@ -74,6 +106,8 @@ extension WebDAVClient {
         let entry: PlaceEntry
         do throws(ProviderError) {
             entry = try await settledEntry(at: path, kind)
+        } catch  where error.kind == .nameRefused {
+            throw error
         } catch {
             throw error.ofUnconfirmedWrite
         }
@@ -149,7 +183,9 @@ extension WebDAVClient {
         } catch {
             return try await outcome(of: error, kind, from: old, to: new)
         }
-        return try await afterwards(new, kind)
+        return try await made(new, kind) { () async throws(ProviderError) in
+            try await relocate("MOVE", kind, from: new, to: old, replacing: false)
+        }
     }
 
     /// What became of a move without a good answer.
@@ -292,7 +328,7 @@ extension WebDAVClient {
         }
     }
 
-    private func remove(
+    func remove(
         _ path: RemotePath,
         _ kind: PlaceEntry.Kind,
         tag: String?
@@ -342,7 +378,9 @@ extension WebDAVClient {
         } catch {
             throw try await explained(error, writingTo: new)
         }
-        let copy = try await afterwards(new)
+        let copy = try await made(new) { () async throws(ProviderError) in
+            try await remove(new, .file, tag: nil)
+        }
         guard copy.size == source.size else {
             throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "the copy is not whole")
         }

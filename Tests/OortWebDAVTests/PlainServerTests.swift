@@ -376,6 +376,62 @@ struct PlainServerTests {
         }
     }
 
+    @Test(
+        "a name that a server takes for another one is refused, and nothing is left of the try",
+        arguments: DavServer.Kind.here
+    )
+    func misread(_ kind: DavServer.Kind) async throws {
+        try await DavServer.with(kind) { server in
+            let client = try await server.client()
+            let name = "İstanbul"
+            let path = RemotePath([name])
+            try await client.put("old", to: "old")
+            _ = try await client.createFolder(at: RemotePath(["folder"]))
+            let tries: [() async throws -> Void] = [
+                { try await client.put("of \(name)", to: name) },
+                { _ = try await client.createFolder(at: path) },
+                { _ = try await client.move(.file, from: .init(["old"]), to: path) },
+                { _ = try await client.move(.folder, from: .init(["folder"]), to: path) },
+                { _ = try await client.copy(from: .init(["old"]), to: path) },
+            ]
+            // sabre/dav asks PHP whether the bytes are UTF-8 or Latin-1, which guesses.
+            guard kind == .sabre else {
+                try await tries[0]()
+                #expect(server.names == ["old", "folder", name])
+                #expect(try await client.text(name) == "of \(name)")
+                return
+            }
+            for act in tries {
+                #expect(await failure { try await act() } == .nameRefused)
+                #expect(server.names == ["old", "folder"])
+                #expect(server.bytes("old") == Array("old".utf8))
+            }
+        }
+    }
+
+    @Test(
+        "what is listed and not found when it is asked for is not taken for gone",
+        arguments: DavServer.Kind.here
+    )
+    func misreadOfSomebodyElse(_ kind: DavServer.Kind) async throws {
+        try await DavServer.with(kind) { server in
+            let client = try await server.client()
+            let name = "İstanbul"
+            try server.write("theirs", to: name)
+            #expect(try await client.names() == [name])
+            let reading = await failure {
+                let text = try await client.text(name)
+                #expect(text == "theirs")
+            }
+            #expect(reading == (kind == .sabre ? .contentBlocked : nil))
+            let deletion = await failure {
+                try await client.delete(.file, at: .init([name]), revision: nil)
+            }
+            #expect(deletion == (kind == .sabre ? .noPermission : nil))
+            #expect(server.names.isEmpty == (deletion == nil))
+        }
+    }
+
     @Test("changes of somebody else are seen", arguments: DavServer.Kind.here)
     func strangers(_ kind: DavServer.Kind) async throws {
         try await DavServer.with(kind) { server in
