@@ -11,33 +11,46 @@ import Synchronization
 /// Servers that nobody here wrote, to whose disks somebody else writes.
 extension ConformingKind {
     /// Plain WebDAV by Apache's mod_dav.
-    static let apache = ConformingKind(
-        "apache",
-        abilities: [.counts, .faults, .suffers(.revokedAccess)]
-    ) { content, body in
-        try await DavServer.with(.apache) { server in
-            let folder = ServedFolder(server.files, isForAll: true)
-            if content == .sample { try folder.fill(from: .sampleOfFiles()) }
-            let wire = Mutex<FaultyClient?>(nil)
-            let client = try await server.client(
-                policy: .hasty(patience: .seconds(600)),
-                secondLook: .zero
-            ) {
-                $0
-            } onTheWire: { next in
-                let network = FaultyClient(next)
-                wire.withLock { $0 = network }
-                return network
-            }
-            try await withPlaces(of: client) { provider in
-                try await body(
-                    ServedWorld(
-                        provider: provider,
-                        folder: folder,
-                        network: wire.withLock(\.self),
-                        misfortunes: [.revokedAccess: { try server.refuseAll() }]
+    static let apache = plainWebDAV(.apache)
+
+    /// Plain WebDAV by sabre/dav, which has no tags, copies what is moved and takes some names for Latin-1.
+    static let sabre = plainWebDAV(
+        .sabre,
+        [.refuses("İı ß ﬁ", .file), .refuses("İı ß ﬁ", .folder)]
+    )
+
+    private static func plainWebDAV(
+        _ kind: DavServer.Kind,
+        _ more: Set<WorldAbility> = []
+    ) -> ConformingKind {
+        ConformingKind(
+            kind.rawValue,
+            abilities: more.union([.counts, .faults, .suffers(.revokedAccess)])
+        ) { content, body in
+            try await DavServer.with(kind) { server in
+                let folder = ServedFolder(server.files, isForAll: true)
+                if content == .sample { try folder.fill(from: .sampleOfFiles()) }
+                let wire = Mutex<FaultyClient?>(nil)
+                let client = try await server.client(
+                    policy: .hasty(patience: .seconds(600)),
+                    secondLook: .zero
+                ) {
+                    $0
+                } onTheWire: { next in
+                    let network = FaultyClient(next)
+                    wire.withLock { $0 = network }
+                    return network
+                }
+                try await withPlaces(of: client) { provider in
+                    try await body(
+                        ServedWorld(
+                            provider: provider,
+                            folder: folder,
+                            network: wire.withLock(\.self),
+                            misfortunes: [.revokedAccess: { try server.refuseAll() }]
+                        )
                     )
-                )
+                }
             }
         }
     }

@@ -6,7 +6,9 @@ import OortTesting
 
 /// The kinds of services that the conformance suite runs: one line each.
 let conformingKinds: [ConformingKind] =
-    (servicesWithIDs + clouds).map(\.conforming) + [.apache, .openSSH, .proFTPD, .seaweedFS]
+    (servicesWithIDs + clouds).map(\.conforming) + [
+        .apache, .sabre, .openSSH, .proFTPD, .seaweedFS,
+    ]
 
 /// Services with lasting ids and a change feed.
 let servicesWithIDs: [SimulatedKind] = [.dropbox, .googleDrive, .oneDrive, .box]
