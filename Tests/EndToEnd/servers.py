@@ -18,7 +18,9 @@ import urllib.request
 
 from machine import eventually, held_port
 
-KINDS = ["sftp", "ftp", "webdav", "s3"]
+KINDS = ["sftp", "ftp", "webdav", "sabre", "s3"]
+# The kinds that Apache serves, as somebody else where it is started by root.
+APACHE = ["webdav", "sabre"]
 KEYS = {"access_key_id": "an-access-key", "secret_access_key": "a-secret-access-key"}
 # The servers of PyPI, which `scripts/test` installs apart from the tests' own environment.
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / ".build" / "server-venv" / "bin"
@@ -134,17 +136,12 @@ Subsystem sftp {self.subsystem}
 
     def _ftp(self):
         """ProFTPD, encrypted and no other way."""
-        if not (self.folder / "cert.pem").exists():
-            subprocess.run(
-                ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem",
-                 "-out", "cert.pem", "-days", "3650", "-subj", "/CN=localhost", "-addext",
-                 "subjectAltName=IP:127.0.0.1"], cwd=self.folder, check=True, capture_output=True)
+        self._make_certificate()
         secret = subprocess.run(["openssl", "passwd", "-5", "secret"], check=True,
                                 capture_output=True, text=True).stdout.strip()
         users = self.folder / "users"
         users.write_text(f"ada:{secret}:{os.getuid()}:{os.getgid()}::{self.root}:/bin/sh\n")
-        for private in (users, self.folder / "key.pem"):
-            private.chmod(0o600)
+        users.chmod(0o600)
         (self.folder / "config").write_text(f"""
 LoadModule mod_tls.c
 ServerType standalone
@@ -178,15 +175,107 @@ TLSOptions {"UseImplicitSSL" if self.is_implicit else "StdEnvVars"}
 """)
         return ["/usr/sbin/proftpd", "-n", "-q", "-c", str(self.folder / "config")]
 
+    def _make_certificate(self):
+        if not (self.folder / "cert.pem").exists():
+            subprocess.run(
+                ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem",
+                 "-out", "cert.pem", "-days", "3650", "-subj", "/CN=localhost", "-addext",
+                 "subjectAltName=IP:127.0.0.1"], cwd=self.folder, check=True, capture_output=True)
+        (self.folder / "key.pem").chmod(0o600)
+
+    def _vsftpd(self):
+        """vsftpd, which lists nothing for programs; its guest, `ftp`, needs a password of a list."""
+        program = TOOLS / "vsftpd"
+        assert program.exists(), f"{program} is missing: scripts/test unpacks it"
+        self._make_certificate()
+        (self.folder / "passwords").write_text("secret\n")
+        (self.folder / "empty").mkdir(exist_ok=True)
+        (self.folder / "config").write_text(f"""listen=YES
+listen_address=127.0.0.1
+listen_port={self.port}
+background=NO
+run_as_launching_user=YES
+anonymous_enable=YES
+local_enable=NO
+ftp_username={pwd.getpwuid(os.getuid()).pw_name}
+anon_root={self.root}
+secure_chroot_dir={self.folder}/empty
+secure_email_list_enable=YES
+email_password_file={self.folder}/passwords
+ssl_enable=YES
+allow_anon_ssl=YES
+force_anon_logins_ssl=YES
+force_anon_data_ssl=YES
+require_ssl_reuse=YES
+ssl_ciphers=HIGH
+rsa_cert_file={self.folder}/cert.pem
+rsa_private_key_file={self.folder}/key.pem
+xferlog_enable=YES
+log_ftp_protocol=YES
+vsftpd_log_file={self.folder}/commands
+""")
+        return [str(program), str(self.folder / "config")]
+
     def _webdav(self):
-        modules = "/usr/lib/apache2/modules"
-        names = ["mpm_event", "authz_core", "authn_core", "authn_file", "authz_user", "auth_basic",
-                 "dir", "mime", "dav", "dav_fs", "dav_lock"]
-        loads = "\n".join(f"LoadModule {name}_module {modules}/mod_{name}.so" for name in names)
         secret = subprocess.run(["openssl", "passwd", "-apr1", "secret"], check=True,
                                 capture_output=True, text=True).stdout.strip()
         (self.folder / "passwords").write_text(f"ada:{secret}\n")
-        # Apache as root serves as somebody else.
+        return self._apache(["authn_core", "authn_file", "authz_user", "auth_basic", "dir", "mime",
+                             "dav", "dav_fs", "dav_lock"], f"""
+TypesConfig /etc/mime.types
+DocumentRoot {self.root}
+DirectoryIndex disabled
+DavLockDB {self.folder}/locks/db
+<Directory {self.root}>
+    Dav On
+    AuthType Basic
+    AuthName files
+    AuthUserFile {self.folder}/passwords
+    Require valid-user
+</Directory>
+""")
+
+    def _sabre(self):
+        """sabre/dav on files, set up as its own guide does, by Apache and PHP as hosters have them."""
+        # No more extensions than it needs: they are loaded for each request.
+        (self.folder / "php").mkdir(exist_ok=True)
+        extensions = ["ctype", "dom", "mbstring"]
+        (self.folder / "php" / "extensions.ini").write_text(
+            "".join(f"extension={name}\n" for name in extensions))
+        program = self.folder / "dav.php"
+        program.write_text("""#!/usr/bin/php-cgi
+<?php
+error_reporting(E_ALL & ~E_DEPRECATED);
+require 'Sabre/autoload.php';
+class People extends Sabre\\DAV\\Auth\\Backend\\AbstractBasic {
+    protected function validateUserPass($user, $password) {
+        return $user === 'ada' && $password === 'secret';
+    }
+}
+$server = new Sabre\\DAV\\Server(new Sabre\\DAV\\FS\\Directory(__DIR__ . '/root'));
+$server->setBaseUri('/');
+$server->addPlugin(new Sabre\\DAV\\Auth\\Plugin(new People(), 'files'));
+$locks = new Sabre\\DAV\\Locks\\Backend\\File(__DIR__ . '/locks/locks');
+$server->addPlugin(new Sabre\\DAV\\Locks\\Plugin($locks));
+$server->addPlugin(new Sabre\\DAV\\Browser\\Plugin());
+$server->exec();
+""")
+        program.chmod(0o755)
+        return self._apache(["env", "alias", "cgi"], f"""
+ScriptAlias / {program}/
+SetEnv REDIRECT_STATUS 200
+SetEnv PHP_INI_SCAN_DIR {self.folder}/php
+<Directory {self.folder}>
+    CGIPassAuth On
+    Require all granted
+</Directory>
+""")
+
+    def _apache(self, names, more):
+        """Apache with some modules, and with more than any Apache is told."""
+        modules = "/usr/lib/apache2/modules"
+        loads = "\n".join(f"LoadModule {name}_module {modules}/mod_{name}.so"
+                          for name in ["mpm_event", "authz_core", *names])
         shutil.chown(self.root, *(["www-data"] * 2)) if os.getuid() == 0 else None
         (self.folder / "locks").mkdir(exist_ok=True)
         os.chmod(self.folder / "locks", 0o777)
@@ -199,19 +288,8 @@ PidFile {self.folder}/pid
 ErrorLog {self.folder}/errors
 {loads}
 {person}
-TypesConfig /etc/mime.types
-DocumentRoot {self.root}
-DirectoryIndex disabled
-DavLockDB {self.folder}/locks/db
 KeepAliveTimeout 60
-<Directory {self.root}>
-    Dav On
-    AuthType Basic
-    AuthName files
-    AuthUserFile {self.folder}/passwords
-    Require valid-user
-</Directory>
-""")
+{more}""")
         for above in [self.folder, *self.folder.parents][:2]:
             os.chmod(above, 0o755)
         return ["/usr/sbin/apache2", "-DFOREGROUND", "-f", str(self.folder / "config")]
@@ -249,6 +327,8 @@ KeepAliveTimeout 60
 
     def login(self, machine, name=None):
         """Signs a machine in."""
+        # A kind that is no kind of account gives its name to the account.
+        name = name or ("sabre" if self.kind == "sabre" else None)
         named = ["--name", name] if name else []
         if self.kind == "sftp":
             key = (self.folder / "host.pub").read_text()
@@ -262,7 +342,7 @@ KeepAliveTimeout 60
             scheme = "ftps://" if self.is_implicit else ""
             return machine.oort("login", "ftp", f"{scheme}ada@127.0.0.1:{self.door}",
                                 "--password-file", "-", *named, input="secret\n")
-        if self.kind == "webdav":
+        if self.kind in APACHE:
             return machine.oort("login", "webdav", f"http://127.0.0.1:{self.door}/", "--user", "ada",
                                 "--password-file", "-", *named, input="secret\n")
         return machine.oort("login", "s3", "bucket", "--endpoint", f"http://127.0.0.1:{self.door}",
@@ -282,7 +362,7 @@ KeepAliveTimeout 60
             return
         file = self.files / path
         file.write_text(text)
-        if self.kind == "webdav" and os.getuid() == 0:
+        if self.kind in APACHE and os.getuid() == 0:
             shutil.chown(file, "www-data", "www-data")
 
     def make_bucket(self, keeps_versions=False):

@@ -14,7 +14,7 @@ from test_save_dances import office, replace, rsync
 from test_servers import local_tree
 
 
-@pytest.fixture(params=["sftp", "ftp", "webdav", "seaweedfs"])
+@pytest.fixture(params=["sftp", "ftp", "webdav", "sabre", "seaweedfs"])
 def server(request, folder):
     server = Server(request.param, folder)
     if server.kind == "seaweedfs":

@@ -1,4 +1,4 @@
-"""Servers of a person's own: OpenSSH, ProFTPD, Apache, and rclone's S3."""
+"""Servers of a person's own: OpenSSH, ProFTPD, Apache, sabre/dav, and rclone's S3."""
 
 import errno
 import os
@@ -125,7 +125,7 @@ def test_a_folder_that_goes_later_leaves_what_came_into_it(machine, server, driv
     server.holds(local_tree(drive))
 
 
-@pytest.mark.parametrize("server", ["webdav"], indirect=True)
+@pytest.mark.parametrize("server", ["webdav", "sabre"], indirect=True)
 def test_a_folder_that_goes_leaves_what_cannot_be_shown(machine, server, drive):
     """A name that is no text can be asked for by nobody, and a plain WebDAV server has no trash."""
     (drive / "folder").mkdir()
@@ -464,6 +464,28 @@ def test_ftp_that_takes_few_connections(machine, folder, most):
         machine.oort("free", str(drive))
         assert local_tree(drive) == server.tree()
         assert machine.process == process
+    finally:
+        machine.clean()
+        server.stop()
+
+
+def test_vsftpd_is_refused_with_what_to_do(machine, folder):
+    server = Server("vsftpd", folder)
+    try:
+        machine.environment["SSL_CERT_FILE"] = str(server.folder / "cert.pem")
+
+        def login(password, *more):
+            return machine.oort("login", "ftp", f"ftp@127.0.0.1:{server.port}", *more,
+                                "--password-file", "-", input=f"{password}\n", status=1)
+
+        said = login("secret")
+        assert "lists folders for people only (LIST), not for programs (MLSD)" in said, said
+        assert "oort login sftp" in said, said
+        assert "not encrypted" in login("secret", "--plain")
+        passwords = (server.folder / "commands").read_text().count('"PASS ')
+        assert "refuses ftp" in login("wrong")
+        assert (server.folder / "commands").read_text().count('"PASS ') == passwords + 1
+        assert "vsftpd" not in machine.oort("accounts", status=None)
     finally:
         machine.clean()
         server.stop()
