@@ -191,8 +191,11 @@ struct PlaceMoves: Sendable {
             try PlaceTransaction(database: $0).motion(of: row.id)?.isBegun ?? false
         }
         if !isFolder || client.traits.movesFolders && !isBegun {
+            let known = isFolder ? await knownContents(below: row.id, at: old) : []
             do throws(ProviderError) {
-                return try await client.move(row.entry.kind, from: old, to: new)
+                let moved = try await client.move(row.entry.kind, from: old, to: new)
+                await renewRevisions(of: known, below: new)
+                return moved
             } catch {
                 // Its way leads to another disk.
                 guard isFolder, client.traits.mayHaveDisks, error.kind == .unsupported else {
