@@ -245,6 +245,8 @@ public final class DavServer: Sendable {
                 accept_basic: true
                 accept_digest: false
                 default_to_digest: false
+            server_args:
+                timeout: 60
             verbose: 1
 
             """
