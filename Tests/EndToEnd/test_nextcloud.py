@@ -248,7 +248,7 @@ def test_notices_of_changes(machine, server):
     machine.sync()
     # Nothing is asked while nothing changes: what was there is known by now.
     eventually(lambda: is_still(server), "it is quiet")
-    server.control("POST", "edit", {"op": "delete", "path": "/theirs.txt"})
+    server.control("POST", "edit", {"op": "trash", "path": "/theirs.txt"})
     eventually(lambda: not (drive / "theirs.txt").exists(), "what is deleted goes")
     assert read(drive / "mine.txt") == "mine"
     # Who has no password any more hears nothing either, until there is a new one.

@@ -40,12 +40,12 @@ struct CloudPushTests {
     private func write(_ name: String, _ simulator: Simulator) {
         let content = SimulatedContent(Array("x".utf8))
         let edit = SimulatorEdit.write(path: [name], content, modifiedTime: nil)
-        #expect(edit.apply(to: simulator.service) == nil)
+        #expect(edit.apply(to: simulator.service) != nil)
     }
 
     @Test("the first word comes with the connection, the next ones with changes")
     func news() async throws {
-        try await with { push, simulator in
+        try await with { (push, simulator) async throws in
             #expect(try await push.wait(atMost: Self.hour) == .changed)
             #expect(try await push.wait(atMost: .milliseconds(20)) == .quiet(backoff: nil))
             async let news = push.wait(atMost: Self.hour)
@@ -60,7 +60,7 @@ struct CloudPushTests {
 
     @Test("a server that is gone leaves it to the clock")
     func gone() async throws {
-        try await with { push, simulator in
+        try await with { (push, simulator) async throws in
             #expect(try await push.wait(atMost: Self.hour) == .changed)
             await simulator.stop()
             var news = try await push.wait(atMost: .milliseconds(20))
@@ -70,7 +70,7 @@ struct CloudPushTests {
 
     @Test("a password that is refused is tried three times, and no more")
     func refused() async throws {
-        try await with(password: "wrong") { push, simulator in
+        try await with(password: "wrong") { (push, simulator) async throws in
             while simulator.counts["webSocket"]?.calls ?? 0 < 3 {
                 #expect(try await push.wait(atMost: .milliseconds(20)) == nil)
             }
@@ -82,7 +82,7 @@ struct CloudPushTests {
 
     @Test("waiting ends with the account, and when it is cancelled")
     func ends() async throws {
-        try await with { push, _ in
+        try await with { (push, _) async throws in
             #expect(try await push.wait(atMost: Self.hour) == .changed)
             let cancelled = Task { try await push.wait(atMost: Self.hour) }
             cancelled.cancel()
