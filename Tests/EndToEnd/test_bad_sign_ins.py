@@ -56,6 +56,17 @@ class ReadOnlyStore(Relay):
                   b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>")
 
 
+class UnlistableStore(Relay):
+    """A store of S3 whose key may do all with objects, and not list them."""
+
+    def forward(self, handler):
+        if handler.command != "GET" or "list-type" not in handler.path:
+            return super().forward(handler)
+        self.body_of(handler)
+        self.give(handler, 403, [("Content-Type", "application/xml")],
+                  b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>")
+
+
 class OtherRegion(Relay):
     """A store of S3 whose bucket is elsewhere, and that does not say where."""
 
@@ -509,6 +520,8 @@ def test_stores(street):
         street.taken(arguments("bucket", street.relay(ReadOnlyStore, port)), text,
                      "can be read but not written")
         street.refused(arguments("bucket", street.relay(OtherRegion, port)), text, "--region")
+        street.refused(arguments("bucket", street.relay(UnlistableStore, port)), text,
+                       "may not list the bucket bucket", "s3:ListBucket")
     finally:
         moto.terminate()
         moto.wait()
