@@ -284,13 +284,11 @@ public final class PlaceMap: Sendable {
         waiting.withLock { $0.append(write) }
         await Task {
             // By now one that came before may have taken this one with it.
-            do { try await queue.writeWithoutTransaction { runWaiting($0) } } catch {
-                write.fail(error)
-            }
+            try? await queue.writeWithoutTransaction { runWaiting($0) }
         }.value
         do {
             guard let result = outcome.withLock(\.self) else {
-                throw ProviderError(.localContent, detail: "the map of places: no outcome")
+                throw ProviderError(.localContent, detail: "the map's database takes nothing")
             }
             return try result.get()
         } catch { throw Self.failure(error) }

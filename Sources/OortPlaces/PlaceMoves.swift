@@ -191,11 +191,8 @@ struct PlaceMoves: Sendable {
             try PlaceTransaction(database: $0).motion(of: row.id)?.isBegun ?? false
         }
         if !isFolder || client.traits.movesFolders && !isBegun {
-            let known = isFolder ? await knownContents(below: row.id, at: old) : []
             do throws(ProviderError) {
-                let moved = try await client.move(row.entry.kind, from: old, to: new)
-                await renewRevisions(of: known, below: new)
-                return moved
+                return try await client.move(row.entry.kind, from: old, to: new)
             } catch {
                 // Its way leads to another disk.
                 guard isFolder, client.traits.mayHaveDisks, error.kind == .unsupported else {

@@ -15,13 +15,13 @@ extension Program {
     /// Runs the program to its end, whatever streams are set, and collects what it says.
     ///
     /// - Parameters:
-    ///   - sent: what it reads, at most what a pipe holds (64 KiB).
+    ///   - sent: what it reads.
     ///   - timeLimit: after this long it is killed.
     /// - Returns: what it said, of each stream at most what a pipe holds; nil when it could not be started,
     ///   was killed or did not end in time.
     public func outcome(sending sent: [UInt8] = [], timeLimit: Duration) async -> ProgramOutcome? {
         var pipes: [ProgramPipe] = []
-        defer { for pipe in pipes { try? pipe.reading.close() } }
+        defer { for pipe in pipes.dropFirst() { try? pipe.reading.close() } }
         let running: RunningProgram
         do throws(Errno) {
             for _ in 0..<3 { pipes.append(try ProgramPipe()) }
@@ -32,12 +32,21 @@ extension Program {
             running = try RunningProgram(program)
         } catch {
             for pipe in pipes { try? pipe.writing.close() }
+            try? pipes.first?.reading.close()
             return nil
         }
-        _ = try? pipes[0].writing.writeAll(sent)
-        for pipe in pipes { try? pipe.writing.close() }
+        for pipe in pipes.dropFirst() { try? pipe.writing.close() }
+        // Who ends without reading ends the writing, too.
+        try? pipes[0].reading.close()
         let alarm = Task {
             if (try? await Task.sleep(for: timeLimit)) != nil { running.send(SIGKILL) }
+        }
+        let input = pipes[0].writing
+        // A pipe may hold less than what is sent. Ends with the program.
+        Thread.detachNewThread {
+            FileDescriptor.ignoreBrokenPipes()
+            _ = try? input.writeAll(sent)
+            try? input.close()
         }
         let end = await running.wait()
         alarm.cancel()
@@ -51,6 +60,15 @@ extension Program {
 }
 
 extension FileDescriptor {
+    /// Makes a pipe that nobody reads an error of whoever writes into it on this thread, and no end of the
+    /// process.
+    static func ignoreBrokenPipes() {
+        var set = sigset_t()
+        unsafe sigemptyset(&set)
+        unsafe sigaddset(&set, SIGPIPE)
+        _ = unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
+    }
+
     /// What a pipe holds, without waiting for whoever may still write into it.
     public func readWhatIsThere() -> [UInt8] {
         _ = fcntl(rawValue, F_SETFL, O_NONBLOCK)

@@ -1,3 +1,4 @@
+import CLinux
 import Foundation
 import Synchronization
 public import SystemPackage
@@ -90,8 +91,7 @@ public struct ProgramPipe: Sendable {
     /// - Throws: the system's reason: too many open files.
     public init() throws(Errno) {
         var ends: [Int32] = [-1, -1]
-        guard unsafe pipe(&ends) == 0 else { throw Errno(rawValue: errno) }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        guard unsafe oort_pipe(&ends, O_CLOEXEC) == 0 else { throw Errno(rawValue: errno) }
         reading = FileDescriptor(rawValue: ends[0])
         writing = FileDescriptor(rawValue: ends[1])
     }

@@ -218,7 +218,7 @@ public actor SSHConnection {
             guard before == generation, main != nil else { throw ProviderError(error) }
             // A server that takes no more sessions is not asked again over this connection, and has those
             // that there are for all.
-            if error.reason != .cancelled { mostLines = lines.count }
+            if ![.cancelled, .local, .noProgram].contains(error.reason) { mostLines = lines.count }
             guard let line = leastUsed else { return first }
             use(line.session)
             return line.session

@@ -21,7 +21,7 @@ import Synchronization
     private let interruption = Mutex(Interruption())
     private var pointer: UnsafeMutableRawPointer?
     private var frames = WebSocketFrames()
-    /// What came behind the answer's head.
+    /// Bytes of the longest head of an answer that is read.
     private static let longestHead = 64 << 10
 
     /// A connection that `open` makes.

@@ -15,7 +15,9 @@ struct WebSocketFrames {
     /// Bytes of the longest message that is taken.
     static let longest = 1 << 20
 
+    /// What came, and how much of it was taken.
     private var bytes: [UInt8] = []
+    private var start = 0
     /// The beginning of a message that comes in several frames.
     private var beginning: (isText: Bool, bytes: [UInt8])?
 
@@ -29,9 +31,13 @@ struct WebSocketFrames {
         case close = 8, ping, pong
     }
 
-    mutating func add(_ part: some Sequence<UInt8>) { bytes += part }
+    mutating func add(_ part: some Sequence<UInt8>) {
+        bytes.removeFirst(start)
+        start = 0
+        bytes += part
+    }
 
-    /// The next message; nil until more bytes are here. Binary ones are left out.
+    /// The next text, or what controls the connection; nil until more bytes are here.
     ///
     /// - Throws: `Violation`; the connection is to be ended.
     mutating func next() throws(Violation) -> WebSocketMessage? {
@@ -66,18 +72,21 @@ struct WebSocketFrames {
     }
 
     private mutating func nextFrame() throws(Violation) -> (Bool, Opcode, [UInt8])? {
+        let bytes = bytes[start...]
         guard bytes.count >= 2 else { return nil }
-        guard bytes[0] & 0x70 == 0, let opcode = Opcode(rawValue: bytes[0] & 0x0F) else {
+        let (first, second) = (bytes[start], bytes[start + 1])
+        guard first & 0x70 == 0, let opcode = Opcode(rawValue: first & 0x0F) else {
             throw Violation(words: "a frame of an unknown kind")
         }
-        guard bytes[1] & 0x80 == 0 else { throw Violation(words: "a frame as from a client") }
-        let isLast = bytes[0] & 0x80 != 0
-        var length = UInt64(bytes[1] & 0x7F)
-        var start = 2
+        guard second & 0x80 == 0 else { throw Violation(words: "a frame as from a client") }
+        let isLast = first & 0x80 != 0
+        var length = UInt64(second & 0x7F)
+        var place = start + 2
         if length >= 126 {
-            start += length == 126 ? 2 : 8
-            guard bytes.count >= start else { return nil }
-            length = bytes[2..<start].reduce(0) { $0 << 8 | UInt64($1) }
+            let end = place + (length == 126 ? 2 : 8)
+            guard bytes.endIndex >= end else { return nil }
+            length = bytes[place..<end].reduce(0) { $0 << 8 | UInt64($1) }
+            place = end
         }
         if opcode.rawValue >= Opcode.close.rawValue, !isLast || length > 125 {
             throw Violation(words: "a frame of control that is not short")
@@ -85,10 +94,10 @@ struct WebSocketFrames {
         guard length <= UInt64(Self.longest) else {
             throw Violation(words: "a frame of \(length) bytes")
         }
-        let end = start + Int(length)
-        guard bytes.count >= end else { return nil }
-        defer { bytes.removeFirst(end) }
-        return (isLast, opcode, Array(bytes[start..<end]))
+        let end = place + Int(length)
+        guard bytes.endIndex >= end else { return nil }
+        start = end
+        return (isLast, opcode, Array(bytes[place..<end]))
     }
 
     // MARK: To the server

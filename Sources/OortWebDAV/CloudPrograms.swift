@@ -134,7 +134,6 @@ struct CloudPrograms: Sendable {
             $0 >= 1000 ? $0 / 1000 : $0
         }
         let largest = files.chunks?.maxSize ?? files.tus?.maxChunkSize
-        result.pushAddress = wire.capabilities.push?.endpoints?.websocket
         result.largestPart = largest.flatMap { $0 > 0 ? $0 : nil }
         func lower(_ names: [String]?) -> [String] { (names ?? []).map { $0.lowercased() } }
         result.refusedNames = lower(files.names ?? files.blacklist)
@@ -142,6 +141,12 @@ struct CloudPrograms: Sendable {
         result.refusedCharacters = files.characters ?? []
         result.refusedEndings = lower(files.extensions)
         return result
+    }
+
+    /// Where a Nextcloud with notify_push gives notice of changes; nil where it does not.
+    func pushAddress() async throws(ProviderError) -> String? {
+        try await get(CapabilitiesWire.self, ["cloud", "capabilities"]).capabilities.push?
+            .endpoints?.websocket
     }
 
     /// A new app password, in place of the person's own password with which the request is signed.

@@ -6,177 +6,214 @@ import Synchronization
 /// What a Nextcloud with the app notify_push says of changes, over a connection that stays open.
 ///
 /// It speaks of files that changed, soon but not always: news are read once after each connect, and now and
-/// then without a word (`longestSilence`). Facts: the app's README and DEVELOPING.md.
+/// then without a word (`longestSilence`). Facts: the app's README, DEVELOPING.md and src/connection.rs.
 ///
 /// Isolation: any task. The connection has a thread, from the first `wait` until `close`.
 public final class CloudPush: Sendable {
     /// How long news may come without a word, while the server is there.
-    static let longestSilence = Duration.seconds(300)
+    private static let longestSilence = Duration.seconds(300)
     /// After this long without a word the server is asked whether it is there.
     private static let askAfter = Duration.seconds(30)
     /// The longest pause before the server is asked again.
     private static let longestPause = Duration.seconds(300)
-    /// So many refused logins, and there are no more.
+    /// A connection that stood for so long was a good one.
+    private static let goodAge = Duration.seconds(60)
+    /// So many refused logins in a row, and there are no more.
     private static let mostRefusals = 3
 
-    private struct State {
-        var isListening = false
-        var hasNews = false
-        /// When news were read last, as far as is known here.
-        var lastRead: ContinuousClock.Instant?
-        var isClosed = false
-        var task: Task<Void, Never>?
-        var socket: WebSocket?
-        var waiter: CheckedContinuation<Void, Never>?
+    /// Asks where the server gives notice; nil where it does not.
+    typealias Find = @Sendable () async throws(ProviderError) -> String?
+
+    /// What the thread, the tasks and those who wait share.
+    private final class Shared: Sendable {
+        /// What those who wait go by.
+        struct Sight: Equatable {
+            var isListening: Bool
+            var hasNews: Bool
+        }
+        struct State {
+            var sight: Sight { Sight(isListening: isListening, hasNews: hasNews) }
+            var isListening = false
+            var hasNews = false
+            /// When news were read last, as far as is known here.
+            var lastRead: ContinuousClock.Instant?
+            var isClosed = false
+            var task: Task<Void, Never>?
+            var socket: WebSocket?
+            var waiter: CheckedContinuation<Void, Never>?
+        }
+        let state = Mutex(State())
+
+        /// Ends the connection that there is.
+        func interrupt() { state.withLock(\.socket)?.interrupt() }
+
+        func wake() {
+            let waiter = state.withLock { $0.waiter.take() }
+            waiter?.resume()
+        }
     }
 
-    private let url: String
     private let user: String
     private let secret: any AccessTokens
+    private let isEncrypted: Bool
     private let settings: CurlClient.Settings
     private let firstPause: Duration
+    private let leastPause: Duration
     private let logger: Logger
+    private let shared: Shared
     private let worker: BlockingWorker
-    private let state: Mutex<State>
 
-    /// A listener at the address that the server's capabilities name.
-    ///
-    /// Nil where the person's password would go there without encryption, while the account's own requests
-    /// have it.
+    /// A listener for one account, which begins with the first `wait`.
     ///
     /// - Parameters:
-    ///   - url: `wss:`, or `ws:` for an account at a server without encryption.
-    ///   - isEncrypted: whether the account's server is asked with encryption.
+    ///   - isEncrypted: whether the account's server is asked with encryption: then the notices are, too.
+    ///   - user: the name to log in with.
+    ///   - secret: where the app password comes from.
+    ///   - settings: certificates, proxy and time limits.
     ///   - firstPause: before the server is asked again; it doubles up to five minutes.
-    public init?(
-        _ url: String,
+    ///   - leastPause: between two looks, however often the server says that something changed.
+    ///   - logger: hears how it goes, and nothing secret.
+    public init(
         isEncrypted: Bool,
         user: String,
         secret: any AccessTokens,
         settings: CurlClient.Settings,
         firstPause: Duration = .seconds(2),
+        leastPause: Duration = .seconds(3),
         logger: Logger
     ) {
-        guard url.begins(with: "wss://") || !isEncrypted && url.begins(with: "ws://") else {
-            return nil
-        }
-        self.url = url
+        self.isEncrypted = isEncrypted
         self.user = user
         self.secret = secret
         self.settings = settings
         self.firstPause = firstPause
+        self.leastPause = leastPause
         self.logger = logger
-        state = Mutex(State())
+        let shared = Shared()
+        self.shared = shared
         worker = BlockingWorker(
             name: "oort-push",
             idleLimit: .seconds(3600),
-            interrupt: {},
+            interrupt: { shared.interrupt() },
             idle: {}
         )
     }
 
     /// Ends it for good.
     public func close() {
-        let (task, socket) = state.withLock { state in
+        let task = shared.state.withLock { state in
             state.isClosed = true
-            return (state.task, state.socket)
+            return state.task
         }
         task?.cancel()
-        socket?.interrupt()
         worker.stop()
-        wake()
+        shared.wake()
     }
 
     // MARK: Waiting
 
-    /// Returns when the server said that something changed, or `limit` has passed.
+    /// Returns when news are to be read: the server said so, or nobody listens and `limit` has passed, or it
+    /// was silent for long.
     ///
-    /// - Returns: nil where the server says nothing: news are to be read by the clock.
+    /// - Parameters:
+    ///   - limit: how long it takes at most while nobody listens.
+    ///   - find: asks for the address, once.
     /// - Throws: `.cancelled`.
-    func wait(atMost limit: Duration) async throws(ProviderError) -> FeedNews? {
-        begin()
-        let end = ContinuousClock.now + limit
+    func wait(atMost limit: Duration, _ find: @escaping Find) async throws(ProviderError) {
+        begin(find)
+        let began = ContinuousClock.now
         while true {
-            let (isListening, isSilent) = state.withLock { state in
-                if state.hasNews { return (true, true) }
-                let silence = state.lastRead.map { ContinuousClock.now - $0 } ?? .zero
-                return (state.isListening, silence >= Self.longestSilence)
+            let (due, seen) = shared.state.withLock { state in
+                let last = state.lastRead ?? began
+                let due =
+                    if state.hasNews {
+                        state.lastRead == nil ? began : last + leastPause
+                    } else {
+                        state.isListening ? last + Self.longestSilence : began + limit
+                    }
+                return (due, state.sight)
             }
-            if isListening, isSilent {
-                state.withLock { state in
+            if ContinuousClock.now >= due {
+                shared.state.withLock { state in
                     state.hasNews = false
                     state.lastRead = .now
                 }
-                return .changed
+                return
             }
-            guard ContinuousClock.now < end else {
-                guard isListening else {
-                    state.withLock { $0.lastRead = .now }
-                    return nil
-                }
-                return .quiet(backoff: nil)
-            }
-            await sleep(until: end)
-            guard !Task.isCancelled, !state.withLock(\.isClosed) else {
+            await sleep(until: due, while: seen)
+            guard !Task.isCancelled, !shared.state.withLock(\.isClosed) else {
                 throw ProviderError(.cancelled, detail: "waiting for news was cancelled")
             }
         }
     }
 
-    /// Suspends until there is something to look at, or the time has come.
-    private func sleep(until end: ContinuousClock.Instant) async {
+    /// Suspends until something is another than it was seen, or the time has come.
+    private func sleep(until end: ContinuousClock.Instant, while seen: Shared.Sight) async {
+        let shared = shared
         let alarm = Task {
-            try? await Task.sleep(until: end)
-            wake()
+            guard (try? await Task.sleep(until: end)) != nil else { return }
+            shared.wake()
         }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let old = state.withLock { state -> CheckedContinuation<Void, Never>? in
+                let other = shared.state.withLock { state -> CheckedContinuation<Void, Never>? in
                     let isOver =
-                        state.hasNews || state.isClosed || Task.isCancelled
+                        state.sight != seen || state.isClosed || Task.isCancelled
                         || ContinuousClock.now >= end
                     guard !isOver else { return continuation }
                     // One feed waits at a time.
                     defer { state.waiter = continuation }
                     return state.waiter
                 }
-                old?.resume()
+                other?.resume()
             }
         } onCancel: {
-            wake()
+            shared.wake()
         }
         alarm.cancel()
-    }
-
-    private func wake() {
-        let waiter = state.withLock { $0.waiter.take() }
-        waiter?.resume()
     }
 
     // MARK: Listening
 
     /// Begins to listen, where nobody does yet.
-    private func begin() {
-        state.withLock { state in
+    private func begin(_ find: @escaping Find) {
+        shared.state.withLock { state in
             guard state.task == nil, !state.isClosed else { return }
             // Owned by this object, which it keeps until `close`.
-            state.task = Task { await listen() }
+            state.task = Task { await listen(find) }
         }
     }
 
     /// Connects again and again.
-    private func listen() async {
+    private func listen(_ find: Find) async {
         var pause = firstPause
         var refusals = 0
+        var url: String?
         while !Task.isCancelled {
-            switch await connection() {
-            case .ended: pause = firstPause
-            case .failed: break
-            case .refused:
-                refusals += 1
-                guard refusals < Self.mostRefusals else {
-                    logger.notice("the server's notices of changes do not take the password")
-                    return
+            if let known = url {
+                switch await connection(to: known) {
+                case .ended(let age):
+                    refusals = 0
+                    if age >= Self.goodAge { pause = firstPause }
+                case .failed: break
+                case .refused:
+                    refusals += 1
+                    guard refusals < Self.mostRefusals else {
+                        logger.notice("the server's notices of changes do not take the password")
+                        return
+                    }
+                }
+            } else {
+                do throws(ProviderError) {
+                    guard let found = try await find() else { return }
+                    guard isSafe(found) else {
+                        logger.notice("the server's notices of changes are not encrypted")
+                        return
+                    }
+                    url = found
+                    continue
+                } catch {
+                    logger.debug("no notices of changes", metadata: ["error": "\(error)"])
                 }
             }
             // Not all of a server's guests at once, when it comes back.
@@ -186,35 +223,42 @@ public final class CloudPush: Sendable {
         }
     }
 
+    /// Whether the person's password may go to an address.
+    private func isSafe(_ url: String) -> Bool {
+        url.begins(with: "wss://") || !isEncrypted && url.begins(with: "ws://")
+    }
+
     private enum End {
-        /// It was there for a while.
-        case ended
+        /// It was there for so long.
+        case ended(Duration)
         case refused
         case failed
     }
 
     /// Listens on one connection until it ends.
-    private func connection() async -> End {
+    private func connection(to url: String) async -> End {
         let password: String
         do throws(TransportError) { password = try await secret.token() } catch { return .failed }
         let socket = WebSocket(url: url, settings: settings)
-        let isClosed = state.withLock { state in
+        let isClosed = shared.state.withLock { state in
             state.socket = socket
             return state.isClosed
         }
         guard !isClosed else { return .failed }
         let end = await worker.run { [self] in listen(on: socket, password) }
-        state.withLock { state in
+        shared.state.withLock { state in
             state.isListening = false
             state.socket = nil
         }
+        // Who waited for its word goes by the clock from here on.
+        shared.wake()
         return end ?? .failed
     }
 
     /// Blocks the worker's thread.
     private func listen(on socket: WebSocket, _ password: String) -> End {
         defer { socket.close() }
-        var hasSignedIn = false
+        var began: ContinuousClock.Instant?
         do throws(TransportError) {
             try socket.open()
             try socket.send(user)
@@ -223,34 +267,35 @@ public final class CloudPush: Sendable {
             while true {
                 let message = try socket.receive(within: Self.askAfter)
                 if message == nil {
-                    guard !isAsked else { return hasSignedIn ? .ended : .failed }
+                    guard !isAsked else { throw TransportError.broken("it does not answer") }
                     try socket.ping()
                 }
                 isAsked = message == nil
                 guard case .text(let text)? = message else { continue }
-                if !hasSignedIn {
+                if began == nil {
                     guard text.isSameText(as: "authenticated") else {
-                        return text.begins(with: "err:") ? .refused : .failed
+                        // Other errors are of the app, which could not ask.
+                        return text.begins(with: "err: Invalid credentials") ? .refused : .failed
                     }
-                    hasSignedIn = true
+                    began = .now
                     logger.debug("the server gives notice of changes")
                     // What changed before is nobody's word.
-                    heard(isListening: true)
+                    heard()
                 } else if text.begins(with: "notify_file") {
-                    heard(isListening: true)
+                    heard()
                 }
             }
         } catch {
             logger.debug("no notices of changes", metadata: ["error": "\(error)"])
-            return hasSignedIn ? .ended : .failed
+            return began.map { .ended(ContinuousClock.now - $0) } ?? .failed
         }
     }
 
-    private func heard(isListening: Bool) {
-        state.withLock { state in
-            state.isListening = isListening
+    private func heard() {
+        shared.state.withLock { state in
+            state.isListening = true
             state.hasNews = true
         }
-        wake()
+        shared.wake()
     }
 }

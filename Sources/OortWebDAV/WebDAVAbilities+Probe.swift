@@ -239,7 +239,14 @@ private struct WebDAVProbe {
     }
 
     private mutating func tryNames() async throws(ProviderError) {
-        if try await put("case", "1").isGood { found.ignoresCase = try await look("CASE") != nil }
+        if try await put("case", "1").isGood {
+            do throws(ProviderError) { found.ignoresCase = try await look("CASE") != nil } catch
+                where error.kind == .nameRefused
+            {
+                // It answers with the name that the file has.
+                found.ignoresCase = true
+            }
+        }
         if try await put("e\u{301}", "1").isGood {
             found.composesNames = try await look("\u{E9}") != nil
         }

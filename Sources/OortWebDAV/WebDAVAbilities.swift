@@ -81,8 +81,6 @@ public struct CloudCapabilities: Hashable, Sendable, Codable {
     public var version: String?
     /// How often to ask for news, in seconds.
     public var pollSeconds: Int64?
-    /// Where the server says by itself that something changed (`CloudPush`); nil where it does not.
-    public var pushAddress: String?
     /// The size of the largest part of an upload, in bytes.
     public var largestPart: Int64?
     /// Names that are refused, in lower case.

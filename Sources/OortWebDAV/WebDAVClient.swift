@@ -152,10 +152,12 @@ public struct WebDAVClient: PlaceClient {
 
     public func waitForNews(atMost limit: Duration) async throws(ProviderError) -> FeedNews {
         if let push {
-            // Nil where the server says nothing at the moment: it was the clock.
-            return try await push.wait(atMost: limit) ?? .changed
+            try await push.wait(atMost: limit) { [api] () async throws(ProviderError) in
+                try await CloudPrograms(api: api).pushAddress()
+            }
+        } else {
+            try await pause(limit)
         }
-        try await pause(limit)
         return .changed
     }
 
@@ -398,7 +400,11 @@ public struct WebDAVClient: PlaceClient {
         guard isFolder else {
             throw ProviderError(.notAFolder, detail: "a file has no children")
         }
-        guard let entry = entries.entry(own, name: "", head: head) else {
+        let entry = entries.entry(own, name: "", head: head)
+        // A program that finds nothing on its disk may answer with an empty folder, which has no time.
+        let isAway =
+            abilities.datesFolders == true && entry?.modifiedTime == nil && sorted.children.isEmpty
+        guard let entry, !isAway else {
             throw ProviderError(
                 .outcomeUnknown(retryAfter: .seconds(120)),
                 detail: "the storage behind the folder is down"

@@ -195,8 +195,6 @@ struct WebDAVEntries: Sendable {
         var entry = PlaceEntry.folder(name)
         entry.modifiedTime = response.text(.dav("getlastmodified")).flatMap { DAVTime.parse($0) }
         guard dialect.isCloud else {
-            // A program that finds nothing on its disk may answer with an empty folder, which has no time.
-            if abilities.datesFolders == true, entry.modifiedTime == nil { return nil }
             addPlain(to: &entry)
             return entry
         }

@@ -99,7 +99,7 @@ extension WebDAVClient {
     private func arrived(_ upload: PlaceUpload) async throws(ProviderError) -> PlaceEntry {
         guard case .nothing = upload.before else { return try await afterwards(upload.path) }
         return try await made(upload.path) { () async throws(ProviderError) in
-            try await remove(upload.path, .file, tag: nil)
+            try await takeBack(upload.path, size: upload.size)
         }
     }
 

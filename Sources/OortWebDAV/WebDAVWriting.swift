@@ -68,6 +68,23 @@ extension WebDAVClient {
         try await remove(path, .folder, tag: nil)
     }
 
+    /// Removes a file that was just made under a name that the server took for another one: only what has
+    /// the size that was sent, and still the tag that it has now.
+    func takeBack(_ path: RemotePath, size: Int64?) async throws(ProviderError) {
+        let (responses, _) = try await api.look(
+            at: address.url(path, isFolder: false),
+            depth: 0,
+            properties: entries.listingProperties
+        )
+        guard let made = responses.first,
+            made.text(.dav("getcontentlength")).flatMap({ Int64($0) }) == size
+        else {
+            throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "\(path) is another file")
+        }
+        let tag = WebDAVEntries.tag(made.text(.dav("getetag")))
+        try await remove(path, .file, tag: abilities.guardsDeletion ? tag : nil)
+    }
+
     private func wantNothing(at path: RemotePath) async throws(ProviderError) {
         do throws(ProviderError) {
             _ = try await unconfirmedEntry(at: path)
@@ -206,7 +223,9 @@ extension WebDAVClient {
                 }
                 throw try await explained(error, writingTo: new)
             }
-            return try await afterwards(new, kind)
+            return try await made(new, kind) { () async throws(ProviderError) in
+                try await relocate("MOVE", kind, from: new, to: old, replacing: false)
+            }
         case .notFound, .parentNotFound, .noPermission, .badRequest:
             if try await isGone(old, kind) { throw error.asKind(.notFound) }
             // What came to the name in the same moment is a conflict (409) to an Infinite Scale.
@@ -379,7 +398,7 @@ extension WebDAVClient {
             throw try await explained(error, writingTo: new)
         }
         let copy = try await made(new) { () async throws(ProviderError) in
-            try await remove(new, .file, tag: nil)
+            try await takeBack(new, size: source.size)
         }
         guard copy.size == source.size else {
             throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "the copy is not whole")

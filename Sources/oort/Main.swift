@@ -92,4 +92,6 @@ extension OortCommand {
 /// The version of this build.
 enum OortVersion {
     static let current = "0.1.0"
+    /// How requests greet; without its end Google does not compress.
+    static let userAgent = "oort/\(current) (gzip)"
 }

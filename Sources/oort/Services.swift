@@ -130,25 +130,18 @@ enum Services {
             address: account.address,
             dialect: account.dialect,
             abilities: account.abilities,
-            push: account.dialect == .nextcloud ? push(account, connection) : nil
+            push: account.dialect == .nextcloud
+                ? CloudPush(
+                    isEncrypted: account.address.origin.hasPrefix("https:"),
+                    user: account.address.user ?? "",
+                    secret: connection.secret,
+                    settings: CurlClient.Settings(
+                        userAgent: OortVersion.userAgent,
+                        caFile: connection.caFile
+                    ),
+                    logger: connection.logger
+                ) : nil
         )
-    }
-
-    /// The notices of changes of a Nextcloud that has them.
-    private static func push(
-        _ account: WebDAVDiscovery.Account,
-        _ connection: PlaceConnection
-    ) -> CloudPush? {
-        account.abilities.cloud?.pushAddress.flatMap { url in
-            CloudPush(
-                url,
-                isEncrypted: account.address.origin.hasPrefix("https:"),
-                user: account.address.user ?? "",
-                secret: connection.secret,
-                settings: CurlClient.Settings(caFile: connection.caFile),
-                logger: connection.logger
-            )
-        }
     }
 
     private static let s3 = CloudService(

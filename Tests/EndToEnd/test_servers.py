@@ -145,38 +145,6 @@ def test_a_folder_that_goes_leaves_what_cannot_be_shown(machine, server, drive):
     server.holds({})
 
 
-@pytest.mark.parametrize("server", ["webdav", "sabre"], indirect=True)
-@pytest.mark.parametrize("is_paused", [False, True])
-def test_a_folder_that_goes_elsewhere_and_files_in_it_that_are_edited(
-        machine, server, drive, is_paused):
-    """Where the server copies what it moves, each file below has another time, and is nobody else's news."""
-    (drive / "from" / "deep").mkdir(parents=True)
-    (drive / "to").mkdir()
-    files = ("one", "two")
-    for name in files:
-        (drive / "from" / "deep" / name).write_text(f"first {name}")
-    machine.sync()
-    # Of what is younger, size and second do not say which content it is.
-    newest = max((server.files / "from" / "deep" / name).stat().st_mtime for name in files)
-    eventually(lambda: time.time() - newest > 3, "the files are some seconds old")
-    if is_paused:
-        machine.oort("pause")
-        (drive / "from" / "deep" / "one").write_text("the second one")
-    (drive / "from").rename(drive / "to" / "moved")
-    if not is_paused:
-        machine.sync()
-        (drive / "to" / "moved" / "deep" / "one").write_text("the second one")
-    (drive / "to" / "moved" / "deep" / "two").write_text("the second two")
-    if is_paused:
-        machine.oort("resume")
-    machine.sync()
-    wanted = {"to": None, "to/moved": None, "to/moved/deep": None,
-              "to/moved/deep/one": b"the second one", "to/moved/deep/two": b"the second two"}
-    assert local_tree(drive) == wanted
-    server.holds(wanted)
-    assert machine.account(server.kind)["conflicts"] == []
-
-
 def test_both_sides_are_kept(machine, server, drive):
     (drive / "report.txt").write_text("first")
     machine.sync()

@@ -13,28 +13,53 @@ struct CloudPushTests {
 
     private func with(
         password: String? = nil,
-        _ body: (CloudPush, Simulator) async throws -> Void
+        isEncrypted: Bool = false,
+        _ body: (Listener, Simulator) async throws -> Void
     ) async throws {
         let service = NextcloudSimulator()
         service.habits.hasPush = true
         let simulator = try await Simulator.start(service)
         let url = simulator.url(host: NextcloudSimulator.host) + "/push/ws"
         let push = CloudPush(
-            url.replacing("http:", with: "ws:"),
-            isEncrypted: false,
+            isEncrypted: isEncrypted,
             user: NextcloudSimulator.loginName,
             secret: FixedToken(password ?? service.account.tokens.issue().access),
             settings: .init(),
             firstPause: .milliseconds(10),
+            leastPause: .zero,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         )
-        do { try await body(try #require(push), simulator) } catch {
-            push?.close()
-            await simulator.stop()
-            throw error
+        let listener = Listener(push: push, url: url.replacing("http:", with: "ws:"))
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(listener, simulator)) } catch {
+            result = .failure(error)
         }
-        push?.close()
+        push.close()
         await simulator.stop()
+        try result.get()
+    }
+
+    /// Waits at a server's address.
+    private struct Listener: Sendable {
+        let push: CloudPush
+        let url: String?
+
+        /// Returns when news are to be read.
+        func wait(_ limit: Duration) async throws(ProviderError) {
+            try await push.wait(atMost: limit) { [url] () async throws(ProviderError) in url }
+        }
+
+        /// Whether nothing is to be read within a moment, while somebody listens.
+        func isQuiet() async -> Bool {
+            let waiting = Task { try? await wait(.milliseconds(1)) }
+            let moment = Task {
+                try? await Task.sleep(for: .milliseconds(200))
+                waiting.cancel()
+            }
+            let news: Void? = await waiting.value
+            moment.cancel()
+            return news == nil
+        }
     }
 
     private func write(_ name: String, _ simulator: Simulator) {
@@ -45,69 +70,65 @@ struct CloudPushTests {
 
     @Test("the first word comes with the connection, the next ones with changes")
     func news() async throws {
-        try await with { (push, simulator) async throws in
-            #expect(try await push.wait(atMost: Self.hour) == .changed)
-            #expect(try await push.wait(atMost: .milliseconds(20)) == .quiet(backoff: nil))
-            async let news = push.wait(atMost: Self.hour)
+        try await with { (listener, simulator) async throws in
+            try await listener.wait(Self.hour)
+            #expect(await listener.isQuiet())
+            let news = Task { try await listener.wait(Self.hour) }
             write("one", simulator)
-            #expect(try await news == .changed)
+            try await news.value
             // What came while nobody waited is not lost, and is told once.
             write("two", simulator)
-            #expect(try await push.wait(atMost: Self.hour) == .changed)
-            #expect(try await push.wait(atMost: .milliseconds(20)) == .quiet(backoff: nil))
+            try await listener.wait(Self.hour)
+            #expect(await listener.isQuiet())
         }
     }
 
-    @Test("a server that is gone leaves it to the clock")
-    func gone() async throws {
-        try await with { (push, simulator) async throws in
-            #expect(try await push.wait(atMost: Self.hour) == .changed)
+    @Test("where nobody gives notice it goes by the clock, also when somebody did")
+    func byTheClock() async throws {
+        try await with { (listener, simulator) async throws in
+            try await listener.wait(Self.hour)
+            let news = Task { try await listener.wait(.milliseconds(1)) }
             await simulator.stop()
-            var news = try await push.wait(atMost: .milliseconds(20))
-            while news != nil { news = try await push.wait(atMost: .milliseconds(20)) }
+            try await news.value
+            try await listener.wait(.milliseconds(1))
+        }
+        try await with { (listener, simulator) async throws in
+            let none = Listener(push: listener.push, url: nil)
+            for _ in 0..<3 { try await none.wait(.milliseconds(1)) }
+            #expect(simulator.counts["webSocket"] == nil)
         }
     }
 
     @Test("a password that is refused is tried three times, and no more")
     func refused() async throws {
-        try await with(password: "wrong") { (push, simulator) async throws in
+        try await with(password: "wrong") { (listener, simulator) async throws in
             while simulator.counts["webSocket"]?.calls ?? 0 < 3 {
-                #expect(try await push.wait(atMost: .milliseconds(20)) == nil)
+                try await listener.wait(.milliseconds(20))
             }
-            // A fourth try would have come by now: the pauses are 10, 20 and 40 ms.
-            #expect(try await push.wait(atMost: .milliseconds(500)) == nil)
+            // A fourth try would come now: the pauses are 10, 20 and 40 ms.
+            try await listener.wait(.milliseconds(500))
             #expect(simulator.counts["webSocket"]?.calls == 3)
         }
     }
 
     @Test("waiting ends with the account, and when it is cancelled")
     func ends() async throws {
-        try await with { (push, _) async throws in
-            #expect(try await push.wait(atMost: Self.hour) == .changed)
-            let cancelled = Task { try await push.wait(atMost: Self.hour) }
+        try await with { (listener, _) async throws in
+            try await listener.wait(Self.hour)
+            let cancelled = Task { try await listener.wait(Self.hour) }
             cancelled.cancel()
             await #expect(throws: ProviderError.self) { try await cancelled.value }
-            let closed = Task { try await push.wait(atMost: Self.hour) }
-            push.close()
+            let closed = Task { try await listener.wait(Self.hour) }
+            listener.push.close()
             await #expect(throws: ProviderError.self) { try await closed.value }
         }
     }
 
     @Test("a password goes nowhere without encryption that goes encrypted elsewhere")
-    func encryption() {
-        func push(_ url: String, isEncrypted: Bool) -> CloudPush? {
-            CloudPush(
-                url,
-                isEncrypted: isEncrypted,
-                user: "ada",
-                secret: FixedToken("secret"),
-                settings: .init(),
-                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            )
+    func encryption() async throws {
+        try await with(isEncrypted: true) { (listener, simulator) async throws in
+            for _ in 0..<3 { try await listener.wait(.milliseconds(50)) }
+            #expect(simulator.counts["webSocket"] == nil)
         }
-        #expect(push("ws://cloud.example.org/push/ws", isEncrypted: true) == nil)
-        #expect(push("http://cloud.example.org/push/ws", isEncrypted: false) == nil)
-        #expect(push("ws://cloud.example.org/push/ws", isEncrypted: false) != nil)
-        #expect(push("wss://cloud.example.org/push/ws", isEncrypted: true) != nil)
     }
 }

@@ -1,6 +1,5 @@
 import Foundation
 import OortModel
-import OortPlaces
 import OortTransport
 import OortWebDAV
 import ServerTesting
@@ -313,72 +312,6 @@ struct PlainServerTests {
             // wsgidav lists no such folder at all.
             #expect((refusal == nil) == (kind != .wsgidav))
             #expect(refusal != .notFound)
-        }
-    }
-
-    @Test(
-        "a content stays known where a folder above it goes elsewhere",
-        arguments: DavServer.Kind.here
-    )
-    func contentsOfMovedFolders(_ kind: DavServer.Kind) async throws {
-        try await DavServer.with(kind) { server in
-            let client = try await server.client()
-            for name in ["a", "a/deep", "b"] {
-                _ = try await client.createFolder(at: RemotePath(text: name))
-            }
-            try await client.withProvider { provider in
-                func reference(_ path: String) async throws -> ItemReference {
-                    var found = ItemReference(id: PlaceProvider.rootID, path: .root)
-                    for name in path.split(separator: "/") {
-                        let item = try await provider.items(named: String(name), in: found).first
-                        found = ItemReference(
-                            id: try #require(item).id,
-                            path: found.path.appending(String(name))
-                        )
-                    }
-                    return found
-                }
-                let deep = try await reference("a/deep")
-                let bytes = Array("content".utf8)
-                var hasher = client.makeHasher()
-                hasher.update(bytes[...])
-                let made = try await provider.upload(
-                    Upload(
-                        target: .create(parent: deep, name: "file", reservedID: nil),
-                        size: Int64(bytes.count),
-                        hash: hasher.finalize(),
-                        modifiedTime: nil,
-                        mimeType: nil,
-                        content: BytesSource(bytes)
-                    ),
-                    observer: SilentUploadObserver()
-                )
-                #expect(made.contentHash != nil)
-                // The revision is one second's: until that is over nothing says which content it is of.
-                while try await client.entry(at: RemotePath(text: "a/deep/file")).isYoung {
-                    try await Task.sleep(for: .milliseconds(50))
-                }
-                _ = try await provider.move(
-                    Move(
-                        item: try await reference("a"),
-                        oldParent: try await reference(""),
-                        parent: try await reference("b"),
-                        name: "a",
-                        modifiedTime: nil
-                    )
-                )
-                let now = try await client.entry(at: RemotePath(text: "b/a/deep/file"))
-                let moved = try #require(
-                    try await provider.items(
-                        named: "file",
-                        in: ItemReference(id: deep.id, path: RemotePath(text: "b/a/deep"))
-                    ).first
-                )
-                #expect(moved.id == made.id)
-                #expect(moved.rev == now.revision)
-                #expect(moved.contentHash == made.contentHash)
-                #expect((now.revision == made.rev) == (kind != .sabre))
-            }
         }
     }
 

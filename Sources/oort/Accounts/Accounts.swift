@@ -325,7 +325,7 @@ enum Wire {
             )
         }
         var wishes = CurlClient.Settings(
-            userAgent: "oort/\(OortVersion.current) (gzip)",
+            userAgent: OortVersion.userAgent,
             caFile: settings.caFile
         )
         if let connectTimeout { wishes.connectTimeout = connectTimeout }

@@ -87,10 +87,8 @@ struct MountRequirements {
         // Its standard input. The other end stays open until it has ended, so that no signal ends it as it
         // writes.
         var ends: [Int32] = [-1, -1]
-        guard unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else {
-            return nil
-        }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        guard unsafe socketpair(AF_UNIX, kind, 0, &ends) == 0 else { return nil }
         let sockets = ends.map { FileDescriptor(rawValue: $0) }
         let options = "fsname=oort,subtype=oort" + (allowsOtherUsers ? ",allow_other" : "")
         var program = Program(helper, ["-o", options, "--", path])
