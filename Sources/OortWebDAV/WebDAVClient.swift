@@ -331,7 +331,8 @@ public struct WebDAVClient: PlaceClient {
         while let parent = folder.parent {
             folder = parent
             do throws(ProviderError) {
-                _ = try await unconfirmedEntry(at: folder, .folder)
+                let entry = try await unconfirmedEntry(at: folder, .folder)
+                if lacksTime(entry) { _ = try await listing(of: folder) }
             } catch  where error.kind == .notFound { continue }
             if folder == path.parent { try await wantUnlisted(path, in: folder) }
             return
@@ -400,17 +401,21 @@ public struct WebDAVClient: PlaceClient {
         guard isFolder else {
             throw ProviderError(.notAFolder, detail: "a file has no children")
         }
-        let entry = entries.entry(own, name: "", head: head)
-        // A program that finds nothing on its disk may answer with an empty folder, which has no time.
-        let isAway =
-            abilities.datesFolders == true && entry?.modifiedTime == nil && sorted.children.isEmpty
-        guard let entry, !isAway else {
+        guard let entry = entries.entry(own, name: "", head: head),
+            !lacksTime(entry) || !sorted.children.isEmpty
+        else {
             throw ProviderError(
                 .outcomeUnknown(retryAfter: .seconds(120)),
                 detail: "the storage behind the folder is down"
             )
         }
         return listing(sorted, own: own, entry: entry, head: head, of: folder)
+    }
+
+    /// Whether a folder has no time at a server that gives all folders one: one that finds nothing on its
+    /// disk may answer with such a folder, which is empty.
+    private func lacksTime(_ folder: PlaceEntry) -> Bool {
+        abilities.datesFolders == true && folder.modifiedTime == nil
     }
 
     private func listing(

@@ -38,7 +38,12 @@ struct PlainServerTests {
                 case .nginx, .sabre: .none
                 case .wsgidav: .coarse
                 }
-            #expect(found.tags == tags)
+            // A coarse tag is no proof: on a busy machine no two contents may be of one second.
+            var seen = found.tags
+            for _ in 0..<10 where seen == .coarse && tags == .fine {
+                seen = try await server.signIn().abilities.tags
+            }
+            #expect(seen == tags)
             // Nothing of the trial is left.
             #expect(server.names.isEmpty)
             let stored = try JSONEncoder().encode(account)
