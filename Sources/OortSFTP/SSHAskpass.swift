@@ -66,6 +66,8 @@ enum UnixSocket {
         let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         let descriptor = socket(AF_UNIX, kind, 0)
         guard descriptor >= 0 else { return -1 }
+        // What is bound has the mode of the socket, so it is its owner's alone from its first moment.
+        if listens { _ = fchmod(descriptor, 0o600) }
         let length = socklen_t(MemoryLayout<sockaddr_un>.size)
         var result = unsafe withUnsafePointer(to: address) { address in
             unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
@@ -74,7 +76,6 @@ enum UnixSocket {
                     : Glibc.connect(descriptor, address, length)
             }
         }
-        if listens, result == 0 { result = unsafe chmod(path, 0o600) }
         if listens, result == 0 { result = Glibc.listen(descriptor, 8) }
         guard result == 0 else {
             let error = errno
