@@ -52,11 +52,11 @@ public protocol PlaceClient: Sendable {
     /// Called only where `traits.scan` is `.snapshots`.
     func snapshot(page: PageToken?) async throws(ProviderError) -> SnapshotPage
 
-    /// Returns when the service says that something changed, or `limit` has passed; `.quiet` where the service
-    /// would have said so.
+    /// Returns when the account is to be looked at: after `limit`; where the service gives notice of changes,
+    /// when it did, or has given none for long.
     ///
     /// - Throws: `.cancelled`.
-    func waitForNews(atMost limit: Duration) async throws(ProviderError) -> FeedNews
+    func waitForNews(atMost limit: Duration) async throws(ProviderError)
 
     // MARK: Reading
 
@@ -167,11 +167,10 @@ public protocol PlaceClient: Sendable {
 
 /// What is rare: a client without it says so.
 extension PlaceClient {
-    public func waitForNews(atMost limit: Duration) async throws(ProviderError) -> FeedNews {
+    public func waitForNews(atMost limit: Duration) async throws(ProviderError) {
         guard (try? await Task.sleep(for: limit)) != nil else {
             throw ProviderError(.cancelled, detail: "waiting for news was cancelled")
         }
-        return .changed
     }
 
     public var trash: (any Trash)? { nil }

@@ -158,9 +158,9 @@ public final class PlaceProvider: Provider {
         atMost limit: Duration
     ) async throws(ProviderError) -> FeedNews {
         _ = try FeedPlace(cursor, of: map.generation)
-        let news = try await client.waitForNews(atMost: limit)
-        if case .changed = news { await scan.want() }
-        return news
+        try await client.waitForNews(atMost: limit)
+        await scan.want()
+        return .changed
     }
 
     public func children(

@@ -150,15 +150,11 @@ public struct WebDAVClient: PlaceClient {
 
     // MARK: News
 
-    public func waitForNews(atMost limit: Duration) async throws(ProviderError) -> FeedNews {
-        if let push {
-            try await push.wait(atMost: limit) { [api] () async throws(ProviderError) in
-                try await CloudPrograms(api: api).pushAddress()
-            }
-        } else {
-            try await pause(limit)
+    public func waitForNews(atMost limit: Duration) async throws(ProviderError) {
+        guard let push else { return try await pause(limit) }
+        try await push.wait(atMost: limit) { [api] () async throws(ProviderError) in
+            try await CloudPrograms(api: api).pushAddress()
         }
-        return .changed
     }
 
     // MARK: Account

@@ -104,12 +104,14 @@ extension WebDAVClient {
         takeBack: () async throws(ProviderError) -> Void
     ) async throws(ProviderError) -> PlaceEntry {
         do throws(ProviderError) {
-            return try await afterwards(path, kind)
+            return try await landedEntry(at: path, kind)
         } catch  where error.kind == .nameRefused {
             do throws(ProviderError) { try await takeBack() } catch {
                 throw error.ofUnconfirmedWrite
             }
             throw error
+        } catch {
+            throw error.ofUnconfirmedWrite
         }
     }
 
@@ -120,14 +122,17 @@ extension WebDAVClient {
         _ path: RemotePath,
         _ kind: PlaceEntry.Kind = .file
     ) async throws(ProviderError) -> PlaceEntry {
-        let entry: PlaceEntry
-        do throws(ProviderError) {
-            entry = try await settledEntry(at: path, kind)
-        } catch  where error.kind == .nameRefused {
-            throw error
-        } catch {
+        do throws(ProviderError) { return try await landedEntry(at: path, kind) } catch {
             throw error.ofUnconfirmedWrite
         }
+    }
+
+    /// - Throws: `.nameRefused` where the server took the name for another one.
+    private func landedEntry(
+        at path: RemotePath,
+        _ kind: PlaceEntry.Kind
+    ) async throws(ProviderError) -> PlaceEntry {
+        let entry = try await settledEntry(at: path, kind)
         guard entry.kind == kind else {
             throw ProviderError(
                 .outcomeUnknown(retryAfter: nil),
@@ -200,7 +205,16 @@ extension WebDAVClient {
         } catch {
             return try await outcome(of: error, kind, from: old, to: new)
         }
-        return try await made(new, kind) { () async throws(ProviderError) in
+        return try await moved(kind, from: old, to: new)
+    }
+
+    /// The entry of what was just moved; back again where the server took the new name for another one.
+    private func moved(
+        _ kind: PlaceEntry.Kind,
+        from old: RemotePath,
+        to new: RemotePath
+    ) async throws(ProviderError) -> PlaceEntry {
+        try await made(new, kind) { () async throws(ProviderError) in
             try await relocate("MOVE", kind, from: new, to: old, replacing: false)
         }
     }
@@ -223,9 +237,7 @@ extension WebDAVClient {
                 }
                 throw try await explained(error, writingTo: new)
             }
-            return try await made(new, kind) { () async throws(ProviderError) in
-                try await relocate("MOVE", kind, from: new, to: old, replacing: false)
-            }
+            return try await moved(kind, from: old, to: new)
         case .notFound, .parentNotFound, .noPermission, .badRequest:
             if try await isGone(old, kind) { throw error.asKind(.notFound) }
             // What came to the name in the same moment is a conflict (409) to an Infinite Scale.
