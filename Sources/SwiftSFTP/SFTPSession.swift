@@ -135,8 +135,9 @@ public final class SFTPSession: Sendable {
 
     // MARK: Several requests
 
-    /// How many requests for a folder's entries are in flight at once.
-    private static let listingsAtOnce = 4
+    /// How many requests for a folder's entries go together, at first and at most: two are all that most
+    /// folders need, names and the end, so that their listing takes one round trip.
+    private static let firstListings = 2, mostListings = 32
 
     /// All entries of a folder, in the server's order.
     ///
@@ -172,21 +173,25 @@ public final class SFTPSession: Sendable {
         _ limit: Int
     ) async throws(SFTPError) -> [SFTPEntry] {
         var entries: [SFTPEntry] = []
-        var asked = (0..<Self.listingsAtOnce).map { _ in send(.readFolder(handle)) }[...]
+        var count = Self.firstListings
         var isOver = false
-        while let next = asked.popFirst() {
-            do throws(SFTPError) {
-                for entry in try await next.answer().names() where try entry.isOfFolder() {
-                    entries.append(entry)
+        while !isOver {
+            // None is left unread: a server that works at several at once may end one before another that
+            // has names.
+            for pending in (0..<count).map({ _ in send(.readFolder(handle)) }) {
+                do throws(SFTPError) {
+                    for entry in try await pending.answer().names() where try entry.isOfFolder() {
+                        entries.append(entry)
+                    }
+                } catch {
+                    guard error.kind == .status(.endOfFile) else { throw error }
+                    isOver = true
                 }
-            } catch {
-                guard error.kind == .status(.endOfFile) else { throw error }
-                isOver = true
+                guard entries.count <= limit else {
+                    throw SFTPError(.malformedAnswer, detail: "more than \(limit) entries")
+                }
             }
-            guard entries.count <= limit else {
-                throw SFTPError(.malformedAnswer, detail: "more than \(limit) entries")
-            }
-            if !isOver { asked.append(send(.readFolder(handle))) }
+            count = min(count * 2, Self.mostListings)
         }
         return entries
     }
