@@ -24,28 +24,28 @@ extension SFTPClient {
         }
     }
 
-    /// Reads on in a file of which another part was read a moment ago; nil where there is none, or it does
-    /// not answer any more.
+    /// Reads on in a file of which another part is being read, or was a moment ago; nil where there is none,
+    /// or it does not answer any more.
     private func goOn(
         with path: RemotePath,
         _ revision: Revision,
         _ range: Range<Int64>
     ) async -> ByteStream? {
-        guard let file = openFiles.take(path, revision) else { return nil }
-        guard await connection.takeIdle(file.session) else {
-            file.close()
-            return nil
-        }
+        guard let file = openFiles.file(at: path, revision) else { return nil }
         let session = file.session
+        // Its own small parts keep nobody waiting: the last bytes of one are on their way while a program
+        // that has what it wanted of it asks for the next.
+        let smallReads = file.smallReads.withLock(\.self)
+        guard await connection.use(session, beside: smallReads) else { return nil }
         do {
             let current = session.send(.attributesOfHandle(file.handle))
             var reader = Self.reader(of: file.handle, range, session)
             reader.begin()
             let first = try await current.fileAttributes()
             try Self.check(first, path, revision)
-            return stream(path, revision, OpenRead(self, file, reader, keepsOpen: true))
+            return stream(path, revision, OpenRead(self, file, reader, range, keepsOpen: true))
         } catch {
-            file.close()
+            openFiles.drop(file)
             connection.release(session)
             return nil
         }
@@ -98,10 +98,6 @@ extension SFTPClient {
             connection.release(session)
             return stream
         }
-        do throws(ProviderError) { try Self.check(first, path, revision) } catch {
-            _ = session.send(.close(handle))
-            throw error
-        }
         let file = OpenFile(
             path: path,
             revision: revision,
@@ -109,8 +105,9 @@ extension SFTPClient {
             handle: handle,
             changes: changes
         )
+        try Self.check(first, path, revision)
         let isWhole = range.lowerBound == 0 && UInt64(range.upperBound) >= first.size ?? 0
-        return stream(path, revision, OpenRead(self, file, reader, keepsOpen: !isWhole))
+        return stream(path, revision, OpenRead(self, file, reader, range, keepsOpen: !isWhole))
     }
 
     private func stream(_ path: RemotePath, _ revision: Revision?, _ file: OpenRead) -> ByteStream {
@@ -172,8 +169,8 @@ private final class Remaining: Sendable {
     }
 }
 
-/// A file that is being read; when nobody reads on it is closed, or kept open for a moment, and its session
-/// released.
+/// A part of a file that is being read; when nobody reads on, the file is closed, or kept open for a moment,
+/// and its session released.
 ///
 /// Isolation: one reader, which asks for the next part when it has the last one;
 /// unchecked, because a stream has no other reader.
@@ -181,20 +178,38 @@ private final class OpenRead: @unchecked Sendable {
     private let client: SFTPClient
     private let file: OpenFile
     private var reader: SFTPByteReader
+    /// Whether it is a part beside which others are read at once.
+    private let isSmall: Bool
     private var keepsOpen: Bool
     /// The file's attributes once all was read.
     private(set) var last: SFTPAttributes?
 
-    init(_ client: SFTPClient, _ file: OpenFile, _ reader: SFTPByteReader, keepsOpen: Bool) {
+    /// The bytes of a small part, at most.
+    private static let small = 1 << 20
+
+    /// A read of a part, whose session is in use until it ends.
+    init(
+        _ client: SFTPClient,
+        _ file: OpenFile,
+        _ reader: SFTPByteReader,
+        _ range: Range<Int64>,
+        keepsOpen: Bool
+    ) {
         self.client = client
         self.file = file
         self.reader = reader
         self.keepsOpen = keepsOpen
+        isSmall = range.count <= Self.small
+        if isSmall {
+            file.smallReads.withLock { $0 += 1 }
+            if keepsOpen { client.openFiles.keep(file) }
+        }
     }
 
     deinit {
+        if isSmall { file.smallReads.withLock { $0 -= 1 } }
         client.connection.release(file.session)
-        if keepsOpen { client.openFiles.keep(file) } else { file.close() }
+        if keepsOpen { client.openFiles.keep(file) }
     }
 
     func next() async throws(SFTPError) -> [UInt8]? {
@@ -204,6 +219,7 @@ private final class OpenRead: @unchecked Sendable {
             return nil
         } catch {
             keepsOpen = false
+            client.openFiles.drop(file)
             if error.endsSession { await client.connection.broke(file.session) }
             throw error
         }

@@ -225,13 +225,13 @@ public actor SSHConnection {
         }
     }
 
-    /// Whether a session is still one of the connection, and no content is on its way over it; it is then
-    /// in use until `release`.
-    func takeIdle(_ session: SFTPSession) -> Bool {
+    /// Whether a session is still one of the connection, and over one for content nothing is on its way
+    /// beside `transfers` of the caller's own; such a one is then in use once more until `release`.
+    func use(_ session: SFTPSession, beside transfers: Int) -> Bool {
         guard lines.contains(where: { $0.session === session }) else {
             return main?.session === session
         }
-        guard uses.withLock({ $0[ObjectIdentifier(session), default: 0] }) == 0 else {
+        guard uses.withLock({ $0[ObjectIdentifier(session), default: 0] }) <= transfers else {
             return false
         }
         use(session)

@@ -130,6 +130,18 @@ struct SFTPClientTests {
                 #expect(try await part(start, first) == Array(bytes[start...].prefix(4096)))
             }
             #expect(opened() == 1)
+            // Who has what was wanted of one part asks for the next while that one's stream has not ended.
+            let ranges = [100..<104, 150_000..<200_000, 7..<9].map {
+                Int64($0.lowerBound)..<Int64($0.upperBound)
+            }
+            var streams: [ByteStream] = []
+            for range in ranges {
+                let stream = try await client.read(path, revision: first, range: range)
+                _ = try await stream.next()
+                streams.append(stream)
+            }
+            #expect(opened() == 1)
+            streams = []
 
             // Somebody writes it in place: what is open is another revision by now.
             let handle = try #require(FileHandle(forWritingAtPath: server.root + file))
