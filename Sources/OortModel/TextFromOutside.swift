@@ -85,6 +85,15 @@ public struct ExactText: Hashable, Sendable {
 }
 
 extension String {
+    /// The text without ASCII white space at its ends.
+    public var trimmed: String {
+        let spaces: Set<UInt8> = [9, 10, 13, 32]
+        guard let first = utf8.firstIndex(where: { !spaces.contains($0) }),
+            let last = utf8.lastIndex(where: { !spaces.contains($0) })
+        else { return "" }
+        return String(self[first...last])
+    }
+
     /// The text with U+2400 (␀) for NUL, with which a text of the catalog's database would end.
     public var withoutNUL: String {
         guard utf8.contains(0) else { return self }

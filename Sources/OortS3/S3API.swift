@@ -132,7 +132,7 @@ struct S3API: Sendable {
             return true
         }
         guard status != 301, status != 307, let date = answer.head.date else { return false }
-        return signer.learn(serviceTime: date)
+        return signer.learn(serviceTime: date.date)
     }
 
     // MARK: Bodies

@@ -107,7 +107,7 @@ struct S3Head: Sendable {
         }
         self.size = size
         self.tag = tag
-        stored = head.header("Last-Modified").flatMap { Self.time(header: $0) }
+        stored = head.header("Last-Modified").flatMap { HTTPDate.parse($0) }
         modified =
             head.header("x-amz-meta-mtime").flatMap(Self.time(metadata:))
             ?? head.header("x-amz-meta-s3cmd-attrs").flatMap(Self.time(attributes:))
@@ -142,12 +142,6 @@ struct S3Head: Sendable {
     /// Whether an ETag can be the MD5 of the bytes.
     static func canBeMD5(_ tag: String) -> Bool {
         tag.utf8.count == 32 && S3Text.bytes(hex: tag) != nil
-    }
-
-    /// The time in a header field.
-    private static func time(header text: String) -> Timestamp? {
-        let head = HTTPResponseHead(status: 200, headers: [("Date", text)], httpVersion: "1.1")
-        return head.date.map { Timestamp($0) }
     }
 
     // MARK: Modified times

@@ -1,10 +1,10 @@
-import OortModel
+public import OortModel
 
-/// Reads times in all forms that servers write them in.
-enum DAVTime {
+/// Reads times of header fields and of WebDAV's properties, in all forms that servers write them in.
+public enum HTTPDate {
     /// RFC 1123 with `GMT` or an offset, one-digit days, RFC 850, asctime, RFC 3339; nil for anything
     /// else: a wrong time is worse than none.
-    static func parse(_ text: String) -> Timestamp? {
+    public static func parse(_ text: String) -> Timestamp? {
         let text = text.trimmed
         guard let first = text.utf8.first else { return nil }
         if (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) {
@@ -68,16 +68,5 @@ enum DAVTime {
             return nil
         }
         return (number / 100) * 3600 + (number % 100) * 60
-    }
-}
-
-extension String {
-    /// The text without white space at its ends.
-    var trimmed: String {
-        let spaces: Set<UInt8> = [9, 10, 13, 32]
-        guard let first = utf8.firstIndex(where: { !spaces.contains($0) }),
-            let last = utf8.lastIndex(where: { !spaces.contains($0) })
-        else { return "" }
-        return String(Substring(utf8[first...last]))
     }
 }

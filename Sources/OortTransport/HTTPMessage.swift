@@ -1,4 +1,3 @@
-public import Foundation
 public import OortModel
 
 /// A request, complete but for what decorators add (the Authorization header, the user agent).
@@ -109,10 +108,10 @@ public struct HTTPResponseHead: Sendable {
     }
 
     /// `Date`: when the answer was made, by the server's clock; nil where it does not say.
-    public var date: Date? { header("Date").flatMap { HTTPDate.parse($0) } }
+    public var date: Timestamp? { header("Date").flatMap { HTTPDate.parse($0) } }
 
     /// `Expires`: until when the answer may be kept, by the server's clock; nil where it does not say.
-    public var expires: Date? { header("Expires").flatMap { HTTPDate.parse($0) } }
+    public var expires: Timestamp? { header("Expires").flatMap { HTTPDate.parse($0) } }
 }
 
 /// An answer with its whole body.

@@ -169,8 +169,8 @@ struct WeatherRequests: Sendable {
         var until = now
         if let expires = head.expires {
             // By the server's own clock, since this machine's may be wrong.
-            let base = head.date.map { Timestamp($0).seconds } ?? now
-            let length = Timestamp(expires).seconds.subtractingReportingOverflow(base)
+            let base = head.date?.seconds ?? now
+            let length = expires.seconds.subtractingReportingOverflow(base)
             if !length.overflow { until = now.addingSaturating(max(0, length.partialValue)) }
         }
         if let age = head.maximumAge { until = max(until, now.addingSaturating(age)) }

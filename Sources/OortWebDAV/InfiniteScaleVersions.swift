@@ -43,7 +43,7 @@ struct InfiniteScaleVersions: VersionHistory {
                     id: name,
                     size: size,
                     modifiedTime: response.text(.dav("getlastmodified"))
-                        .flatMap { DAVTime.parse($0) },
+                        .flatMap { HTTPDate.parse($0) },
                     isCurrent: false
                 )
             )

@@ -114,7 +114,7 @@ private struct WebDAVProbe {
     }
 
     private func time(_ name: String) async throws(ProviderError) -> Int64? {
-        try await look(name)?.text(.dav("getlastmodified")).flatMap { DAVTime.parse($0) }?.seconds
+        try await look(name)?.text(.dav("getlastmodified")).flatMap { HTTPDate.parse($0) }?.seconds
     }
 
     /// Whether a move or copy was done; nil where it was refused because of what is there.
@@ -158,7 +158,7 @@ private struct WebDAVProbe {
         var dated = true
         for path in [.root, folder] {
             let (own, _, _) = try await client.ownEntry(of: path, depth: 0, isFolder: true)
-            let time = own.text(.dav("getlastmodified")).flatMap { DAVTime.parse($0) }
+            let time = own.text(.dav("getlastmodified")).flatMap { HTTPDate.parse($0) }
             dated = dated && time != nil
         }
         found.datesFolders = dated

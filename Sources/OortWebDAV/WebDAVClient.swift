@@ -531,10 +531,10 @@ final class WebDAVMemory: Sendable {
 
     /// Notes content that was on its way and never arrived, a week after its beginning: by its name, and by
     /// the server's time, which alone may be the one that the file is to have.
-    func noteLeftover(_ path: RemotePath, _ response: DAVResponse, now: Date?) {
+    func noteLeftover(_ path: RemotePath, _ response: DAVResponse, now: Timestamp?) {
         guard let now, let time = response.text(.dav("getlastmodified")),
-            let begun = DAVTime.parse(time),
-            Self.isOld(begun.seconds, Timestamp(now).seconds),
+            let begun = HTTPDate.parse(time),
+            Self.isOld(begun.seconds, now.seconds),
             Self.isOld(WebDAVNames.begun(path.name ?? "") ?? begun.seconds, Timestamp.now.seconds)
         else { return }
         state.withLock { state in

@@ -170,7 +170,7 @@ struct WebDAVEntries: Sendable {
         guard let text = response.text(.dav("getcontentlength")), let number = Int64(text),
             let size = ReportedSize(bytes: number)?.bytes
         else { return nil }
-        let time = response.text(.dav("getlastmodified")).flatMap { DAVTime.parse($0) }
+        let time = response.text(.dav("getlastmodified")).flatMap { HTTPDate.parse($0) }
         let tag = Self.tag(response.text(.dav("getetag")))
         if dialect.isCloud, tag == nil { return nil }
         var entry = PlaceEntry.file(
@@ -180,7 +180,7 @@ struct WebDAVEntries: Sendable {
             modifiedTime: time
         )
         if dialect == .plain, tag == nil || abilities.tags != .fine, let time {
-            let now = head.date.map { Timestamp($0) } ?? .now
+            let now = head.date ?? .now
             entry.isYoung = now.seconds - time.seconds < 2
         }
         if dialect == .infinitescale, let tag {
@@ -193,7 +193,7 @@ struct WebDAVEntries: Sendable {
 
     private func folder(_ response: DAVResponse, name: String) -> PlaceEntry? {
         var entry = PlaceEntry.folder(name)
-        entry.modifiedTime = response.text(.dav("getlastmodified")).flatMap { DAVTime.parse($0) }
+        entry.modifiedTime = response.text(.dav("getlastmodified")).flatMap { HTTPDate.parse($0) }
         guard dialect.isCloud else {
             addPlain(to: &entry)
             return entry
@@ -232,7 +232,7 @@ struct WebDAVEntries: Sendable {
     /// change's own time (reva, `pkg/storage/pkg/decomposedfs/tree/propagator/async.go`).
     func isYoung(_ entry: PlaceEntry, head: HTTPResponseHead) -> Bool {
         guard dialect == .infinitescale, let time = entry.modifiedTime else { return false }
-        let now = head.date.map { Timestamp($0) } ?? .now
+        let now = head.date ?? .now
         return now.seconds - time.seconds < folderYouth.components.seconds
     }
 }

@@ -139,7 +139,7 @@ extension WebDAVClient {
                 // Only where both are made alike does another tag mean another content.
                 if dialect.isCloud || abilities.sendsTags { throw Self.changed }
             }
-        } else if let total, let time = head.header("Last-Modified").flatMap({ DAVTime.parse($0) })
+        } else if let total, let time = head.header("Last-Modified").flatMap({ HTTPDate.parse($0) })
         {
             guard revision == WebDAVEntries.revision(tag: nil, size: total, time: time) else {
                 throw Self.changed

@@ -62,13 +62,16 @@ enum DAVXML {
             .joined()
     }
 
-    static func httpDate(_ time: Timestamp) -> String {
+    static func httpDate(_ time: Timestamp) -> String { dates.string(from: time.date) }
+
+    // Made once: that takes as long as fifty dates.
+    private static let dates = {
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
         formatter.timeZone = TimeZone(identifier: "GMT")
         formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
-        return formatter.string(from: time.date)
-    }
+        return formatter
+    }()
 
     /// Lower-case hex, as the sabre family writes places.
     static func encoded(_ parts: [String]) -> String {

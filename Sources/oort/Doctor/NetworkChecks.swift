@@ -68,7 +68,7 @@ struct NetworkChecks {
             // Whatever the status is, somebody is there.
             let head = try await wire.send(request, limit: 4 << 20).head
             let middle = before.addingTimeInterval(Date().timeIntervalSince(before) / 2)
-            answer.ahead = head.date.map { middle.timeIntervalSince($0) }
+            answer.ahead = head.date.map { middle.timeIntervalSince($0.date) }
         } catch {
             answer.error = error
         }
