@@ -236,14 +236,18 @@ public final class PlaceMap: Sendable {
 
     // MARK: Transactions
 
-    /// Reads in one transaction.
+    /// Reads between two writes, so that nothing changes meanwhile: there is one connection, and no other
+    /// process.
+    ///
+    /// Not in a read-only transaction of GRDB's: that sets `query_only` before and after, and each setting has
+    /// SQLite compile every cached statement anew (`OP_Expire` in its `pragma.c`).
     ///
     /// - Throws: `ProviderError`s as they are; `.localContent` where the disk fails.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(ProviderError) -> Value {
         do {
-            return try await queue.read { database in
+            return try await queue.unsafeRead { database in
                 try self.checkOpen()
                 return try body(database)
             }
@@ -255,7 +259,7 @@ public final class PlaceMap: Sendable {
         _ body: (Database) throws -> Value
     ) throws(ProviderError) -> Value {
         do {
-            return try queue.read { database in
+            return try queue.unsafeRead { database in
                 try checkOpen()
                 return try body(database)
             }
