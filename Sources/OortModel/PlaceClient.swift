@@ -257,6 +257,8 @@ public struct PlaceTraits: Sendable {
     public var listingFreshness: Duration?
     /// How many listings may be asked for at once.
     public var listingsInFlight: Int
+    /// How many listings are read, at most, before what they say is passed on.
+    public var listingsPerPage = 128
     /// Whether a folder is moved in one step; else it is made anew and its files are moved.
     public var movesFolders: Bool
     /// Whether what is deleted can be had back.

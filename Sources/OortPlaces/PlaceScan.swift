@@ -248,7 +248,7 @@ actor PlaceScan {
     /// Lists some of the folders at once.
     private func listSome() async throws(ProviderError) {
         guard var round = current else { return }
-        let some = Array(round.folders.suffix(client.traits.listingsInFlight * 4).reversed())
+        let some = Array(round.folders.suffix(client.traits.listingsPerPage).reversed())
         let number = round.number
         var failure: ProviderError?
         var left: [Int64] = []
@@ -256,7 +256,8 @@ actor PlaceScan {
         var longFailing: [Int64] = []
         var unanswered: [Int64] = []
         var new: [Int64] = []
-        for (folder, result) in await list(some, round: number) {
+        let (results, untried) = await list(some, round: number)
+        for (folder, result) in results {
             switch result {
             case .success(let folders):
                 failures[folder] = nil
@@ -292,7 +293,9 @@ actor PlaceScan {
             }
         }
         round.folders.removeLast(some.count)
-        round.folders += left.reversed() + new.reversed()
+        round.folders += untried.reversed() + new.reversed()
+        // Last, so that one that fails each time keeps no other one waiting.
+        round.folders.insert(contentsOf: left.reversed(), at: 0)
         // What the listing of its own folder brings up is listed for more than its age.
         round.aged.subtract(new)
         unanswered.removeAll { new.contains($0) }
@@ -344,6 +347,11 @@ actor PlaceScan {
         }
     }
 
+    /// Whether a listing failed of something that all others would meet, too.
+    private static func isOfAll(_ error: ProviderError) -> Bool {
+        !error.isLastingRefusal && !isOfOneFolder(error)
+    }
+
     private func subfolders(of folder: Int64) async throws(ProviderError) -> [Int64] {
         try await map.read { try PlaceTransaction(database: $0).subfolders(of: folder) }
     }
@@ -352,24 +360,29 @@ actor PlaceScan {
         try await map.read { try PlaceTransaction(database: $0).row(folder)?.parent }
     }
 
+    /// Lists folders, until it shows that none can be listed now: each would only wait for the same answer.
+    ///
+    /// Returns what came of those that were tried, and the others.
     private func list(
         _ folders: [Int64],
         round: Int64
-    ) async -> [(Int64, Result<[Int64], ProviderError>)] {
+    ) async -> (results: [(Int64, Result<[Int64], ProviderError>)], untried: [Int64]) {
         await withTaskGroup { group in
             var results: [(Int64, Result<[Int64], ProviderError>)] = []
             var waiting = folders[...]
+            var goesOn = true
             for _ in 0..<max(1, client.traits.listingsInFlight) {
                 guard let folder = waiting.popFirst() else { break }
                 group.addTask { (folder, await self.list(folder, round: round)) }
             }
             for await result in group {
                 results.append(result)
-                if let folder = waiting.popFirst() {
+                if case .failure(let error) = result.1, Self.isOfAll(error) { goesOn = false }
+                if goesOn, let folder = waiting.popFirst() {
                     group.addTask { (folder, await self.list(folder, round: round)) }
                 }
             }
-            return results
+            return (results, Array(waiting))
         }
     }
 

@@ -70,7 +70,7 @@ public final class SFTPClient: PlaceClient {
             provider: provider,
             scan: .folderStamps,
             listingFreshness: .seconds(3600),
-            listingsInFlight: 32,
+            listingsInFlight: 64,
             deletesToTrash: keepsTrash
         )
         traits.mayHaveDisks = true

@@ -127,6 +127,8 @@ public final class MemoryPlaces: PlaceClient {
             listingFreshness: scan == .folderStamps ? freshness : nil,
             movesFolders: movesFolders
         )
+        // A small account has several pages, too.
+        traits.listingsPerPage = 16
         traits.mayHaveDisks = mayHaveDisks
         traits.hasRevisionsOfTimes = hasRevisionsOfTimes
         traits.deletesToTrash = deletesToTrash
