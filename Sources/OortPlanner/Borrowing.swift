@@ -1,6 +1,8 @@
-/// Contents that are made of what another item has at the service, and not sent yet (`BorrowedContent`): a
-/// copy that is left to the service, a temporary file that took over an identity, a changed part of a large
-/// file over another item's revision. They go out before their owner is changed or deleted.
+/// Contents that are made of another item's bytes at the service and are not sent yet (`BorrowedContent`):
+/// a copy that the service is to make, a temporary file that took over an identity, a changed part of a
+/// large file over another item's revision.
+///
+/// They go out before that other item is changed or deleted.
 extension Push {
     /// Whether this plan sends the contents that are made of an item's bytes.
     func areBorrowersSent(_ position: Int) -> Bool {
@@ -43,8 +45,10 @@ extension Push {
         return nil
     }
 
-    /// Whether a backup's place is free only after its heir was sent: a file that is restored from its
-    /// backup, while the damaged one takes the backup's name, or that of one which takes it.
+    /// Whether a backup's new place becomes free only after its heir was sent.
+    ///
+    /// So it is when a file is restored from its backup while the damaged one takes the backup's name, or
+    /// the name of an item that takes the backup's name.
     func mustSend(_ heir: Int, beforeMoving backup: Int) -> Bool {
         var lenders: Set<Int> = []
         var owner = trees.owner(ofContentAt: heir)
@@ -66,7 +70,8 @@ extension Push {
 }
 
 extension Trees {
-    /// By an item, those whose content is still to be sent and made of what it has at the service.
+    /// For each item, the positions of those whose content is still to be sent and is made of its bytes at
+    /// the service.
     func borrowers() -> [Int: [Int]] {
         var borrowers: [Int: [Int]] = [:]
         for position in items.indices {
@@ -78,7 +83,8 @@ extension Trees {
         return borrowers
     }
 
-    /// Who has at the service what an item's content is made of, where that is still to be sent.
+    /// The item whose bytes at the service another item's content is made of, where that content is still
+    /// to be sent.
     func owner(ofContentAt position: Int) -> Int? {
         let item = items[position]
         guard let local = item.local, let borrowed = item.borrowed,
@@ -89,16 +95,16 @@ extension Trees {
         return owner
     }
 
-    /// Whether an heir's content is made of another item's, and that is made of the original's: with the
-    /// original's identity each would wait for the other.
+    /// Whether an heir's content is made of another item's bytes, and that item's content of the
+    /// original's: if the heir had the original's identity, each would wait for the other.
     func closesCircle(_ heir: Int, inheriting original: Int) -> Bool {
         guard let owner = owner(ofContentAt: heir), owner != original else { return false }
         return borrows(owner, from: original)
     }
 
-    /// Whether an item's content is made of another one's, over however many between.
+    /// Whether an item's content is made of another item's bytes, directly or through items between.
     ///
-    /// Of a circle none can come first.
+    /// In a circle none could be sent first.
     private func borrows(_ position: Int, from other: Int) -> Bool {
         var next: Int? = position
         for _ in items.indices {

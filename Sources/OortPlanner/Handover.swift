@@ -24,7 +24,7 @@ extension Planner {
                 trees.areOfOneKind(original, heir),
                 !trees.closesCircle(successor, inheriting: position)
             else { continue }
-            // Whether it closes a circle is known once the others have their identities.
+            // Whether this heir would close a circle is known only after the other handovers.
             if heir.borrowed != nil, !steps.isEmpty { continue }
             if !isBackup {
                 steps.append(.handOver(from: original.inode, to: heir.inode))
@@ -37,14 +37,14 @@ extension Planner {
 }
 
 extension ItemState {
-    /// Whether it may take over another item's identity, now or when it is ready: a file that was
-    /// made here, or a program's temporary file that we sent a short while ago.
+    /// Whether the item may take over another one's identity, now or later: a file that was made here, or a
+    /// program's temporary file that was sent a short while ago.
     var canInherit: Bool {
         !isFolder && local?.content != nil && (isBornHere || isRecent && isMisplaced)
     }
 
-    /// Whether a file that has its name now may take over its identity: it was deleted, or stays as a
-    /// backup.
+    /// Whether the file that has this one's name now may take over its identity: this one was deleted, or
+    /// stays as a backup.
     var leavesIdentity: Bool { local == nil && !isTrashed || isBackup }
 
     /// Whether it was renamed within its folder and is otherwise as the service has it: what
@@ -54,9 +54,10 @@ extension ItemState {
         return local.place.parent == remote.place.parent && local.hasSameContent(as: remote)
     }
 
-    /// Whether nothing holds back that its place at the service changes, or that it leaves that.
+    /// Whether the item may be moved or deleted at the service now.
     ///
-    /// Who has a removed file open may still read of it what is not here.
+    /// A removed file that a program has open is not deleted there yet: the program may still read bytes
+    /// that are not here.
     var isReadyToMove: Bool {
         isSettled && isPushable && !isBusy && !isBeingWritten && !hasNews
             && (local != nil || !isOpen)

@@ -51,8 +51,8 @@ public struct ContentIdentity: Hashable, Sendable {
 
     /// Whether both are certainly the same bytes.
     ///
-    /// Hashes decide where both are known, since a revision may change without the content (a move,
-    /// at some services); those that do not tell contents apart only of what is empty.
+    /// Hashes decide where both are known, since at some services a revision changes without the content
+    /// (by a move). A hash that does not tell contents apart decides only for empty ones.
     public func isSame(as other: ContentIdentity) -> Bool {
         if let revision, revision == other.revision { return true }
         if let staged, staged == other.staged { return true }
@@ -124,21 +124,21 @@ public struct ItemState: Sendable {
     public var synced: Entry?
     /// What the service last said; nil when it is not there.
     public var remote: Entry?
-    /// The name that an item had which is not in the local tree; nil where it never was there.
+    /// The name of an item that is no longer in the local tree; nil where it never was.
     public var formerName: String?
     /// Whether the last local change is old enough to be pushed, its content's hash known.
     public var isSettled = true
-    /// Whether it was moved to the trash, so that it is to be there as it was: no other file takes over its
-    /// identity.
+    /// Whether the item was moved to the trash and must be found there as it was: no other file takes over
+    /// its identity.
     public var isTrashed = false
-    /// Whether a program has it open for writing: its content is nobody's to replace or to take away.
+    /// Whether a program has the item open for writing: its content must not be replaced or taken away.
     public var isOpen = false
     /// Whether that program has written to it: it is not sent before it is closed.
     public var isBeingWritten = false
     /// Whether an operation on it is under way at the service: it is left alone altogether.
     public var isBusy = false
-    /// Whether the service was heard not to have it, of which the feed has yet to tell: it is busy, and
-    /// what has its place at the service waits, too.
+    /// Whether the service said that it does not have the item, but the feed has not confirmed it: the item
+    /// is busy, and whatever has its place at the service waits.
     public var mayBeGone = false
     /// Where an operation under way makes it appear at the service: what the feed shows there may be
     /// this very item.
@@ -146,11 +146,11 @@ public struct ItemState: Sendable {
     /// Whether it may be pushed at all (not read-only, not local by kind, not waiting for its
     /// next try).
     public var isPushable = true
-    /// Whether another item has its name here, so that it is shown with a number, on a service where
-    /// a folder holds a name once: the other one cannot go there.
+    /// Whether the item is shown with a number because another one has its name here, at a service where a
+    /// name is unique in its folder: the other one cannot have that name there.
     public var isDisplaced = false
-    /// Whose bytes at the service its own are made of, wholly or in part: as long as its own are not
-    /// sent, that other item keeps them.
+    /// The item whose bytes at the service this one's content is made of, wholly or in part: that item must
+    /// keep them until this content is sent.
     public var borrowed: BorrowedContent?
     /// Whether we created it at the service a short while ago and its content is all here: then it
     /// may be a program's temporary file, and its identity can be given away.
@@ -165,8 +165,8 @@ public struct ItemState: Sendable {
         self.remote = remote
     }
 
-    /// What the service has, as it enters the local tree: a name that only breaks a circle of moves
-    /// is nobody's wish, of whatever number the item was then.
+    /// The item as it enters the local tree: as the service has it, but without a name that only breaks a
+    /// circle of moves.
     var arrival: Entry? {
         guard var entry = remote else { return nil }
         if let formerName, Planner.isDetour(entry.place.name) {

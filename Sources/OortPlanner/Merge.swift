@@ -15,7 +15,7 @@ struct Merge {
     }
 
     private let trees: Trees
-    /// Whether a folder of the service holds a name twice.
+    /// Whether a folder at the service may hold two items of one name.
     private let allowsDuplicates: Bool
     private var want: [Entry?]
     private var fate: [Fate]
@@ -25,8 +25,8 @@ struct Merge {
     private var keepsBoth: [Bool]
     private var renumbered: [Bool]
     private var waitsWithContent: [Bool]
-    /// Gone at the service, and open for writing here, or with something in it whose news wait: only
-    /// later it is known whether it is needed, and with it the folders in which it lies.
+    /// Items that are gone at the service, and that are open for writing here or hold something whose news
+    /// wait: whether they are still needed shows later, and so does whether their folders are.
     private var waitsToGo: [Bool]
     /// How often the whole tree was looked at, for tests.
     private(set) var passes = 0
@@ -196,7 +196,7 @@ struct Merge {
         guard trees.items.indices.contains(where: { trees.items[$0].isFolder && want[$0] == nil })
         else { return false }
         var changed = false
-        // A folder in which somebody works stays for that, and does not wait for what may yet go.
+        // What certainly stays saves its folders first: those then need not wait for what may yet go.
         let waiting = want.indices.filter { mayLeave($0) }
         for position in want.indices.filter({ !mayLeave($0) }) + waiting {
             guard let entry = want[position] else { continue }
@@ -233,7 +233,7 @@ struct Merge {
         return changed
     }
 
-    /// Whether an item lies where it does only until its news are merged: nothing was done to it here.
+    /// Whether an item is here only until its news are merged: nobody changed it here.
     private func mayLeave(_ position: Int) -> Bool {
         let item = trees.items[position]
         return waitsToGo[position]
@@ -271,7 +271,8 @@ struct Merge {
                 want[position]?.place = remote.place
                 undone = true
             }
-            // A circle of the service's own: half of a change that the feed has yet to complete.
+            // The service itself reported a circle: half of a change whose other half the feed has not
+            // reported.
             if !undone { postpone(start) }
             changed = true
         }
@@ -291,8 +292,8 @@ struct Merge {
                 owners[key] = position
                 continue
             }
-            // Where one of the two is postponed the other has the name, and what that one had before
-            // may be somebody's: the next pass finds it.
+            // If one of the two is postponed, the other has the name; the name that the postponed one falls
+            // back to may be taken, which the next pass finds.
             switch (isFixed(position), isFixed(other)) {
             case (true, true):
                 if waitsForPlace(position, of: other) {
@@ -301,7 +302,7 @@ struct Merge {
                     owners[key] = position
                     changed = true
                 }
-            // Else two of one name at the service: shown with numbers.
+            // Where neither waits, both have this name at the service: they are shown with numbers.
             case (true, false):
                 if resolve(other, against: position) {
                     changed = true
@@ -318,7 +319,8 @@ struct Merge {
         return changed
     }
 
-    /// Postpones what is to have the place of an item that may be gone; true when it was not.
+    /// Postpones an item that would take the place of one that may be gone; true when it was not postponed
+    /// before.
     private mutating func waitsForPlace(_ position: Int, of other: Int) -> Bool {
         guard trees.items[other].mayBeGone, !postponed[position],
             want[position]?.place != trees.items[position].local?.place
@@ -339,13 +341,13 @@ struct Merge {
         let mine = trees.items[loser]
         let other = trees.items[owner]
         if mine.isBusy || postponed[loser] && mine.hasNews {
-            // Perhaps it is our own, of which the answer is still to come.
+            // Perhaps the newcomer is our own item, whose answer is still to come.
             guard other.local?.place != want[owner]?.place else { return false }
             postpone(owner)
             return true
         }
         if mine.isFolder, fate[loser] == .detached, other.isNewcomer, other.isFolder {
-            // It stays for what lies in it: as newly made, it becomes the other one next.
+            // The folder stays for what lies in it: detached now, it adopts the newcomer in the next plan.
             if adopters.insert(mine.inode).inserted { adoptions.append(.detach(mine.inode)) }
             postpone(owner)
             return true
@@ -354,7 +356,7 @@ struct Merge {
             trees.areOfOneKind(mine, other)
         {
             if !mine.isFolder, !mine.isSettled, !mine.isOpen {
-                // Its hash will tell whether both are the same.
+                // The hash, once known, says whether both are the same.
                 postpone(owner)
                 return true
             }
@@ -370,7 +372,8 @@ struct Merge {
                 return true
             }
         }
-        // Both are called so at the service, or will be: shown with numbers, or soon one.
+        // Two folders that have this name at the service, or will have it: they are shown with numbers, or
+        // become one.
         if allowsDuplicates, mine.isFolder, other.isFolder, other.remote != nil,
             let wanted = want[loser]?.place.name,
             mine.remote.map({ wanted.isSameText(as: $0.place.name) }) ?? true

@@ -1,7 +1,8 @@
 import OortModel
 
-/// Orders operations: what must come first comes first; a circle, which a taken name always is part
-/// of, is broken by a temporary name.
+/// Orders operations by what must come first.
+///
+/// A circle always has a name in it that one operation frees for another; it is broken by a temporary name.
 struct OperationOrder {
     private struct Node {
         var inode: Inode

@@ -3,9 +3,9 @@ public import OortModel
 /// One step of merging the service's news into the local side; all steps of a plan are applied in
 /// one transaction, and then the planner is asked again.
 public enum LocalStep: Hashable, Sendable {
-    /// Gone on both sides, or gone there and unchanged here: nothing remembers it any more.
+    /// The item is gone on both sides, or gone there and unchanged here: its node goes, too.
     case forget(Inode)
-    /// Gone there, changed here: it becomes an item that only this side knows.
+    /// The item is gone there and changed here: it becomes one that only this side knows.
     case detach(Inode)
     /// The item lies here from now on; one that was not in the local tree enters it as the service
     /// has it.
@@ -14,10 +14,10 @@ public enum LocalStep: Hashable, Sendable {
     case takeContent(Inode)
     /// The item has the service's modified time and description from now on.
     case takeAttributes(Inode)
-    /// Changed on both sides: the local content becomes a new item beside it (a conflict copy), and
-    /// the item has the service's content from now on.
+    /// The item changed on both sides: the local content becomes a new item beside it (a conflict copy),
+    /// and the item has the service's content from now on.
     case keepBoth(Inode)
-    /// Its name is somebody else's at the service: it gets a number.
+    /// Another item has its name at the service: this one gets a number.
     case renumber(Inode)
     /// Both sides created the same: the first takes over the second's identity at the service, and
     /// the second vanishes.
@@ -25,11 +25,11 @@ public enum LocalStep: Hashable, Sendable {
     /// A program saved by replacing: the second takes over the first's identity at the service, and
     /// the first gets the second's (or none).
     case handOver(from: Inode, to: Inode)
-    /// A program's temporary file that we sent a while ago is to take over the identity of a file
-    /// that stays as a backup: what the service has of it is nobody's, and it is new here.
+    /// A program's temporary file that was sent a while ago is to take over the identity of a file that
+    /// stays as a backup: it gives up the item that the service made for it, and counts as newly made here.
     case renounce(Inode)
-    /// What the service said is what both sides agree on; `content` is false when the content's
-    /// news still wait.
+    /// Both sides agree on what the service reported; `content` is false while the news of the content
+    /// wait.
     case agree(Inode, content: Bool)
 }
 
@@ -47,14 +47,14 @@ public struct RemoteOperation: Hashable, Sendable {
         case move(to: Place, isDetour: Bool)
         /// Move to the trash, with all below.
         case delete
-        /// Set what is not nil.
+        /// Set those that are not nil.
         case setAttributes(modified: Timestamp?, description: String?)
         /// A backup was made by renaming: create a copy for the item at its new place; then the
         /// heir, which has the old name now, takes over its identity.
         case duplicate(at: Place, heir: Inode)
     }
 
-    /// On which item.
+    /// The item that it is done to.
     public var inode: Inode
     /// What is to be done.
     public var action: Action
@@ -80,13 +80,14 @@ public struct Plan: Hashable, Sendable {
     public init() {}
 }
 
-/// What of a service's traits decides about plans.
+/// Those of a service's traits that decide about plans.
 public struct PlannerTraits: Sendable {
     /// How names are compared.
     public var comparison: NameRules.Comparison
     /// Whether one folder may hold two items of one name.
     public var allowsDuplicates: Bool
-    /// How the revision of what is kept as a link begins: such a one and a file cannot both have a name.
+    /// What the revision of a link begins with at a service that keeps links as links: there a link and a
+    /// file cannot share a name.
     public var linkMark: String?
     /// Whether a rename that only changes case needs a temporary name between.
     public var caseRenameNeedsDetour: Bool
@@ -99,7 +100,7 @@ public struct PlannerTraits: Sendable {
     /// Whether the description can be written.
     public var setsDescription: Bool
 
-    /// What decides of a provider's traits.
+    /// The traits that decide about plans, of a provider's.
     public init(_ traits: ProviderTraits) {
         comparison = traits.names.comparison
         allowsDuplicates = traits.names.allowsDuplicates
@@ -111,7 +112,7 @@ public struct PlannerTraits: Sendable {
         setsDescription = traits.setsDescription
     }
 
-    /// A service that compares names so and can set no attribute.
+    /// Traits of a service that compares names in this way and can set no attribute.
     public init(
         comparison: NameRules.Comparison,
         allowsDuplicates: Bool,

@@ -29,8 +29,9 @@ public struct Planner: Sendable {
         return plan
     }
 
-    /// Whether nothing of an item differs that could be sent, now or later, so that it need not stay
-    /// in motion: that the service does not keep all attributes is no reason to.
+    /// Whether an item has no difference that could be sent, now or later, and so need not stay in motion.
+    ///
+    /// A difference in an attribute that the service does not keep does not count.
     public func mayRest(_ item: ItemState) -> Bool {
         guard item.isSettled, item.isPushable, !item.isBusy, !item.isBeingWritten, !item.hasNews,
             let local = item.local, let remote = item.remote, local.place == remote.place
@@ -41,9 +42,9 @@ public struct Planner: Sendable {
 
     /// The temporary name that breaks a circle of moves; the same after a restart.
     ///
-    /// `number` counts those of one item from 0: another machine, or somebody who saw it, may have the
-    /// first. What has a link's `name` at the service keeps the ending, by which a service that keeps links
-    /// knows it.
+    /// `number` counts an item's detours from 0: the first name may be taken, by another machine or by a
+    /// person who saw it. The detour of a link keeps the ending of the link's `name`, by which a service
+    /// that keeps links knows it.
     public static func detourName(
         of inode: Inode,
         named name: String? = nil,
@@ -65,7 +66,7 @@ public struct Planner: Sendable {
     }
 }
 
-/// A place as the service compares it: what only one item can have, where no folder has two of one name.
+/// A place as the service compares it: only one item can have it, where names are unique in a folder.
 struct PlaceKey: Hashable {
     let parent: Inode
     /// The name's key as bytes, since texts of two normal forms are equal to Swift.
@@ -87,20 +88,20 @@ struct Trees {
         for (position, item) in items.enumerated() { index[item.inode] = position }
     }
 
-    /// Whether an item is a link on the service's disk, however it shows here, or is to become one.
+    /// Whether an item is kept as a link at the service, however it shows here, or will be.
     private func isKeptAsLink(_ item: ItemState) -> Bool {
         guard let linkMark else { return false }
         guard let remote = item.remote else { return item.isLink }
         return remote.content?.revision?.rawValue.begins(with: linkMark) == true
     }
 
-    /// Whether both are links on the service's disk, or neither is: only then one is the other's heir, or
-    /// becomes the other.
+    /// Whether both are kept as links at the service, or neither is: only then may one take over the
+    /// other's identity, or adopt it.
     func areOfOneKind(_ one: ItemState, _ other: ItemState) -> Bool {
         isKeptAsLink(one) == isKeptAsLink(other)
     }
 
-    /// What an item takes up at a place.
+    /// The place that an item takes up when it lies at `place`.
     ///
     /// Where links are kept as links, `NAME.rclonelink` takes up `NAME`, as a file of that name does.
     func key(_ place: Place, of item: ItemState) -> PlaceKey {
@@ -120,7 +121,7 @@ struct Trees {
         return places
     }
 
-    /// The items of the remote tree by place; of two of one name, any.
+    /// The items of the remote tree by place; any of two that share a name.
     func remotePlaces() -> [PlaceKey: Int] {
         var places: [PlaceKey: Int] = [:]
         for (position, item) in items.enumerated() {

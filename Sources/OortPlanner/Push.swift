@@ -18,10 +18,10 @@ struct Push {
     /// Backups made by renaming, and who has the name now.
     private var heirs: [Int: Int] = [:]
     private var isHeir: [Bool]
-    /// Items whose name a file has that is to take over their identity, but is still being written
-    /// or read: deleted or moved now, they could hand nothing over.
+    /// Items whose name now belongs to a file that will take over their identity, but is not ready to:
+    /// deleted or moved now, they would have none to hand over.
     private var awaitsHeir: [Bool]
-    /// Whose content is still to be sent and made of an item's bytes, by that item.
+    /// For each item, those whose content is still to be sent and is made of its bytes.
     let borrowers: [Int: [Int]]
 
     init(_ trees: Trees, traits: PlannerTraits, postponed: [Bool]) {
@@ -82,7 +82,7 @@ struct Push {
         }
     }
 
-    /// Files that were deleted, or renamed within their folder, while another file took their name.
+    /// Finds files that were deleted, or renamed within their folder, while another file took their name.
     private mutating func findHeirs() {
         var places: [PlaceKey: Int]?
         for (position, original) in trees.items.enumerated() {
@@ -121,9 +121,10 @@ struct Push {
         return children
     }
 
-    /// Whether a file is to take over the identity of one that is busy or has news yet: its content
-    /// goes out with that, and neither to its own item nor as a new one before, also where the service
-    /// would have both of one name.
+    /// Whether a file will take over the identity of one that is busy or has news.
+    ///
+    /// Until it has, its content is sent neither to its own item nor as a new one, not even where the
+    /// service would allow both to have one name.
     private func awaitsIdentity(_ position: Int) -> Bool {
         let item = trees.items[position]
         guard item.isMisplaced, item.canInherit, let place = item.local?.place,
@@ -184,7 +185,7 @@ struct Push {
             && !waitsForFolder(position, children)
     }
 
-    /// Whether the folder it lies in is on its way to be deleted as a whole, a moment later.
+    /// Whether the folder that it lies in will soon be deleted as a whole.
     private func waitsForFolder(_ position: Int, _ children: [Int: [Int]]) -> Bool {
         guard let place = trees.items[position].remote?.place,
             let folder = trees.index[place.parent], trees.items[folder].local == nil,
@@ -200,7 +201,7 @@ struct Push {
         chain(above: place).contains { trees.items[$0].isBusy }
     }
 
-    /// What of its content or attributes this plan sends by an operation of its own.
+    /// The operation by which this plan sends an item's content or attributes; nil where it sends none.
     func contentAction(_ position: Int) -> RemoteOperation.Action? {
         let item = trees.items[position]
         guard isReady(position), !isHeir[position], !awaitsIdentity(position),
@@ -209,13 +210,13 @@ struct Push {
         return traits.contentAction(item)
     }
 
-    /// Whether it leaves its place at the service by this plan.
+    /// Whether an item leaves its place at the service by this plan.
     private func frees(_ position: Int) -> Bool {
         deleting[position]
             || placing[position] && trees.items[position].remote != nil && heirs[position] == nil
     }
 
-    /// Who has the place at the service, where it can be had by one only.
+    /// The other item that has the place at the service, where only one can.
     func occupant(of place: Place, for position: Int) -> Int? {
         guard !traits.allowsDuplicates else { return nil }
         let occupant = remotePlaces[trees.key(place, of: trees.items[position])]
@@ -291,7 +292,7 @@ struct Push {
         return order.operations(
             detour: { detour(of: $0, in: $1) },
             exclusions: { operation in
-                // Whose move changes the path by which this operation finds its item.
+                // The move of a folder above changes the path by which this operation finds its item.
                 let item = trees.items[operation]
                 let above = chain(above: item.remote?.place) + chain(above: item.local?.place)
                 return above.compactMap { trees.items[$0].remote == nil ? nil : placed[$0] }
@@ -299,7 +300,7 @@ struct Push {
         )
     }
 
-    /// A temporary place in a folder that nobody else has.
+    /// A temporary place in a folder; no other item has it.
     private func detour(of position: Int, in folder: Inode) -> Place {
         let item = trees.items[position]
         var number = 0
