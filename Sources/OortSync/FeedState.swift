@@ -3,15 +3,14 @@ import OortModel
 /// How the reading of the feed stands: whether a run of it is wanted, under way or owed, and what waits
 /// for one.
 ///
-/// A run is all pages that the feed has to tell at a time; it is named by the ordinal at which it was
-/// begun (`RequestOrder`). A pure value, which neither reads nor waits; moments are milliseconds since
-/// 1970.
+/// A run is all pages that the feed has at a time; it is named by the ordinal at which it began
+/// (`RequestOrder`). A pure value, which neither reads nor waits; moments are milliseconds since 1970.
 struct FeedState {
     /// A folder's deletion or creation, before which the feed has to be read.
     private struct Awaited {
-        /// When it was planned first: the feed's run must begin later.
+        /// The ordinal at which it was first planned: the feed's run must begin later.
         var ordinal: UInt64
-        /// The same, milliseconds since 1970.
+        /// The moment at which it was first planned, milliseconds since 1970.
         var found: Int64
     }
 
@@ -19,37 +18,37 @@ struct FeedState {
     private(set) var isWanted = false
     /// The run that is under way.
     private var run: UInt64?
-    /// The last run that came to its end, when that was, and how long it took.
+    /// The last run that came to its end; below, when it ended and how long it took.
     private(set) var lastRun: UInt64 = 0
     private var lastEnd: Int64 = 0
     private var lastLength: Int64 = 0
     private var began: Int64 = 0
-    /// Runs that were begun before this ordinal have grown old.
+    /// Runs that began before this ordinal are too old for operations that depend on the feed.
     private var oldest: UInt64 = 0
     /// Whether a run is applied in part only: no plan is to be made then.
     private(set) var isMidRun = false
     /// Whether the feed has to be read from its beginning.
     private(set) var hasLostPlace = false
-    /// How often it was lost since the feed was read to its end.
+    /// How often the feed's place was lost since the feed was last read to its end.
     private var lostPlaces = 0
     /// How often in a row the feed could not be read.
     private var tries = 0
     /// Why the feed could not be read, for people; nil once a page of it could be.
     ///
-    /// A service that asks to wait can be read.
+    /// A service that asks for patience counts as readable.
     private(set) var unreadable: String?
     /// The folders that the plan deletes, or makes where a name can be taken twice.
     private var awaited: [Inode: Awaited] = [:]
-    /// Items that could not be asked for while an operation of ours was under way on them.
+    /// Items that could not be asked for, because an operation of ours was under way on them.
     private var owedLooks: Set<ItemID> = []
-    /// Whether the feed has to be read when what is under way is done: something may be gone.
+    /// Whether the feed has to be read once nothing of ours is under way, because an item may be gone.
     private var owesRun = false
 
     /// What the feed's reader does after a failure.
     enum NextStep: Equatable {
         /// It reads the feed from its beginning, at once.
         case beginAnew
-        /// It rests as after so many failures in a row.
+        /// It pauses as long as after so many failures in a row.
         case rest(tries: Int)
         /// It ends: nothing can be read before the person has signed in.
         case end
@@ -101,7 +100,7 @@ struct FeedState {
         switch error.kind {
         case .rateLimited, .cancelled, .localContent, .cursorLost: break
         case .malformedAnswer:
-            // Who answers may be another one.
+            // The answer may come from a network's sign-in page instead of the service.
             unreadable = "look whether the network wants you to log in first: \(error.detail)"
         default: unreadable = error.detail
         }
@@ -109,19 +108,20 @@ struct FeedState {
         case .cursorLost:
             (isMidRun, hasLostPlace) = (false, true)
             lostPlaces += 1
-            // Lost again before anything was read to its end: the service is not asked for all without a rest.
+            // The place was lost again before the feed was read to its end: a service is not asked for
+            // everything again without a pause.
             return lostPlaces > 1 ? .rest(tries: lostPlaces) : .beginAnew
         case .signedOut:
             return .end
         case .clientRefused:
-            // Nothing that passes by itself: asked again as seldom as other refusals.
+            // This does not pass by itself: the service is asked as seldom as after other refusals.
             tries = max(tries + 1, 6)
         default: tries += 1
         }
         return .rest(tries: tries)
     }
 
-    /// What the reader rests after its next failure is short again.
+    /// The pause after the reader's next failure is short again.
     mutating func forgetFailures() { tries = 0 }
 
     /// The feed is read from its beginning now.
@@ -129,29 +129,29 @@ struct FeedState {
 
     // MARK: What waits for a run
 
-    /// All that was heard before an ordinal has grown old for what rests on it.
+    /// Runs that began before this ordinal no longer count for operations that depend on the feed.
     mutating func growsOld(_ ordinal: UInt64) { oldest = ordinal }
 
-    /// Whether what rests on the feed waits for another run.
+    /// Whether operations that depend on the feed wait for another run.
     var hasGrownOld: Bool { lastRun < oldest }
 
-    /// Whether the last run was so long ago that what rests on it is not to go out any more.
+    /// Whether the last run is too old for operations that depend on the feed.
     ///
-    /// However long a run and the plan after it take (`planning`, milliseconds), there is time then to send
-    /// something before the next run.
+    /// The limit grows with the length of a run and of the plan after it (`planning`, milliseconds), so
+    /// that there is always time to send something before the next run.
     func isOld(at now: Int64, planning: Int64) -> Bool {
         guard !awaited.isEmpty else { return false }
-        // Before it, the clock was set back.
+        // A last run in the future means that the clock was set back.
         return !(0...Self.freshness + 2 * (lastLength + planning)).contains(now - lastEnd)
     }
 
     /// How long a run's news are fresh, milliseconds: longer than a plan may wait to be made.
     private static let freshness: Int64 = 20_000
 
-    /// Since when an operation of a folder waits for a run that was begun after it was planned first, and
-    /// has not grown old since; nil where there was one.
+    /// When a folder's operation was first planned, while it waits for a run; nil once a run has ended that
+    /// began later and is not too old.
     ///
-    /// `ordinal` is of this moment.
+    /// `ordinal` gives one for this moment.
     mutating func waits(
         _ folder: Inode,
         at now: Int64,
@@ -162,28 +162,29 @@ struct FeedState {
         return lastRun < max(known.ordinal, oldest) ? known.found : nil
     }
 
-    /// An operation of a folder was tried and failed: the next try waits for a run of its own.
+    /// A folder's operation was tried and failed: the next try waits for a run of its own.
     mutating func failed(_ folder: Inode) { awaited[folder] = nil }
 
-    /// What is not planned any more waits for nothing.
+    /// Folders that no plan names any more wait for nothing.
     mutating func keepWaiting(_ planned: Set<Inode>) {
         if !awaited.isEmpty { awaited = awaited.filter { planned.contains($0.key) } }
     }
 
     // MARK: What is owed
 
-    /// Whether something is to be asked for, or read, when what is under way has ended.
+    /// Whether an item is to be asked for, or the feed to be read, once what is under way has ended.
     var owesLooks: Bool { !owedLooks.isEmpty || owesRun }
 
     /// An item could not be asked for while an operation of ours was under way on it.
     mutating func owesLook(at item: ItemID) { owedLooks.insert(item) }
 
-    /// All that is unsure is being asked for now.
+    /// All unsure items are being asked for now.
     mutating func looks() { owedLooks = [] }
 
-    /// What may be gone is told by a run only, which is to be begun when nothing of ours is under way.
+    /// Notes whether any item may be gone: only a run that begins while nothing of ours is under way can
+    /// say.
     ///
-    /// - Returns: whether it is to be begun now.
+    /// - Returns: whether that run is to begin now.
     mutating func needsRun(_ mayBeGone: Bool, isAnythingOpen: Bool) -> Bool {
         owesRun = mayBeGone && isAnythingOpen
         return mayBeGone && !owesRun && !isMidRun

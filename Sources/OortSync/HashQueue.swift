@@ -6,21 +6,21 @@ import OortModel
 ///
 /// A pure value; moments are milliseconds since 1970.
 struct HashQueue {
-    /// What goes up in one call with others at most, bytes: one that is larger is waited for by nobody.
+    /// The largest content, in bytes, that shares a call with others; no plan waits for a larger one.
     private let smallUpload: Int64
-    /// After how many hashes a plan is made, though more are under way: as many as fill all calls that
-    /// may be under way, and no more than are worth waiting for.
+    /// After how many hashes a plan is made, although more are being computed: enough to fill all calls
+    /// that may be under way, and no more than are worth waiting for.
     private let mostNew: Int
 
-    /// Those that are not begun, the smallest last.
+    /// Contents that are not begun, the smallest last.
     private var waiting: [UnhashedContent] = []
-    /// Those that are being read, with their sizes.
+    /// Contents that are being read, with their sizes.
     private var reading: [ContentID: Int64] = [:]
-    /// How many hashes were stored since the last plan.
+    /// How many contents were read, with or without success, since the last plan.
     private var newHashes = 0
     /// When a content's hash was last begun or done.
     private var last: Int64 = 0
-    /// When a content is read again of which not even the catalog knows that it could not be hashed.
+    /// When a content is read again whose failure could not even be stored in the catalog.
     private var nextTries: [ContentID: Int64] = [:]
 
     private static let mostReading = 4
@@ -33,10 +33,10 @@ struct HashQueue {
         mostNew = min(1000, traits.batchSizes.upload * max(1, traits.maximumWritesInFlight))
     }
 
-    /// Whether no content is read, or is to be.
+    /// Whether no content is being read, and none waits.
     var isEmpty: Bool { waiting.isEmpty && reading.isEmpty }
 
-    /// Another plan needs these.
+    /// Another plan needs the hashes of these contents.
     mutating func load(_ contents: [UnhashedContent]) {
         waiting = contents.sorted { $0.size > $1.size }
         newHashes = 0
@@ -46,7 +46,7 @@ struct HashQueue {
     mutating func next(at now: Int64) -> [ContentID] {
         var new: [ContentID] = []
         while reading.count < Self.mostReading, let next = waiting.popLast() {
-            // A failure that could not be stored is listed again by every plan.
+            // Every plan lists a content again whose failure could not be stored.
             guard nextTries[next.content] ?? 0 <= now, reading[next.content] == nil else {
                 continue
             }
@@ -57,19 +57,20 @@ struct HashQueue {
         return new
     }
 
-    /// The moment until which a plan waits, so that small contents which are hashed one after the other go
-    /// up in the same calls; nil where none is waited for.
+    /// The moment until which a plan waits, so that small contents that are hashed one after the other
+    /// share calls; nil where it waits for none.
     ///
-    /// One that takes long (its bytes have to be fetched) holds nothing up.
+    /// A content that takes long (its bytes have to be fetched) delays no plan.
     func delaysPlan(at now: Int64) -> Int64? {
         let latest = last + Self.longestPause
         guard isReadingSmall, newHashes < mostNew, (last...latest).contains(now) else { return nil }
         return latest
     }
 
-    /// A content is not read any more.
+    /// The reading of a content has ended.
     ///
-    /// - Returns: whether a plan is due: one for many small contents, which waits for nothing large.
+    /// - Returns: whether a plan is due: one plan covers many small contents, and does not wait for large
+    ///   ones.
     mutating func ended(_ content: ContentID, at now: Int64) -> Bool {
         reading[content] = nil
         newHashes += 1
@@ -83,7 +84,7 @@ struct HashQueue {
     /// A content is not read again before this moment.
     mutating func delay(_ content: ContentID, until moment: Int64) { nextTries[content] = moment }
 
-    /// What could not be hashed may be read again at once.
+    /// Contents that could not be hashed may be read again at once.
     mutating func retryAll() { nextTries = [:] }
 
     private var isReadingSmall: Bool {

@@ -1,21 +1,21 @@
 /// How long those who open folders wait for an enumeration that is under way.
 ///
-/// However many folders are listed at once, or wait, a moment counts once: those who wait together share
-/// what is left.
+/// A moment counts once, however many folders are listed or callers wait in it: callers that wait together
+/// share what is left.
 struct ListingPatience {
-    /// How long folders were listed by themselves.
+    /// How long folders were being listed by themselves.
     var listed = Stopwatch()
-    /// How long the enumeration was waited for instead.
+    /// How long callers waited for the enumeration instead.
     var waited = Stopwatch()
-    /// How long the listing took that was answered last: nobody waits longer than that at once.
+    /// How long the last listing took: no single wait is longer.
     var last = Duration.zero
-    /// Who waits.
+    /// The callers that wait.
     var waits = Numbered<AsyncStream<Void>.Continuation>()
 
-    /// However long a listing took, a program's operation has to end.
+    /// A program's operation has to end, however long the last listing took.
     private static let longest = Duration.seconds(10)
 
-    /// How long somebody who comes now waits at most.
+    /// How long a caller that comes now may wait.
     func left(at now: Duration) -> Duration {
         min(listed.total(at: now) - waited.total(at: now), last, Self.longest)
     }

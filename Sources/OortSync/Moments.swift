@@ -1,13 +1,13 @@
-/// When to look again: moments in milliseconds since 1970, each of which somebody waits for.
+/// Moments at which to look again, in milliseconds since 1970.
 ///
 /// A pure value.
 struct Moments {
     private var moments: Set<Int64> = []
 
-    /// The next of them; nil while nobody waits.
+    /// The next of them; nil when there is none.
     var next: Int64? { moments.min() }
 
-    /// One more moment, beside those that others wait for; whether it is the next one now.
+    /// Adds a moment beside those that there are; returns whether it is the next one now.
     mutating func add(_ moment: Int64) -> Bool {
         let isNext = moments.allSatisfy { $0 > moment }
         return moments.insert(moment).inserted && isNext
@@ -18,6 +18,6 @@ struct Moments {
         moments.contains { start < $0 && $0 <= end }
     }
 
-    /// Those that have come are not waited for any more.
+    /// Removes the moments that have come.
     mutating func came(at now: Int64) { moments = moments.filter { $0 > now } }
 }

@@ -1,4 +1,5 @@
-/// Who is there for a while, each under a number of its own: those who wait, or what is under way.
+/// Elements that are there for a while, each under a number of its own: callers that wait, or requests
+/// under way.
 struct Numbered<Element> {
     private var elements: [UInt64: Element] = [:]
     private var last: UInt64 = 0
@@ -6,13 +7,13 @@ struct Numbered<Element> {
     /// All that are there.
     var all: some Collection<Element> { elements.values }
 
-    /// One more; its number.
+    /// Adds an element; returns its number.
     mutating func add(_ element: Element) -> UInt64 {
         last += 1
         elements[last] = element
         return last
     }
 
-    /// One that is there no longer.
+    /// Removes an element.
     mutating func remove(_ number: UInt64) { elements[number] = nil }
 }

@@ -4,7 +4,7 @@ public import OortContentStore
 public import OortModel
 import Synchronization
 
-/// Brings what of an account is to be kept on this machine, behind everything that a program waits for.
+/// Fetches what a person wants kept on this machine, after everything that a program waits for.
 ///
 /// The pins lie in the catalog; this actor holds only what is under way and what failed. `run` is its
 /// life, which ends when its task is cancelled; another one after a restart goes on where it ended.
@@ -35,9 +35,9 @@ public actor PinKeeper {
         public var sums = Pin.Sums()
         /// Why nothing comes; nil while something does, or all is here.
         public var obstacle: Obstacle?
-        /// What does not come, and is not asked for again and again.
+        /// Files that do not come, and are not asked for again and again.
         public var refusals: [Refusal] = []
-        /// What finds no room.
+        /// Files for which there is no room.
         public var lacksRoom = ContentSum()
     }
 
@@ -63,9 +63,9 @@ public actor PinKeeper {
     private static let atOnce = 4
     /// How many files are taken up between two looks at all that is to be kept.
     private static let batch = 2048
-    /// When what was not heard of is looked for, milliseconds.
+    /// After how long the keeper looks without having heard of a change, milliseconds.
     private static let longestRest: Int64 = 60_000
-    /// After how many tries in vain a file is reported.
+    /// After how many failed tries a file is reported.
     private static let mostTries = 3
 
     private let account: AccountID
@@ -83,13 +83,13 @@ public actor PinKeeper {
     /// Bytes of what is being fetched.
     private var underWay: [ContentKey: Int64] = [:]
     private var fetching: Task<Void, Never>?
-    /// Whether something came since all was looked at last.
+    /// Whether a file was fetched since the last survey.
     private var hasBrought = false
     private var isPaused = false
     private var offlineTries = 0
-    /// When all that is to be kept was looked at, milliseconds since 1970, and how long that took.
+    /// When the last survey ended, milliseconds since 1970, and how long it took.
     private var lastLook: (end: Int64, length: Int64) = (0, 0)
-    /// How often the pins changed: what was read before the last change is not to be acted on.
+    /// How often the pins changed: a survey that began before the last change is not acted on.
     private var pinChanges = 0
     private var timer: Task<Void, Never>?
     private var timerEnd: Int64 = .max
@@ -122,8 +122,8 @@ public actor PinKeeper {
     /// Returns at once, from any thread.
     public nonisolated func wake() { waker.yield() }
 
-    /// A person changed the pins: what comes may not be wanted any longer, and what was refused is asked
-    /// for once more.
+    /// A person changed the pins: stops fetching what may no longer be wanted, and retries what was
+    /// refused.
     public func pinsChanged() {
         failures = [:]
         pinChanges += 1
@@ -140,7 +140,7 @@ public actor PinKeeper {
         wake()
     }
 
-    /// How far it is, as of some moments ago: the longer looking takes, the more of them.
+    /// How far it is; the longer a survey takes, the older this may be.
     public func report() async -> Progress {
         if now - lastLook.end > max(500, lastLook.length * 10) {
             do throws(CatalogError) { _ = try await survey() } catch { note(error) }
@@ -200,13 +200,13 @@ public actor PinKeeper {
         wakeForFailures()
         guard hasBrought else { return }
         hasBrought = false
-        // What is not stored yet would be taken for missing.
+        // A file that is not stored yet would be taken for missing.
         await store.save()
         lastLook.length = min(lastLook.length, 100)
         wake()
     }
 
-    /// Looks at all that is to be kept; what is to be fetched of it now.
+    /// Surveys all that is to be kept; returns the files of it to fetch now.
     private func survey() async throws(CatalogError) -> [KeptFile] {
         let begin = now
         for (key, failure) in failures where try !isKept(failure.inode, key, at: begin) {
@@ -226,7 +226,7 @@ public actor PinKeeper {
         return found.missing
     }
 
-    /// Whether a file that did not come is still what is to be kept.
+    /// Whether a file that did not come is still to be kept, in this revision.
     private func isKept(
         _ inode: Inode,
         _ key: ContentKey,
@@ -340,7 +340,7 @@ public actor PinKeeper {
             progress.obstacle = .signedOut
             wake(at: now + Self.longestRest)
         case .notFound, .preconditionFailed:
-            // The service has something else by now, which the feed brings at the latest.
+            // The service has another revision by now, which the feed will report at the latest.
             await look(file.inode)
             failAgain(key, file, "the service no longer has what it reported of it")
         case .contentDamaged:
@@ -357,7 +357,7 @@ public actor PinKeeper {
         }
     }
 
-    /// Notes that a file did not come that may come the next time; reported after some of them.
+    /// Notes that a file did not come but may the next time; reported after `mostTries`.
     private func failAgain(_ key: ContentKey, _ file: KeptFile, _ reason: String) {
         let count = (failures[key]?.count ?? 0) + 1
         let wait = min(5000 << min(count, 20), refusalInterval)

@@ -2,7 +2,7 @@ public import OortCatalog
 public import OortContentStore
 public import OortModel
 
-/// Gets an account's bytes from its provider: by id, and by the path as last heard.
+/// Gets an account's bytes from its provider: by id, and by the path last reported.
 public struct ProviderContentFetcher: ContentFetcher {
     private let account: AccountID
     private let provider: any Provider
@@ -33,7 +33,7 @@ public struct ProviderContentFetcher: ContentFetcher {
     public func export(_ item: ItemID) async throws(ProviderError) -> ByteStream {
         let reference = try await reference(item)
         let current = try await provider.item(reference)
-        // The form under whose extension it is shown: what the settings wish may have changed since.
+        // The form that its shown extension names: the settings may have changed since.
         let shown: String?
         do throws(CatalogError) {
             shown = try catalog.node(remoteID: item, account: account)?.name
@@ -49,7 +49,7 @@ public struct ProviderContentFetcher: ContentFetcher {
 
     private func reference(_ item: ItemID) async throws(ProviderError) -> ItemReference {
         do throws(CatalogError) {
-            // Where ids are not enough the service says so; the path is what was heard last.
+            // A service that needs more than the id says so; the path is the one last reported.
             return try await catalog.reference(to: item, in: account)
                 ?? ItemReference(id: item, path: .root)
         } catch { throw ProviderError(.localContent, detail: "catalog: \(error)") }

@@ -4,14 +4,14 @@ import OortPlanner
 /// The plan that is being carried out: what of it can be begun, what is under way, what is done.
 ///
 /// A pure value, which neither waits nor asks anybody; moments are milliseconds since 1970. The engine
-/// loads a plan, takes batches as long as there are any, and reports the end of each. What is under way
-/// when another plan is loaded stays under way, and is counted.
+/// loads a plan, takes batches while there are any, and reports the end of each. An operation that is under
+/// way when another plan is loaded stays under way, and counts.
 struct PushQueue {
     /// One operation, or several of a kind that the service takes in one call.
     struct Batch: Sendable {
         /// The number of its plan.
         var plan: UInt64
-        /// What its plan knew (`PlannedWork.newsNumber`).
+        /// The news that its plan knew (`PlannedWork.newsNumber`).
         var newsNumber: UInt64
         var members: [(index: Int, operation: RemoteOperation)] = []
         /// Whether no more goes into it.
@@ -27,18 +27,18 @@ struct PushQueue {
 
     /// Counts plans, so that an answer to an older plan's operation is not taken for this one's.
     private(set) var number: UInt64 = 0
-    /// What the plan knew (`PlannedWork.newsNumber`).
+    /// The news that the plan knew (`PlannedWork.newsNumber`).
     private var newsNumber: UInt64 = 0
-    /// The news for which the operations were looked through last.
+    /// The news for which the operations were last looked through.
     private var leftNews: UInt64 = 0
     private var operations: [RemoteOperation] = []
     private var isStarted: [Bool] = []
     private var isDone: [Bool] = []
-    /// Operations before this one are started.
+    /// All operations before this index are started.
     private var firstUnstarted = 0
 
-    /// What is under way, of this plan and of those before, with how much of it was sent; and what is
-    /// asked about, since no answer came, with how much of it was read.
+    /// Operations under way, of this plan and of earlier ones, with the bytes sent; and operations without
+    /// an answer that the service is being asked about, with the bytes read.
     private(set) var running: [Inode: SyncStatus.Transfer] = [:]
     /// The items that the running operations change.
     private var runningItems: [Inode: ItemID] = [:]
@@ -99,9 +99,9 @@ struct PushQueue {
     /// Whether anything of the plan was done, after which another plan is due.
     var hasDone: Bool { isDone.contains(true) }
 
-    /// Leaves to a later plan what has not been begun and fits, with what comes after it.
+    /// Leaves to a later plan the operations that fit and are not begun, with all that come after them.
     ///
-    /// - Returns: whether there was any.
+    /// - Returns: whether there were any.
     @discardableResult
     mutating func leave(where fits: (RemoteOperation) -> Bool) -> Bool {
         var hasLeft = false
@@ -112,7 +112,7 @@ struct PushQueue {
         return hasLeft
     }
 
-    /// Whether something was heard since the operations were last looked through for what that spoils.
+    /// Whether news came since the operations were last looked through for those that it spoils.
     mutating func hears(_ news: UInt64) -> Bool {
         defer { leftNews = news }
         return leftNews != news
@@ -122,12 +122,12 @@ struct PushQueue {
 
     /// The next batch, which is under way from now on; nil where nothing can be begun now.
     ///
-    /// `waitsUntil` is set to a moment when there may be one, though nothing ends before.
+    /// `waitsUntil` is set to the moment at which a batch that waits to fill is begun at the latest.
     mutating func next(at now: Int64, waitsUntil: inout Int64?) -> Batch? {
         guard inFlight < mostInFlight else { return nil }
         while firstUnstarted < operations.count, isStarted[firstUnstarted] { firstUnstarted += 1 }
         var choice = self.choice { _ in true }
-        // While one is under way, more come to share the calls of the next one.
+        // While a batch is under way, more uploads come that can share the next one's calls.
         let latest = lastUploadBatch + Self.longestFilling
         if choice.isUploadBatch, !choice.isFull, uploadBatches > 0,
             (lastUploadBatch..<latest).contains(now)
@@ -153,7 +153,7 @@ struct PushQueue {
         return choice
     }
 
-    /// The first operation that can be begun, of those that are wanted, and what can go with it.
+    /// The first wanted operation that can be begun, and those that can share its call.
     private func choice(_ isWanted: (RemoteOperation) -> Bool) -> Batch {
         var batch = Batch(plan: number, newsNumber: newsNumber)
         var room = 1

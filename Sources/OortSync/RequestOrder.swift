@@ -1,19 +1,18 @@
 import OortModel
 
-/// Requests and own changes in the order in which they began, to tell what an answer may not have seen
-/// yet.
+/// The order in which requests and our own changes began, which says what an answer may not show yet.
 ///
-/// A pure value. An ordinal is of the engine's life: the first is 1.
+/// A pure value. Ordinals count from 1 within the engine's life.
 struct RequestOrder {
     /// The latest ordinal that was given.
     private var last: UInt64 = 0
     /// When we last changed an item at the service.
     private var touched: [ItemID: UInt64] = [:]
-    /// When the page of the feed was asked for that is awaited, or applied now; while there is none,
-    /// later than everything.
+    /// The ordinal of the page of the feed that is awaited or applied now; greater than all while there is
+    /// none.
     private var oldestPage = UInt64.max
 
-    /// How many changes of ours are remembered before those are forgotten that no answer can miss.
+    /// How many of our changes are remembered before those are forgotten that every answer shows.
     private static let mostTouched = 10_000
     /// An answer that was asked for so many ordinals ago has long been applied.
     private static let longestAge: UInt64 = 1000
@@ -27,18 +26,18 @@ struct RequestOrder {
     /// An item is changed at the service by us, or was just now.
     mutating func touch(_ item: ItemID) { touched[item] = next() }
 
-    /// A page of the feed is awaited and applied that was asked for then.
+    /// A page of the feed that was asked for at this ordinal is awaited, then applied.
     mutating func readsPage(_ began: UInt64) { oldestPage = began }
 
     /// No page of the feed is awaited or applied.
     mutating func readsNoPage() { oldestPage = .max }
 
-    /// The items that we changed after a request began, or are changing: an operation may end before
-    /// what the request told is stored.
+    /// The items that we changed after a request began, or are changing: an operation may end before the
+    /// request's answer is stored.
     mutating func suspects(since began: UInt64, underWay: Set<ItemID>) -> Set<ItemID> {
         var found = underWay
         for (id, when) in touched where when >= began { found.insert(id) }
-        // What is older than any request in flight can be forgotten.
+        // A change older than any request in flight can be forgotten.
         let oldest = min(began, oldestPage)
         if touched.count > Self.mostTouched {
             touched = touched.filter { $0.value + Self.longestAge > oldest }

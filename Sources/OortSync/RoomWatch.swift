@@ -14,7 +14,7 @@ struct RoomWatch {
     /// When the room was last asked for.
     private var asked: Int64?
 
-    /// The feed told of changes, our own ones among them.
+    /// The feed reported changes, our own ones among them.
     mutating func heardNews() { isStale = true }
 
     /// Whether the room is to be asked for with the next look at the feed.
@@ -29,7 +29,7 @@ struct RoomWatch {
         asked = now
     }
 
-    /// The service did not tell.
+    /// The service did not say how much room there is.
     mutating func failed() { isStale = true }
 
     private func isOlder(than age: Int64, at now: Int64) -> Bool {

@@ -9,8 +9,8 @@ extension SyncEngine {
     /// does not.
     ///
     /// Where the service reports no hash of the file, or one that does not tell contents apart, its bytes
-    /// are read and compared: that size and time are equal proves nothing, and what is taken for ours by
-    /// mistake is lost. Who sent bytes that are equal does not matter.
+    /// are read and compared: equal size and time prove nothing, and a file that is taken for ours by
+    /// mistake is lost. It does not matter who sent equal bytes.
     ///
     /// - Throws: `ProviderError` when the service did not answer; it has to be asked again.
     func confirmed(
@@ -30,7 +30,7 @@ extension SyncEngine {
             confirmed.contentHash = hash
             return confirmed
         } catch {
-            // What cannot be read, or is another by now, is not taken for ours: both are kept.
+            // A file that cannot be read, or has changed by now, is not taken for ours: both are kept.
             guard error.isLastingRefusal else { throw error }
             return nil
         }
@@ -39,8 +39,8 @@ extension SyncEngine {
     /// Reads a file and compares it with what was sent, by the hash, and by the bytes where that does not
     /// tell contents apart.
     ///
-    /// Bytes that were replaced here since are not there to be compared, and not lost by a mistake either:
-    /// what replaced them is still to be sent.
+    /// If the bytes that were sent have been replaced here since, only the hash is compared. A mistake
+    /// would lose nothing then: the bytes that replaced them are still to be sent.
     private func hasBytes(
         _ item: Item,
         of hash: ContentHash,
@@ -76,8 +76,8 @@ extension SyncEngine {
                         queue.sent(count, of: inode)
                     }
                 } catch {
-                    // A line that breaks now and then must not make a large file begin anew; that it is
-                    // the same file then only a revision says.
+                    // A connection that breaks now and then must not make a large file begin anew; only a
+                    // revision proves that it is the same file still.
                     guard error.isTransient, item.rev != nil, count > start else { throw error }
                 }
                 guard count > start else { break }
@@ -86,7 +86,7 @@ extension SyncEngine {
         return count == size && hasher.finalize() == hash
     }
 
-    /// The staged content that an intent sent, held still; nil where its file has another by now.
+    /// The staged content that an intent sent, frozen; nil where its file has another one by now.
     private func sent(
         _ intent: Intent,
         _ hash: ContentHash,

@@ -11,9 +11,9 @@ public struct FoundContent: Hashable, Sendable {
     public var path: [String]
 }
 
-/// What came of a search inside files.
+/// How a search inside files ended.
 public enum ContentSearchOutcome: Hashable, Sendable {
-    /// The service was asked; so many results lie nowhere in the account's tree.
+    /// The service was asked; this many results are outside the account's tree.
     case done(outside: Int)
     /// The service does not search inside files.
     case impossible
@@ -47,7 +47,7 @@ extension SyncEngine {
             var results: [FoundContent] = []
             for item in answer.items where seen.insert(item.id).inserted && !item.isTrashed {
                 if let node = try node(item.id) {
-                    // What was removed here is not to be found again.
+                    // A removed item must not be found again.
                     guard let path = try path(of: node) else { continue }
                     results.append(FoundContent(item: item, inode: node.inode, path: path))
                 } else if unknown < Self.mostUnknown {
@@ -75,8 +75,8 @@ extension SyncEngine {
         try reading { () throws(CatalogError) in try catalog.shownPath(of: node.inode) }
     }
 
-    /// An item that the feed has not told of yet, where it is to appear; nil for what lies nowhere in
-    /// the account, or is gone.
+    /// Where an item that the feed has not reported yet will appear; nil when it is outside the account, or
+    /// gone.
     private nonisolated func placed(_ found: Item) async throws(ProviderError) -> FoundContent? {
         guard let item = try await current(ItemReference(id: found.id, path: found.path ?? .root))
         else {

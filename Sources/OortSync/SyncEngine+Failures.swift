@@ -15,17 +15,17 @@ extension SyncEngine {
         feed.failed(inode)
         var wait = backoff(after: tries, error)
         var isUnknown = error.isOutcomeUnknown
-        /// Whether it failed by itself, and not with the whole account.
+        /// Whether the operation failed by itself, and not with the whole account.
         var isOwn = true
         var looksAt = false
         var isSessionLost = false
         var isRefused = false
-        /// Whether it is not tried again by itself: content that the service damages each time goes out
-        /// when it changes, or when somebody asks for it.
+        /// Whether the operation is not tried again by itself: content that arrives damaged each time is
+        /// sent again when it changes, or when a person asks for it.
         var isGivenUp = false
         switch error.kind {
         case .cancelled where Task.isCancelled:
-            // The engine ends: the next one asks.
+            // The engine ends: the next engine asks what became of the operation.
             return
         case .offline, .signedOut, .clientRefused:
             note(error)
@@ -47,7 +47,7 @@ extension SyncEngine {
             wait = isCopy && failures.sendsBytes(inode) ? .zero : settings.refusalInterval
         case .nameRefused, .nameTooLong, .quotaExceeded: wait = settings.refusalInterval
         case .localContent:
-            // The bytes are not to be had: the service may make the copy by now.
+            // The bytes cannot be read: the service may be asked for a copy again.
             if start.original == nil { failures.copies(inode) }
         case .contentDamaged:
             if start.original == nil, failures.arrivedDamaged(inode, hash: start.intent.hash) {
@@ -97,7 +97,7 @@ extension SyncEngine {
         if wait > .zero { wake(at: now + wait.inMilliseconds) }
     }
 
-    /// What the service will not delete is shown again, with all that was removed with it: it is still
+    /// Shows again what the service refused to delete, with all that was removed with it: it is still
     /// there, and would be hidden for as long as its deletion waited.
     private func takeBackDeletion(of inode: Inode, _ error: ProviderError) async {
         do throws(CatalogError) {
@@ -110,13 +110,13 @@ extension SyncEngine {
             )
             refusedDeletions.add(path, reason: error.detail, at: now)
         } catch {
-            // It is tried again, and brought back then.
+            // The deletion is tried again, and its item is shown then.
             logger.error("a refused deletion stays hidden", metadata: ["error": "\(error)"])
         }
     }
 
-    /// A refused creation may have used up its reserved id, in a folder that was in the trash, say:
-    /// the item is ours where it can be found, and else is created with another id.
+    /// A refused creation may have used up its reserved id, for instance in a folder that was in the trash:
+    /// an item that is found with the id is ours; otherwise the next try has another id.
     private func settleReservedID(_ intent: Intent, of inode: Inode) async {
         do throws(ProviderError) {
             if let found = try await created(by: intent, of: inode) {
@@ -130,7 +130,7 @@ extension SyncEngine {
         }
     }
 
-    /// After a refusal: what the service has where the operation went, and of its item.
+    /// Asks, after a refusal, what the service has where the operation went, and what became of its item.
     private func lookAfter(_ start: OperationStart) async {
         do throws(ProviderError) {
             if let item = start.item { try await look(at: item) }

@@ -26,7 +26,7 @@ extension SyncEngine {
         }
     }
 
-    /// Waits before the feed is read again; not for as long when the service is heard of otherwise.
+    /// Waits before the feed is read again; ends early when the service proves to be reachable.
     private func restOfFeed(_ duration: Duration) async {
         let clock = clock
         let pause = Task { () -> Void in try? await clock.sleep(for: duration) }
@@ -39,8 +39,8 @@ extension SyncEngine {
         feedPause = nil
     }
 
-    /// Asks whose account it is, once in the engine's life: the tokens may have been replaced by
-    /// somebody else's, to whom nothing of what is here may go.
+    /// Asks whose account it is, once in the engine's life: the tokens may have been replaced by another
+    /// person's, and that person must get nothing of what is here.
     func identify() async throws(ProviderError) {
         guard !isIdentified else { return }
         let identity = try await provider.identity()
@@ -59,8 +59,8 @@ extension SyncEngine {
         }
         isIdentified = true
         planSoon()
-        // The first enumeration may take long, and `df` is not to tell of the local disk meanwhile; nor
-        // does the enumeration wait for it.
+        // The first enumeration may take long: `df` must not show the local disk until it ends, and the
+        // enumeration must not wait for the quota.
         let known = try stored { () throws(CatalogError) in try catalog.account(account) }
         if known?.quota == nil { roomIsShown() }
     }
@@ -78,7 +78,7 @@ extension SyncEngine {
             throw error
         }
         feed.completes(at: now)
-        // A later page may have told what an earlier one left open.
+        // A later page may have reported what an earlier one left open.
         try await lookAtUnsure()
         planSoon()
         try await readQuotaIfDue()
@@ -128,11 +128,10 @@ extension SyncEngine {
         }
     }
 
-    /// The page where the catalog says that the feed goes on: the one that was asked for ahead, where it
-    /// is that.
+    /// The page at the catalog's cursor: the one that was asked for ahead, if it is that one.
     ///
-    /// It was asked for before the page that leads to it was applied. What it says of anything that
-    /// changed since is judged by the moment when it was asked for, as of any request.
+    /// It was asked for before the preceding page was applied. Like any answer, it is judged by the moment
+    /// of its request: what changed since then it may not show.
     private func nextPage() async throws(ProviderError) -> PageRequest {
         let cursor = try await placeInFeed()
         let enumeration = try await enumeration()
@@ -157,7 +156,7 @@ extension SyncEngine {
         return PageRequest(cursor: cursor, enumeration: enumeration, began: began, task: task)
     }
 
-    /// The page that was asked for ahead is not wanted.
+    /// Cancels the page that was asked for ahead.
     private func dropPageAhead() async {
         guard let ahead = pageAhead else { return }
         pageAhead = nil
@@ -165,7 +164,7 @@ extension SyncEngine {
         _ = await ahead.task.value
     }
 
-    /// Where the feed goes on; nil when everything is to be enumerated, which has begun then.
+    /// Where the feed goes on; nil when everything is to be enumerated: the enumeration has begun then.
     private func placeInFeed() async throws(ProviderError) -> Cursor? {
         let known = try stored { () throws(CatalogError) in try catalog.account(account) }
         if !feed.hasLostPlace, let cursor = known?.cursor { return cursor }
@@ -176,15 +175,15 @@ extension SyncEngine {
         return nil
     }
 
-    /// The enumeration that runs or ran last: what was asked for before another one began says
-    /// nothing after that.
+    /// The number of the enumeration that runs or ran last: an answer to an earlier one's request says
+    /// nothing about a later one.
     func enumeration() async throws(ProviderError) -> Int64 {
         try await storedAsync { () throws(CatalogError) in
             try await self.catalog.enumeration(of: self.account)
         }
     }
 
-    /// What was refused for these reasons is tried again, since the reasons may be gone.
+    /// Retries what was refused for these reasons, since the reasons may be gone.
     func retry(_ kinds: [ProviderError.Kind]) async throws(ProviderError) {
         retries += 1
         try await storedAsync { () throws(CatalogError) in
@@ -193,7 +192,7 @@ extension SyncEngine {
         planSoon()
     }
 
-    /// Whether a page tells anything of some items.
+    /// Whether a page reports a change of any of these items.
     private func concerns(_ changes: [Change], _ items: Set<ItemID>) -> Bool {
         !items.isEmpty
             && changes.contains { change in
@@ -226,7 +225,7 @@ extension SyncEngine {
         }
     }
 
-    /// A wait that `readFeedSoon` ends.
+    /// Waits for news; `readFeedSoon` ends the wait.
     private func waitForNews(
         since cursor: Cursor,
         atMost interval: Duration
@@ -249,7 +248,7 @@ extension SyncEngine {
         return try result.get()
     }
 
-    /// Has the feed read without waiting for news; not before the time where it failed.
+    /// Has the feed read without waiting for news; after a failure, not before its pause is over.
     func readFeedSoon() {
         feed.want()
         newsWait?.cancel()
@@ -260,13 +259,13 @@ extension SyncEngine {
 struct PageRequest {
     /// Where it begins; nil for the first one of an enumeration.
     var cursor: Cursor?
-    /// The enumeration that ran or had run when it was asked for.
+    /// The enumeration that was the last one when the page was asked for.
     var enumeration: Int64
     /// When it was asked for.
     var began: UInt64
     var task: Task<Result<ChangePage, ProviderError>, Never>
 
-    /// Its answer; who is cancelled does not wait for it.
+    /// The page's answer; a cancelled caller does not wait for it.
     fileprivate func answer() async throws(ProviderError) -> ChangePage {
         let task = task
         let result = await withTaskCancellationHandler {

@@ -6,10 +6,10 @@ extension SyncEngine {
     /// Lists a folder that is opened before the enumeration got there; callers for one folder share
     /// one listing.
     ///
-    /// - Throws: `ProviderError` when the service did not tell; the folder is as it was.
+    /// - Throws: `ProviderError` when the service did not list it; the folder is as it was.
     public func list(_ folder: Inode) async throws(ProviderError) {
         if let known = listings[folder] { return try await known.value.get() }
-        // Owned by `listings`; it ends by itself, and one waiter's leaving does not end it.
+        // Owned by `listings`; it ends by itself, not when a caller goes.
         let task = Task { () -> Result<Void, ProviderError> in
             do throws(ProviderError) {
                 try await self.readListingAlone(folder)
@@ -36,13 +36,14 @@ extension SyncEngine {
         planSoon()
     }
 
-    /// Waits for the enumeration that is under way, as long as listings have taken beside it so far.
+    /// Waits for the enumeration under way, in all as long as listings have taken beside it so far.
     ///
-    /// Whoever walks the whole tree lists it folder by folder beside an enumeration that tells all of it
-    /// in fewer calls, and takes the line from it. How long that goes on nobody knows; so in all never
-    /// more is waited than was listed, and a walk takes at most twice as long as without.
+    /// A program that walks the whole tree lists it folder by folder, beside an enumeration that reports
+    /// all of it in fewer calls, and takes bandwidth from it. Nobody knows how long that goes on; so
+    /// callers never wait longer in all than listings took, and a walk takes at most twice as long as
+    /// without waits.
     ///
-    /// - Returns: whether it came to its end, and all is known now.
+    /// - Returns: whether the enumeration ended, and everything is known now.
     private func isToldByEnumeration() async throws(ProviderError) -> Bool {
         let left = patience.left(at: uptime())
         guard feed.isReading, left > .zero, try !isEnumerated() else { return false }
@@ -66,7 +67,7 @@ extension SyncEngine {
         try stored { () throws(CatalogError) in try catalog.isEnumerated(account) }
     }
 
-    /// Who waits for the enumeration looks again: it is over, or does not go on now.
+    /// Ends the waits for the enumeration: it is over, or does not go on now.
     func endWaitsForEnumeration() {
         for wait in patience.waits.all { wait.finish() }
     }

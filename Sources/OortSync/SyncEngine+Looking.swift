@@ -4,8 +4,8 @@ public import OortModel
 
 /// Single items that the engine asks the service for, because what the service reported of them may be old.
 extension SyncEngine {
-    /// The items that we changed after a request began, or are changing: an operation may end before
-    /// what the request told is stored.
+    /// The items that we changed after a request began, or are changing: an operation may end before the
+    /// request's answer is stored.
     func suspects(since began: UInt64) -> Set<ItemID> {
         order.suspects(since: began, underWay: queue.itemsUnderWay)
     }
@@ -18,17 +18,17 @@ extension SyncEngine {
         feed.looks()
         let items = try await unsureItems()
         if !items.isEmpty {
-            // Also where it fails: some of them may have been told by then.
+            // Also after a failure: some of them may have been looked at by then.
             defer { needsPlan = true }
             do throws(ProviderError) { try await look(at: items) } catch {
-                // A run of the feed is tried until it is read and has all of them asked for; else they
-                // would stay unsure, and what may be gone would wait, until there is news.
+                // A run of the feed is retried until it succeeds, and then asks for all of them; without it
+                // they would stay unsure, and items that may be gone would wait, until there is news.
                 readFeedSoon()
                 throw error
             }
         }
-        // Only a run of the feed tells what became of what lies in a folder that may be gone; one
-        // that is begun while an operation changes it tells nothing for certain.
+        // Only a run of the feed reports what became of the contents of a folder that may be gone; a run
+        // that begins while an operation changes the folder proves nothing.
         let mayBeGone = try await storedAsync { () throws(CatalogError) in
             try await self.catalog.hasAnyThatMayBeGone(self.account)
         }
@@ -50,11 +50,11 @@ extension SyncEngine {
                 unlisted.insert(item.id)
             }
         }
-        // What a listing did not name may lie elsewhere now.
+        // An item that a listing did not name may lie elsewhere now.
         for item in crowded.isEmpty ? items : try await unsureItems() {
             if let reference = item.reference, item.isKnown || !unlisted.contains(item.id) {
                 do throws(ProviderError) { try await look(at: reference) } catch {
-                    // It stays to be asked for with the next news; nothing else waits for it.
+                    // The item stays unsure and is asked for with the next news; nothing else waits for it.
                     guard error.isLastingRefusal else { throw error }
                     logger.notice(
                         "what an item is like is not told",
@@ -63,9 +63,9 @@ extension SyncEngine {
                 }
                 continue
             }
-            // An item that the catalog never had, and that is not where the service reported it, is gone,
-            // or the feed will report where it is; or not even an operation of ours, whose answer would
-            // have the id, can bring it.
+            // With a reference: the catalog never had the item, and it is not where the service reported
+            // it, so it is gone, or the feed will report where it is. Without one: only the answer to an
+            // operation of ours, which has the id, could still bring it.
             guard item.reference != nil || queue.isQuiet && !unanswered.mayExist else {
                 continue
             }
@@ -75,8 +75,8 @@ extension SyncEngine {
         }
     }
 
-    /// How many items of a folder are asked for one by one; a listing of the folder costs as much
-    /// as several.
+    /// How many items of a folder are asked for one by one; a listing of the folder costs as much as
+    /// several of them.
     private static let mostLooksInFolder = 8
 
     private func unsureItems() async throws(ProviderError) -> [Catalog.UnsureItem] {
@@ -87,9 +87,9 @@ extension SyncEngine {
 
     /// Asks the service for one item at once: a reader found that its revision is gone.
     ///
-    /// - Throws: `ProviderError` when the service did not tell; the item is as it was.
+    /// - Throws: `ProviderError` when the service did not answer; the item is as it was.
     public func look(at inode: Inode) async throws(ProviderError) {
-        // Of what is somebody else's nothing would be found.
+        // At another person's service nothing of this would be found.
         try await identify()
         let known = try await storedAsync { () throws(CatalogError) in
             try await self.catalog.reference(to: inode)
@@ -112,7 +112,7 @@ extension SyncEngine {
                 change = .removed(reference.id)
             }
             var observations = Observations(changes: [change])
-            // A page of the feed may be half of a move whose other half is still to come.
+            // A single item may be half of a move; the feed has the other half.
             observations.endsRun = false
             observations.enumeration = enumeration
             observations.suspects = suspects(since: began)
@@ -131,8 +131,9 @@ extension SyncEngine {
         feed.owesLook(at: reference.id)
     }
 
-    /// An item is not found: of a folder the next run of the feed tells what lay in it, one that is
-    /// asked for from now on.
+    /// Notes that an item was not found.
+    ///
+    /// If it is a folder, the next run of the feed, which must begin after this, reports what lay in it.
     private func missed(_ id: ItemID) throws(ProviderError) {
         let known = try stored { () throws(CatalogError) in
             try catalog.node(remoteID: id, account: account)

@@ -12,7 +12,7 @@ struct OperationRequest: Sendable {
         case upload(Upload)
         case move(Move)
         case delete(Deletion)
-        /// A copy, of content of which this is the hash.
+        /// A copy; the hash is that of the content to copy.
         case copy(Copy, ContentHash?)
         case setAttributes(ItemReference, AttributeChange)
     }
@@ -21,16 +21,16 @@ struct OperationRequest: Sendable {
     var index: Int
     var start: OperationStart
     var call: Call
-    /// The staged content that is held still meanwhile.
+    /// The staged content, which stays frozen meanwhile.
     var frozen: FrozenContent?
-    /// The modified time that goes with it.
+    /// The modified time that is sent with it.
     var sentModified: Timestamp?
 
     /// Whether bytes are sent, and not only copied at the service.
     var sendsBytes: Bool { if case .upload = call { true } else { false } }
 
-    /// Whether a program wrote to the content after the intent was stored: without an answer what
-    /// arrived would not be known as ours.
+    /// Whether a program wrote to the content after the intent was stored: if the answer were lost, what
+    /// arrived would not be recognised as ours.
     var sendsOtherThanStored: Bool {
         guard case .upload(let upload) = call else { return false }
         if let size = start.intent.size, size != upload.size { return true }
@@ -57,7 +57,7 @@ private struct EngineUploadObserver: UploadObserver {
         do throws(CatalogError) {
             try await engine.catalog.setSession(session, sending: hash, for: intent, of: inode)
         } catch {
-            // It goes on all the same; only another process could not take it up.
+            // The upload goes on; only another process could not resume it.
             engine.logger.error(
                 "an upload's session was not stored",
                 metadata: ["inode": "\(inode)", "error": "\(error)"]
@@ -98,8 +98,8 @@ extension SyncEngine {
         queue.sent(bytes, of: inode)
     }
 
-    /// What an operation asks of the service, where the catalog is still as the plan saw it; and where
-    /// a number is given, nothing was heard since (`Catalog.begin`).
+    /// The request for an operation, if the catalog is still as the plan saw it and, where a number is
+    /// given, there is no news since (`Catalog.begin`).
     func prepare(
         _ operation: RemoteOperation,
         index: Int,
@@ -170,7 +170,7 @@ extension SyncEngine {
         ) async throws(ProviderError) -> OperationRequest {
             let parent = try known(start.parent)
             if let original = start.original {
-                // The bytes are here: they need not be read from the service again.
+                // The bytes are here: they need not be fetched again after the copy.
                 let frozen = await frozenCopy(staged, of: hash)
                 let copy = Copy(
                     item: original,
@@ -263,7 +263,8 @@ extension SyncEngine {
         return reference
     }
 
-    /// A staged content that is copied at the service; nil when it has changed meanwhile.
+    /// The frozen staged content of a file that is copied at the service; nil when it has changed
+    /// meanwhile.
     private func frozenCopy(_ staged: ContentID?, of hash: ContentHash?) async -> FrozenContent? {
         guard let staged else { return nil }
         do throws(ProviderError) {
@@ -271,13 +272,13 @@ extension SyncEngine {
             if frozen.hash == hash { return frozen }
             store.release(frozen)
         } catch {
-            // The copy has the bytes by its original: here they are only spared a fetch.
+            // The copy does not need these bytes: they only save a later fetch.
             logger.info("bytes are not kept for a copy", metadata: ["error": "\(error)"])
         }
         return nil
     }
 
-    /// The upload of what the node holds.
+    /// The upload of a node's content.
     private func upload(
         _ target: UploadTarget,
         _ start: OperationStart
@@ -300,7 +301,7 @@ extension SyncEngine {
             try await check(source)
             hash = try await self.hash(of: source, known: node.hash)
         case .none:
-            // Never for a file that is shown with bytes: what it holds would be overwritten with nothing.
+            // Never for a file that is shown with bytes: they would be overwritten with nothing.
             guard node.kind == .symlink || node.size == 0 else {
                 throw ProviderError(.localContent, detail: "no bytes are known of this file")
             }
@@ -320,14 +321,15 @@ extension SyncEngine {
         return (upload, frozen)
     }
 
-    /// Whether content that the service has can be read at all: within a request the reason of a
+    /// Checks that content that the service has can be read at all: inside a request the reason of a
     /// failure would be lost.
     private func check(_ source: any ContentSource) async throws(ProviderError) {
         guard source.size > 0 else { return }
         do throws(ProviderError) {
             _ = try await source.read(at: 0, count: 1)
         } catch {
-            // Of what is sent itself neither is said: a look at that would find nothing.
+            // These errors are about the original, not about the item to be sent: looking at that would
+            // find nothing.
             guard error.kind == .notFound || error.kind == .preconditionFailed else { throw error }
             throw ProviderError(
                 .localContent,
@@ -366,7 +368,7 @@ extension SyncEngine {
             )
             let item = try await provider.upload(upload, observer: observer)
             if case .replace(let meant, _) = upload.target, item.id != meant.id {
-                // The feed tells of that one; what was meant is still to be sent.
+                // The feed will report that other item; the upload to the item that was meant is still due.
                 throw ProviderError(.sessionLost, detail: "the answer is of another item")
             }
             return item
@@ -377,8 +379,8 @@ extension SyncEngine {
         case .copy(let copy, let hash):
             let item = try await provider.copy(copy)
             guard hash == nil || item.contentHash == nil || item.contentHash == hash else {
-                // The original changed meanwhile: what was copied is not what was meant, and what
-                // was goes up as its next revision.
+                // The original changed before it was copied: the copy has the wrong bytes, and the right
+                // ones go up as its next revision.
                 throw ProviderError(
                     .contentDamaged,
                     detail: "the copied file had changed",
@@ -432,7 +434,7 @@ extension SyncEngine {
         }
     }
 
-    /// Asks for what an answer was about; where that fails the feed tells of it.
+    /// Asks for the item of an answer; where that fails, the feed will report it.
     private func lookSoon(at item: Item, _ request: OperationRequest) async {
         let path = request.start.parent?.path ?? .root
         do throws(ProviderError) {
@@ -440,8 +442,8 @@ extension SyncEngine {
         } catch { note(error) }
     }
 
-    /// What the service has after content arrived damaged is what both sides agree on: the local
-    /// content differs from it and goes out again, in place of it and of nothing else.
+    /// After content arrived damaged, both sides agree on what the service has: the local content differs
+    /// from it and is sent again, in place of exactly that revision.
     ///
     /// - Returns: whether that could be stored.
     private func agree(_ request: OperationRequest, on item: Item) async -> Bool {
@@ -466,8 +468,8 @@ extension SyncEngine {
 
     /// The answer as if the service had kept what was sent.
     ///
-    /// Some services write properties into certain documents that they take; what they made of it
-    /// is then heard as a change of theirs, under its own revision.
+    /// Some services write properties into certain documents on arrival; the result counts as a later
+    /// change at the service, with a revision of its own.
     private func asSent(_ answer: Item?, _ request: OperationRequest) -> Item? {
         guard case .upload(let upload) = request.call, var item = answer,
             let hash = item.contentHash, hash.algorithm == upload.hash.algorithm,
@@ -482,14 +484,14 @@ extension SyncEngine {
     /// The uploaded content becomes the cached content of its revision.
     private func keep(_ request: OperationRequest, _ item: Item?) async {
         guard let frozen = request.frozen, let item, let revision = item.rev else { return }
-        // Of a copy only its hash says that it has these bytes.
+        // Only its hash proves that a copy has these bytes.
         if case .copy = request.call, item.contentHash != frozen.hash { return }
         keptContents.insert(request.inode)
         await store.uploaded(
             frozen,
             as: ContentKey(account: account, item: item.id, revision: revision)
         )
-        // What it took of the disk can give way now.
+        // The disk space of the uploaded content can be reused now.
         guard !roomless.isEmpty else { return }
         let waiting = Array(roomless)
         roomless = []

@@ -1,14 +1,15 @@
 extension SyncEngine {
     /// Sends nothing from now on, or goes on sending.
     ///
-    /// Small calls that are under way end by themselves; large contents stop, and go on later where
-    /// the service has confirmed them; what became of lost answers is asked later. News of the service's are read all the same.
+    /// Small calls that are under way end by themselves. Large contents stop, and later go on where the
+    /// service has confirmed them. Unknown outcomes are asked about later. The service's news are read all
+    /// the same.
     public func setPaused(_ isPaused: Bool) {
         guard self.isPaused != isPaused else { return }
         self.isPaused = isPaused
         feed.growsOld(order.next())
         if isPaused {
-            // The service is asked what it has when sending goes on, as after a restart.
+            // When sending goes on, the service is asked what it has, as after a restart.
             if !longTasks.all.isEmpty { unanswered.mayExist = true }
             for task in longTasks.all { task.cancel() }
         }
@@ -27,7 +28,7 @@ extension SyncEngine {
             task.cancel()
         }
         longTasks.remove(number)
-        // What it asked of the service was perhaps not answered.
+        // Its last request may be without an answer.
         if task.isCancelled { unanswered.mayExist = true }
         waker.yield()
     }

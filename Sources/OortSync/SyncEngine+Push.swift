@@ -4,7 +4,7 @@ import OortContentStore
 import OortModel
 import OortPlanner
 
-/// Work for the service: planned, and carried out as far as may be under way at once.
+/// Work for the service: planned, and carried out as far as requests may be under way at once.
 extension SyncEngine {
     /// Plans and sends for as long as the engine lives.
     func pushLoop() async {
@@ -23,7 +23,7 @@ extension SyncEngine {
                 let plans = queue.number
                 await planIfNeeded()
                 if queue.number != plans {
-                    // What programs removed and what a merge replaced.
+                    // Contents that programs removed and that a merge replaced.
                     group.addTask { [store] in await store.collectGarbage() }
                 }
                 if isHeld, !feed.hasGrownOld { feed.growsOld(order.next()) }
@@ -44,13 +44,13 @@ extension SyncEngine {
 
     private func planIfNeeded() async {
         guard needsPlan || queue.isExhausted, !feed.isMidRun else { return }
-        // A plan costs what is pending, and is asked for at every local change.
+        // A plan's cost grows with what is pending, and every local change asks for one.
         let started = now
-        // More than a minute ahead is a clock that was set back.
+        // A moment more than a minute ahead means that the clock was set back.
         guard started >= nextPlan || nextPlan > started + 60_000 else {
             return wake(at: nextPlan)
         }
-        // While as much is sent as may be, a new plan makes nothing go out sooner.
+        // While there is enough to send, a new plan would send nothing sooner.
         if queue.hasWork, (lastPlan...lastPlan + Self.planInterval).contains(started) {
             return wake(at: lastPlan + Self.planInterval)
         }
@@ -83,48 +83,48 @@ extension SyncEngine {
             failures.keepStale(of: queue.planned)
             hashes.load(settings.isReadOnly ? [] : work.unhashed)
             if let moment = work.nextMoment, !settings.isReadOnly { wake(at: moment) }
-            // This plan left alone what has ended while it was made.
+            // This plan left items alone whose operations ended while it was made.
             if !conditions.busy.isSubset(of: queue.running.keys) { planSoon() }
             withholdUnread()
         } catch {
             guard !Task.isCancelled else { return }
             logger.error("the plan could not be made", metadata: ["error": "\(error)"])
-            // Until then there is something to plan: nothing is idle.
+            // There is still something to plan: the engine is not idle.
             needsPlan = true
             wake(at: now + 1000)
         }
     }
 
-    /// Whether an operation is not to go out once anything was heard that its plan did not know: a
-    /// deletion takes along what came into the folder, also far below it, and a folder that another
-    /// machine made would be made twice.
+    /// Whether an operation must not go out after news that its plan did not know: a deletion takes along
+    /// what came into the folder, also far below it, and a folder that another machine made would be made
+    /// twice.
     private func isSpoiltByNews(_ operation: RemoteOperation) -> Bool {
         operation.action == .delete || isDoubled(operation.action)
     }
 
-    /// Whether it makes a folder that the service would make twice.
+    /// Whether an operation creates a folder that the service would create a second time under one name.
     private func isDoubled(_ action: RemoteOperation.Action) -> Bool {
         guard !provider.traits.refusesTakenNames, case .createFolder(let place) = action else {
             return false
         }
-        // In a folder that is not there yet nobody has made anything.
+        // In a folder that does not exist yet nobody can have made one.
         return ask(place.parent) { $0?.remoteID != nil }
     }
 
-    /// Whether the feed is to be read before an operation goes out.
+    /// Whether the feed must be read before an operation goes out.
     ///
-    /// A folder's deletion: no service can be asked to delete one only if nothing came into it, and what
-    /// came while there was no network is not known. And a folder's creation where the service does not
-    /// refuse one whose name is taken: another machine may have made it.
+    /// It must before a folder's deletion: no service can be asked to delete a folder only if nothing came
+    /// into it, and what came while there was no network is not known. It must before a folder's creation
+    /// where the service does not refuse taken names: another machine may have made it.
     private func restsOnFeed(_ operation: RemoteOperation) -> Bool {
         operation.action == .delete
             ? ask(operation.inode) { $0?.kind == .folder } : isDoubled(operation.action)
     }
 
-    /// Leaves to a later plan what rests on the feed until that was read, and has it read.
+    /// Leaves to a later plan the operations for which the feed must be read first, and has it read.
     ///
-    /// What was read before or while nothing could go out does not count, nor what was read long ago:
-    /// others went on meanwhile. While nothing can go out it is not read for that.
+    /// A reading does not count if it was before or during a time when nothing could go out, or is long
+    /// ago: others went on meanwhile. While nothing can go out, the feed is not read for this.
     private func withholdUnread() {
         guard !isHeld else { return }
         var planned: Set<Inode> = []
@@ -139,10 +139,10 @@ extension SyncEngine {
         }
         feed.keepWaiting(planned)
         guard let oldest else { return }
-        // Of what is sent while the feed is read it may tell what was before, and then that has to be
-        // asked for.
+        // Of an item that is changed while the feed is read, the feed may report an older state; that item
+        // then has to be asked for.
         let latest = oldest + Self.longestQuietWait
-        // A longer wait is of a clock that was set back.
+        // A longer wait means that the clock was set back.
         if (1...Self.longestQuietWait).contains(latest - now), queue.isAnythingUnderWay {
             wake(at: latest)
         } else {
@@ -150,7 +150,7 @@ extension SyncEngine {
         }
     }
 
-    /// What a node is, or yes while the catalog cannot be read and nobody can say.
+    /// The answer to a question about a node; true while the catalog cannot be read.
     private func ask(_ inode: Inode, _ question: (Node?) -> Bool) -> Bool {
         do throws(CatalogError) { return question(try catalog.knownNode(inode)) } catch {
             logger.error("the catalog could not be read", metadata: ["error": "\(error)"])
@@ -158,20 +158,19 @@ extension SyncEngine {
         }
     }
 
-    /// How long what is spoilt by news is tried before they are looked at again.
+    /// How long operations that news would spoil are tried before the news are looked at again.
     private static let longestTry = Duration.seconds(2)
 
-    /// How long the reading of the feed for such an operation waits for what is under way,
-    /// milliseconds.
+    /// How long a reading of the feed for such an operation waits for operations under way, milliseconds.
     private static let longestQuietWait: Int64 = 2000
 
-    /// How long a plan is carried out at least before the next one is made, as long as it holds
-    /// anything to begin with, milliseconds.
+    /// How long a plan is carried out at least, while it holds anything that can be begun, before the next
+    /// one is made; milliseconds.
     private static let planInterval: Int64 = 1000
 
     // MARK: Hashes
 
-    /// A content is not read any more, however that went.
+    /// The reading of a content has ended, with or without success.
     private func hashed(_ content: ContentID) {
         if hashes.ended(content, at: now) { planSoon() } else { waker.yield() }
     }
@@ -180,7 +179,7 @@ extension SyncEngine {
     private func hash(_ content: ContentID) async {
         do throws(ProviderError) {
             let frozen = try await store.freeze(content)
-            // Before it is let go: whoever writes from then on makes the hash untrue.
+            // Only after the hash is stored: whoever writes from then on makes it untrue.
             defer { store.release(frozen) }
             let isStored = try await storedAsync { () throws(CatalogError) in
                 try await self.store.recordHash(of: frozen)
@@ -196,7 +195,7 @@ extension SyncEngine {
                 "a content could not be read",
                 metadata: ["content": "\(content.rawValue)", "error": "\(error)"]
             )
-            // What passes by itself, or may.
+            // Failures that pass by themselves, or may.
             let isPassing = error.isTransient || error.kind == .cancelled
             let wait = isPassing ? backoff(after: 3, error) : settings.refusalInterval
             let moment = now + wait.inMilliseconds
@@ -213,13 +212,12 @@ extension SyncEngine {
         }
     }
 
-    /// The user must hear of it: the only copy may be damaged, or lack what the service can no
+    /// The person must learn of it: the only copy may be damaged, or lack bytes that the service can no
     /// longer give.
     private func cannotHash(_ content: ContentID, _ trouble: PushTrouble) async {
         do throws(CatalogError) {
-            // Whoever has it by now: it may have become a conflict copy's. What is asked of the
-            // service for an older content stays asked.
-            // Of what was removed meanwhile nothing is sent, and its deletion needs no content.
+            // The node that has the content by now, perhaps a conflict copy; an intent for an older content
+            // stays. A removed node sends nothing, and its deletion needs no content.
             guard let node = try catalog.node(staged: content), node.parent != nil else { return }
             if store.lackedRoom(for: content) { roomless.insert(node.inode) }
             try await catalog.failed(node.inode, trouble, isUnknown: true)
@@ -237,10 +235,10 @@ extension SyncEngine {
         return queue.next(at: now, waitsUntil: &moment)
     }
 
-    /// Once anything was heard, what it spoils is left to the next plan, in place of asking the catalog for
-    /// each in vain.
+    /// Once there is news, leaves the operations that it spoils to the next plan, instead of asking the
+    /// catalog about each in vain.
     ///
-    /// So is what rests on the feed where nothing was heard for long.
+    /// Operations that depend on the feed are left, too, once its last run is too old.
     private func leaveSpoilt() {
         if queue.hears(catalog.newsNumber(of: account)), queue.leave(where: isSpoiltByNews) {
             planSoon()
@@ -251,7 +249,8 @@ extension SyncEngine {
         if feed.hasGrownOld, queue.leave(where: restsOnFeed) { planSoon() }
     }
 
-    /// Whether nothing goes out now: the person paused it, or the service is not to be asked.
+    /// Whether nothing goes out now: a person paused it, or the engine waits before it asks the service
+    /// again.
     private var isHeld: Bool { isPaused || rests }
 
     // MARK: Carrying out
@@ -260,7 +259,7 @@ extension SyncEngine {
         let retries = retries
         var requests: [OperationRequest] = []
         var failed: [Inode] = []
-        /// What is not to be sent once anything was heard.
+        /// The items whose operations must not be sent after news.
         var spoilt: Set<Inode> = []
         for (index, operation) in batch.members {
             let known = isSpoiltByNews(operation) ? batch.newsNumber : nil
@@ -284,13 +283,13 @@ extension SyncEngine {
                 needsPlan = true
             }
         }
-        // While the others were prepared something may have been heard.
+        // There may be news since the others were prepared.
         if batch.newsNumber != catalog.newsNumber(of: account), !spoilt.isEmpty {
             for request in requests where spoilt.contains(request.inode) { await takeBack(request) }
             requests.removeAll { spoilt.contains($0.inode) }
             needsPlan = true
         }
-        // What news spoil is not tried for long without them.
+        // These are not tried for long without a look at the news.
         let results = await RequestPatience.$longest.withValue(
             spoilt.isEmpty ? nil : Self.longestTry
         ) {
@@ -306,27 +305,29 @@ extension SyncEngine {
                 needsPlan = true
             }
         }
-        // The cause went while these were under way: another try is due, as of what had failed.
+        // The cause of a failure may have ended while these were under way: they are retried, like those
+        // that had failed before.
         if retries != self.retries { await retryNow(failed) }
-        // What was told meanwhile; who could not be asked now is asked with the next news.
+        // Items that could not be asked for while these were under way; where that fails, the next news
+        // bring it.
         if feed.owesLooks { await lookAtUnsureAfterwards() }
-        // A plan made meanwhile left these items alone.
+        // A plan that was made meanwhile left these items alone.
         if queue.ended(batch) { needsPlan = true }
         waker.yield()
     }
 
-    /// Nothing of it was sent: it is planned for anew.
+    /// Gives up an operation of which nothing was sent: it is planned anew.
     private func takeBack(_ request: OperationRequest) async {
         do throws(ProviderError) { try await clear(request.inode) } catch {
-            // It is asked for like anything that nobody answered.
+            // The service is asked about it, as about any operation without an answer.
             unanswered.mayExist = true
             logger.warning("an operation was not taken back", metadata: ["error": "\(error)"])
         }
         queue.ended(request.inode)
     }
 
-    /// The item is not as the plan saw it: it is planned for anew, but what is never as planned must
-    /// not become a loop.
+    /// Plans anew for an item that is not as the plan saw it; an item that never is must not cause a busy
+    /// loop.
     private func foundStale(_ operation: RemoteOperation) {
         let rounds = failures.foundStale(operation.inode)
         guard rounds > 3 else {

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The account's room: when it is asked for, and what is tried again when there is more of it.
 extension SyncEngine {
-    /// Asks for the account's room when it may have changed, and for as long as something waits for
-    /// room: more of it comes without any change of the tree.
+    /// Asks for the account's room when it may have changed, and repeatedly while something waits for room:
+    /// more room comes without any change of the tree.
     func readQuotaIfDue() async throws(ProviderError) {
         if roomWatch.isDue(at: now) { return try await readQuota() }
         let awaitsRoom = try await storedAsync { () throws(CatalogError) in
@@ -18,15 +18,16 @@ extension SyncEngine {
         if awaitsRoom { try await readQuota() }
     }
 
-    /// Asks for the account's room; where there is more of it, what had none is sent.
+    /// Asks for the account's room; where there is more of it, sends what had none.
     ///
-    /// - Throws: where the catalog cannot be read or written; a service that does not tell is asked again.
+    /// - Throws: where the catalog cannot be read or written; if the service does not answer, it is asked
+    ///   again.
     private func readQuota() async throws(ProviderError) {
         roomWatch.asks(at: now)
         let quota: Quota
         do throws(ProviderError) { quota = try await provider.quota() } catch {
             logger.info("the account's room is not known", metadata: ["error": "\(error)"])
-            // A service that cannot say does not learn to with the next news.
+            // A service that cannot say never can.
             if error.kind != .unsupported { roomWatch.failed() }
             return
         }
@@ -39,19 +40,19 @@ extension SyncEngine {
         try await retry([.quotaExceeded])
     }
 
-    /// Somebody looks at the account's room (`statfs`): it is asked for behind that where what is
-    /// known is old.
+    /// Somebody looks at the account's room (`statfs`): if what is known is old, the service is asked in
+    /// the background.
     ///
     /// Returns at once, from any thread.
     public nonisolated func roomIsShown() {
-        // One task at a time, which ends with its one call.
+        // Only one such task at a time; it ends with its one call.
         guard !isLookingAtRoom.exchange(true, ordering: .acquiringAndReleasing) else { return }
         Task { await RequestPriority.$current.withValue(.background) { await self.lookAtRoom() } }
     }
 
     private func lookAtRoom() async {
         defer { isLookingAtRoom.store(false, ordering: .releasing) }
-        // Before it is known whose account it is, nothing is asked of it.
+        // Nothing is asked of an account before it is known whose it is.
         guard isIdentified, roomWatch.isDueWhenShown(at: now) else { return }
         do throws(ProviderError) { try await readQuota() } catch { note(error) }
     }

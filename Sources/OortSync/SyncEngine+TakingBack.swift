@@ -1,6 +1,6 @@
 public import OortModel
 
-/// What a person asks of the service beside the tree: what was deleted, what was overwritten, links.
+/// What a person asks of the service outside the tree: deleted items, earlier versions, links.
 extension SyncEngine {
     /// The service's trash; nil where it has none that can be listed.
     public nonisolated var trash: (any Trash)? { provider.trash }
@@ -8,7 +8,7 @@ extension SyncEngine {
     /// Whether the service keeps this item when it is deleted, where it keeps others.
     public nonisolated func keepsDeleted(_ id: ItemID) -> Bool { provider.keepsDeleted(id) }
 
-    /// How deleted items come back without a look at the trash; nil where they do not.
+    /// Restores deleted items without a look at the trash; nil where that cannot be done.
     public nonisolated var undeletion: (any Undeletion)? { provider.undeletion }
 
     /// Earlier contents of files; nil where the service keeps none.

@@ -1,6 +1,6 @@
 public import OortModel
 
-/// Small pictures of items, which say nothing to the tree.
+/// Small pictures of items, which change nothing in the tree.
 extension SyncEngine {
     /// A picture that the service renders, its longer edge near `edge` pixels.
     ///

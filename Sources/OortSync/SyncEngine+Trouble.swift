@@ -2,7 +2,7 @@ import Logging
 import OortCatalog
 import OortModel
 
-/// What keeps the account as a whole from working, and what its errors are called.
+/// What keeps the account as a whole from working.
 extension SyncEngine {
     func isReachable() {
         offlineTries = 0
@@ -14,20 +14,20 @@ extension SyncEngine {
         planSoon()
     }
 
-    /// Stores the trouble for the commands that look while no mount runs.
+    /// Stores the trouble for commands that run while nothing is mounted.
     private func keepTrouble(_ words: String?) {
         do throws(CatalogError) { try catalog.setTrouble(words, of: account) } catch {
             logger.error("the account's trouble was not stored", metadata: ["error": "\(error)"])
         }
     }
 
-    /// Asks for what is unsure after an operation: what cannot be asked for now stays unsure, and is
-    /// asked for after the next run of the feed.
+    /// Asks for unsure items after an operation; those that cannot be asked for now stay unsure until the
+    /// next run of the feed.
     func lookAtUnsureAfterwards() async {
         do throws(ProviderError) { try await lookAtUnsure() } catch { note(error) }
     }
 
-    /// What an error says of the account as a whole.
+    /// Notes what an error says about the account as a whole.
     func note(_ error: ProviderError) {
         switch error.kind {
         case .signedOut:
@@ -46,7 +46,7 @@ extension SyncEngine {
         logger.notice("the service cannot be used for now", metadata: ["error": "\(error)"])
     }
 
-    /// Nothing goes out for so long; what was heard of the service before is old by then.
+    /// Sends nothing for so long; what was read of the service before is too old by then.
     func rest(for wait: Duration) {
         pausedUntil = now + wait.inMilliseconds
         feed.growsOld(order.next())
@@ -59,7 +59,7 @@ extension SyncEngine {
     /// How long to wait after so many failures: doubled each time, never the same for all.
     func backoff(after tries: Int, _ error: ProviderError) -> Duration {
         if let asked = error.retryAfter { return asked }
-        // To ask whether the network is there again costs the service nothing.
+        // Trying whether the network is back costs the service nothing.
         let bound = error.kind == .offline ? settings.longestOfflineWait : settings.longestBackoff
         let longest = min(
             bound,

@@ -3,13 +3,13 @@ import OortCatalog
 import OortContentStore
 import OortModel
 
-/// Operations whose answer never came: what became of them.
+/// What became of operations whose answer never came.
 extension SyncEngine {
-    /// What was sent and never answered and the service is asked about from now on, in rounds that go on
-    /// beside each other and beside all that is sent (`resolve`).
+    /// The items of operations without an answer that the service is asked about from now on, in rounds
+    /// that run beside each other and beside all sending (`resolve`).
     ///
-    /// For as long as that takes it is as if the operation were still under way: nothing is begun or
-    /// planned that depends on it.
+    /// Until they end, it is as if the operations were still under way: nothing is begun or planned that
+    /// depends on them.
     func unansweredRounds() async -> [[Inode]] {
         guard unanswered.mayExist, !rests else { return [] }
         unanswered.mayExist = false
@@ -22,7 +22,7 @@ extension SyncEngine {
                 lastRun: feed.lastRun
             )
             for inode in rounds.joined() { queue.isAsked(about: inode) }
-            // What waited for something that was answered after all.
+            // Only a look is due, which had waited for an operation that was answered after all.
             if rounds.isEmpty, !unanswered.mayExist, feed.owesLooks { return [[]] }
             return rounds
         } catch {
@@ -33,7 +33,7 @@ extension SyncEngine {
         }
     }
 
-    /// Asks the service about a round of what was sent and never answered, one after the other.
+    /// Asks the service about a round of operations without an answer, one after the other.
     func resolve(_ round: [Inode]) async {
         var hasAsked = false
         for inode in round {
@@ -41,7 +41,7 @@ extension SyncEngine {
             unanswered.ended(inode)
             queue.ended(inode)
         }
-        // What could not be asked for now is asked for with the next news.
+        // Items that could not be asked for before.
         if hasAsked || feed.owesLooks { await lookAtUnsureAfterwards() }
     }
 
@@ -49,14 +49,14 @@ extension SyncEngine {
     ///
     /// - Returns: whether there was anything to ask about.
     private func ask(about inode: Inode) async -> Bool {
-        // The others of the round are asked about when the account can be used again.
+        // The rest of the round is asked about when the account can be used again.
         guard !Task.isCancelled, !rests else {
             unanswered.mayExist = true
             return false
         }
         var hasAsked = false
         do throws(ProviderError) {
-            // Read now: what was under way before may have been answered since.
+            // Read now: the answer may have come since.
             let stored = try await storedAsync { () throws(CatalogError) in
                 try await self.catalog.intent(of: inode)
             }
@@ -81,7 +81,7 @@ extension SyncEngine {
             note(error)
             switch error.kind {
             case .offline, .signedOut, .clientRefused:
-                // No failure of this one: all of the account's wait.
+                // The whole account fails, not this operation.
                 break
             default:
                 let moment = now + backoff(after: failures.failed(inode), error).inMilliseconds
@@ -92,14 +92,14 @@ extension SyncEngine {
         return hasAsked
     }
 
-    /// What became of something that was asked.
+    /// What became of an operation.
     private enum Outcome {
         case done, notDone
-        /// The feed has to be read first, after which this is asked again.
+        /// Unknown until the feed has been read.
         case notKnown
     }
 
-    /// Finds out what became of something that was asked.
+    /// Finds out what became of an operation.
     private func resolve(
         _ intent: Intent,
         of inode: Inode,
@@ -149,14 +149,14 @@ extension SyncEngine {
         return .done
     }
 
-    /// Finds out what became of something that was to be created.
+    /// Finds out what became of an operation that creates an item.
     private func resolveCreation(
         _ intent: Intent,
         of inode: Inode
     ) async throws(ProviderError) -> Outcome {
         var found = try await created(by: intent, of: inode)
         if found == nil, intent.reservedID == nil, let upload = intent.upload {
-            // Somebody may have moved it away: the feed tells.
+            // Somebody may have moved it away: the feed will report that.
             let since = unanswered.isMissing(inode, since: order.next())
             guard feed.lastRun >= since else {
                 readFeedSoon()
@@ -173,7 +173,7 @@ extension SyncEngine {
         return .done
     }
 
-    /// Stores that something was created, as it was then; what others did to it since is news.
+    /// Stores that an item was created, as it was then; changes by others since are news.
     func record(
         _ item: Item,
         as intent: Intent,
@@ -185,8 +185,8 @@ extension SyncEngine {
             if item.path != nil { created.path = folder.path.appending(name) }
             if item.parentID != nil { created.parentID = folder.id }
         }
-        // Where other bytes are there, and ours never were, they are what both sides agree on, and ours
-        // go out in place of them.
+        // Where the item has other bytes now but had ours once, ours are what both sides agreed on. Where
+        // it never had ours, both sides agree on its present bytes, and ours are sent in place of them.
         if let upload = intent.upload, item.contentHash != upload.hash,
             try await provider.isOutcome(item, of: upload)
         {
@@ -210,9 +210,9 @@ extension SyncEngine {
         }
     }
 
-    /// What an upload made and somebody moved away before it was asked for.
+    /// An item that an upload created and somebody moved away before it was asked for.
     ///
-    /// Of several that it may be it is none: a file that is taken for another one follows that.
+    /// Nil where several items fit: a file that is taken for the wrong item would follow that.
     private func movedAway(
         _ upload: LostUpload,
         _ intent: Intent,
@@ -224,28 +224,28 @@ extension SyncEngine {
         var found: [Item] = []
         for newcomer in newcomers {
             do throws(ProviderError) {
-                // One that a program is about to change is left alone.
+                // An item that a program is about to change is left alone.
                 let known = try stored { () throws(CatalogError) in
                     try catalog.node(remoteID: newcomer.id, account: account)
                 }
                 if let inode = known?.inode, store.writers.isOpen(inode) { continue }
                 let item = try await provider.item(newcomer)
                 guard try await provider.isOutcome(item, of: upload) else { continue }
-                // Where no hash tells, the provider went by what else is known of it.
+                // Where no hash tells contents apart, the provider judged by other attributes.
                 if item.contentHash?.algorithm.tellsContentsApart == true {
                     found.append(item)
                 } else if let confirmed = try await confirmed(item, as: intent, of: inode) {
                     found.append(confirmed)
                 }
             } catch {
-                // What is refused for good tells nothing: at the worst the file goes out again.
+                // A lasting refusal proves nothing: at the worst the file is sent a second time.
                 guard error.isLastingRefusal else { throw error }
             }
         }
         return found.count == 1 ? found[0] : nil
     }
 
-    /// What an operation that created something left at the service, if it was done.
+    /// The item that an operation created, if it was done.
     func created(
         by intent: Intent,
         of inode: Inode
@@ -270,7 +270,8 @@ extension SyncEngine {
         let kind: ItemKind = intent.kind == .createFolder ? .folder : .file
         var candidates: [Item] = []
         for item in found where item.kind == kind {
-            // What is known already is not what was lost; a catalog that cannot be read says neither.
+            // An item that is known already is not the lost one; if the catalog cannot be read, neither is
+            // certain.
             let known = try stored { () throws(CatalogError) in
                 try catalog.node(remoteID: item.id, account: account)
             }
@@ -288,10 +289,10 @@ extension SyncEngine {
         return try await copied(by: intent, among: candidates)
     }
 
-    /// What a copy at the service made of an original that somebody had changed by then: what has the
-    /// bytes that the original has now, and a time as copies have it.
+    /// A copy at the service of an original that somebody had changed by then: the candidate that has the
+    /// original's present bytes, and a time as copies have it.
     ///
-    /// Ours are its next revision, where otherwise they would be a second file.
+    /// Our bytes become its next revision, instead of a second file.
     private func copied(
         by intent: Intent,
         among candidates: [Item]
@@ -304,7 +305,7 @@ extension SyncEngine {
                 guard item.contentHash != nil, item.contentHash == now.contentHash,
                     let time = item.clientModifiedTime?.truncated(to: resolution)
                 else { return false }
-                // Its own time is given to it when it is there already.
+                // Where a copy's time can be set, it may not be set yet.
                 let times =
                     traits.setsModifiedTime
                     ? [intent.modifiedTime, item.createdTime] : [now.clientModifiedTime]
@@ -316,14 +317,14 @@ extension SyncEngine {
         }
     }
 
-    /// The item as it is, where what was asked was done to it; nil where it was not.
+    /// The item as it is, if the operation was done to it; nil if not.
     private func done(
         _ intent: Intent,
         of inode: Inode,
         _ item: Item
     ) async throws(ProviderError) -> Item? {
         guard intent.kind == .replace else { return isDone(intent, item) ? item : nil }
-        // The revision that was to be replaced is still there: nothing was done, and nothing need be read.
+        // The revision to be replaced is still there: nothing was done, and nothing need be read.
         let known = try stored { () throws(CatalogError) in try catalog.node(inode).revision }
         let mustRead = item.contentHash?.algorithm.tellsContentsApart != true
         if mustRead, let known, item.rev == known { return nil }
@@ -352,7 +353,7 @@ extension SyncEngine {
         }
     }
 
-    /// What was stored as asked of the service was not asked, or not done.
+    /// Forgets an intent: its operation was not sent, or not done.
     func clear(_ inode: Inode) async throws(ProviderError) {
         try await storedAsync { () throws(CatalogError) in
             try await self.catalog.failed(inode, nil, isUnknown: false)

@@ -29,14 +29,14 @@ public actor SyncEngine {
     nonisolated let waker: AsyncStream<Void>.Continuation
     /// Counts the operations that the service carried out.
     public nonisolated let finished = RateMeter()
-    /// Whether a local change was told that `planAtRest` has not seen.
+    /// Whether a local change was reported that `planAtRest` has not seen.
     private nonisolated let hasChanged = Atomic(false)
     /// Whether somebody looked at the account's room and `lookAtRoom` has not ended.
     nonisolated let isLookingAtRoom = Atomic(false)
 
     // MARK: The feed
 
-    /// Which run of it is under way, wanted or owed, and what waits for one.
+    /// Which run of the feed is under way, wanted or owed, and what waits for one.
     var feed = FeedState()
     /// What an answer of the service may not have seen yet.
     var order = RequestOrder()
@@ -46,13 +46,13 @@ public actor SyncEngine {
     var newsWait: Task<Result<FeedNews, ProviderError>, Never>?
     /// The page of the feed that was asked for while the one before it is applied.
     var pageAhead: PageRequest?
-    /// Whether it is known whose account it is.
+    /// Whether it is certain whose account it is.
     var isIdentified = false
     /// What keeps the account from working; nil when nothing does.
     public var trouble: SyncStatus.Trouble? {
         accountTrouble ?? feed.unreadable.map { .offline($0) }
     }
-    /// The same of what concerns more than the feed.
+    /// The trouble that concerns more than the feed.
     var accountTrouble: SyncStatus.Trouble?
     var listings: [Inode: Task<Result<Void, ProviderError>, Never>] = [:]
     var patience = ListingPatience()
@@ -61,25 +61,25 @@ public actor SyncEngine {
 
     /// The plan that is being carried out.
     var queue: PushQueue
-    /// The contents whose hash it needs.
+    /// The contents whose hash the next plan needs.
     var hashes: HashQueue
     var needsPlan = true
     var failures = PushFailures()
-    /// How often what failed was to be tried again at once, since the cause may be gone.
+    /// How often failures were retried at once, since their cause may be gone.
     var retries: UInt64 = 0
-    /// What was asked of the service that nobody answered and that is not under way.
+    /// Operations without an answer that are not under way.
     var unanswered: UnansweredIntents
     /// Whether a plan is being made, which may bring work: nothing can be called idle then.
     var isPlanning = false
-    /// Files for all of whose content the local disk had no room.
+    /// Files for whose whole content the local disk had no room.
     var roomless: Set<Inode> = []
     /// Files whose uploaded content the store has taken over.
     var keptContents: Set<Inode> = []
     var pausedUntil: Int64 = 0
     /// Whether a person wants nothing to be sent.
     public internal(set) var isPaused = false
-    /// What may take long now, each ended by a pause: a large content that is sent, and what asks about
-    /// lost answers.
+    /// Tasks that may take long, which a pause ends: uploads of large contents, and questions about unknown
+    /// outcomes.
     var longTasks = Numbered<Task<Void, Never>>()
     var offlineTries = 0
     var timer: Task<Void, Never>?
@@ -94,10 +94,10 @@ public actor SyncEngine {
     /// How many callers want everything pushed at once.
     var urgentCallers = 0
     var roomWatch = RoomWatch()
-    /// Items whose rights were too few for something, and folders: news of them may be of more.
+    /// Items for which rights were lacking, and their folders: their news may bring more rights.
     var denials: Set<ItemID> = []
     var refusedDeletions = RefusedDeletions()
-    /// Who waits for the next change of what is pending.
+    /// Callers that wait for the next change of what is pending.
     var watchers = Numbered<AsyncStream<Void>.Continuation>()
 
     /// An engine for an account of the catalog.
@@ -137,8 +137,8 @@ public actor SyncEngine {
         return { start.duration(to: clock.now) }
     }
 
-    /// Something changed here (`CatalogListeners.localChange`, a file was closed): it will be
-    /// looked at.
+    /// Something changed here (`CatalogListeners.localChange`, a file was closed): the engine will look at
+    /// it.
     ///
     /// Returns at once, from any thread.
     public nonisolated func localChange() {
@@ -147,14 +147,13 @@ public actor SyncEngine {
         Task { await self.planAtRest() }
     }
 
-    /// Plans when what just changed has rested; a tree that is being written is not planned for
-    /// again and again.
+    /// Plans once the change has settled; a tree that is being written is not planned for again and again.
     private func planAtRest() {
         hasChanged.store(false, ordering: .releasing)
         tellWatchers()
         let settle = settings.settle.inMilliseconds
         guard urgentCallers == 0, settle > 0 else { return planSoon() }
-        // The plan at an earlier moment says when this change will have rested.
+        // A plan before then gives the moment at which this change will have settled.
         let now = now
         guard !moments.has(after: now, through: now + settle) else { return }
         wake(at: now + settle)
@@ -167,7 +166,7 @@ public actor SyncEngine {
 
     /// The engine's life: returns when its task is cancelled.
     ///
-    /// What is under way then is asked for at the next start.
+    /// The next start asks about the operations that are under way then.
     public func run() async {
         await RequestPriority.$current.withValue(.background) {
             await withTaskGroup { group in
@@ -204,19 +203,19 @@ public actor SyncEngine {
         return status
     }
 
-    /// Contents on their way up, and those that are read to be compared, by inode.
+    /// Contents that are being uploaded, or read to be compared, by inode.
     public var transfers: [SyncStatus.Transfer] {
         queue.running.values.filter { $0.size > 0 }.sorted { $0.inode < $1.inode }
     }
 
-    /// Pushes everything (below a folder, where one is given) at once and waits until the service
-    /// has it, as its answers' hashes say, or the time is over.
+    /// Pushes everything (below a folder, where one is given) at once and waits until the service has it,
+    /// as the hashes in its answers prove, or until the time is over.
     public func sync(_ scope: Inode? = nil, timeout: Duration) async -> SyncOutcome {
         let isComplete = await withTaskGroup { group in
             group.addTask {
                 await self.pushingAtOnce { changes in
                     for await _ in changes {
-                        // What cannot be read may be missing: it is looked at again.
+                        // If the catalog cannot be read, something may be missing: it is read again.
                         if await self.isMissing(below: scope) == false { return true }
                         if await self.trouble?.needsPerson == true { return false }
                     }
@@ -251,7 +250,7 @@ public actor SyncEngine {
         }
     }
 
-    /// Pushes without waiting for things to rest, as long as `body` runs.
+    /// Pushes without waiting for items to settle, as long as `body` runs.
     ///
     /// The stream has an element at once and whenever what is pending, or how it goes, may have
     /// changed; several changes may be one element. It ends when the task is cancelled.
@@ -275,8 +274,8 @@ public actor SyncEngine {
         for watcher in watchers.all { watcher.yield() }
     }
 
-    /// Whether nothing goes out before something that failed is tried again, or something changes:
-    /// nothing is under way or to be planned, and what is planned waits for what failed.
+    /// Whether the engine sends nothing until a failure is retried or something changes: nothing is under
+    /// way or to be planned, and what is planned waits for what failed.
     public var isIdle: Bool {
         // After an operation that was done, a plan is due.
         let isPlanned =
@@ -292,8 +291,8 @@ public actor SyncEngine {
         await retryNow()
         hashes.retryAll()
         unanswered.retryAll()
-        // A wait that grew long in bad weather is not to come back with the first new failure. What
-        // the service itself asked to wait for, the transport still waits for.
+        // A wait that grew long while failures went on must not come back with the first new one. The
+        // transport still waits as long as the service itself asked for.
         failures.forgetAll()
         offlineTries = 0
         feed.forgetFailures()
@@ -302,11 +301,11 @@ public actor SyncEngine {
         planSoon()
     }
 
-    /// Lets what failed be tried again at once; all of the account's, or some of it.
+    /// Retries at once what failed; all of the account's, or some of it.
     func retryNow(_ inodes: [Inode]? = nil) async {
         guard inodes?.isEmpty != true else { return }
         do throws(CatalogError) { try await catalog.retryNow(account, of: inodes) } catch {
-            // What failed is tried again at the moments that are stored.
+            // The failures are retried at their stored moments.
             logger.error("nothing is tried earlier", metadata: ["error": "\(error)"])
         }
     }
@@ -315,8 +314,7 @@ public actor SyncEngine {
 
     nonisolated var now: Int64 { Timestamp.now.inMilliseconds }
 
-    /// Wakes the push at a moment, milliseconds since 1970; an earlier or later one that somebody
-    /// else waits for stays.
+    /// Wakes the push at a moment, milliseconds since 1970, besides all other moments asked for.
     func wake(at moment: Int64) {
         if moments.add(moment) { setTimer(to: moment) }
     }
@@ -332,7 +330,7 @@ public actor SyncEngine {
     }
 
     private func timeCame() {
-        // By the clock that the moments are of: a timer may be a little early by it.
+        // The clock of the moments decides: the timer may end a little early by it.
         moments.came(at: now)
         if let next = moments.next { setTimer(to: next) }
         planSoon()

@@ -24,7 +24,7 @@ public struct SyncStatus: Sendable {
         }
     }
 
-    /// A content on its way up, or one that is read at the service to be compared with what was sent.
+    /// A content that is being uploaded, or read at the service to be compared with what was sent.
     public struct Transfer: Hashable, Sendable {
         /// The file.
         public var inode: Inode
@@ -32,7 +32,7 @@ public struct SyncStatus: Sendable {
         public var sent: Int64
         /// Bytes in all.
         public var size: Int64
-        /// Whether it is on its way up.
+        /// Whether it is being uploaded.
         public var isUpload = true
     }
 
@@ -46,7 +46,7 @@ public struct SyncStatus: Sendable {
     public var pendingCount = 0
     /// How many items are known while the tree is being read; nil once it is.
     public var knownItems: Int64?
-    /// Contents on their way up, and those that are read to be compared.
+    /// Contents that are being uploaded, or read to be compared.
     public var transfers: [Transfer] = []
     /// Conflict copies that nobody has put away yet.
     public var conflicts: [Conflict] = []
@@ -56,7 +56,7 @@ public struct SyncStatus: Sendable {
     public var remarks: [String] = []
 }
 
-/// What waiting for the service brought.
+/// What waiting for the service achieved.
 public struct SyncOutcome: Sendable {
     /// What the service does not have; empty when it has everything, as its hashes say.
     public var missing: [PendingItem]

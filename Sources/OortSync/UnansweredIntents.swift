@@ -1,23 +1,23 @@
 import OortCatalog
 import OortModel
 
-/// What was asked of the service and not answered: whether there may be any, which of it the service is
-/// asked about now, and when it is asked about the rest.
+/// Operations without an answer: whether there may be any, which of them the service is being asked about,
+/// and when it is asked about the others.
 ///
 /// The intents themselves are in the catalog. A pure value; moments are milliseconds since 1970.
 struct UnansweredIntents {
-    /// Whether something may have been asked of the service that nobody answered, that is not under way
-    /// and that nobody asks about: what an earlier process left, or a lost answer.
+    /// Whether there may be an operation without an answer that is neither under way nor being asked about:
+    /// one that an earlier process left, or whose answer was lost.
     var mayExist = true
-    /// What the service is being asked about, and whether that is of a large content.
+    /// The items that the service is being asked about, and whether each has a large content.
     private var asked: [Inode: Bool] = [:]
-    /// When to ask again about what the service could not be asked about.
+    /// When to ask again about items that the service could not be asked about.
     private var nextLooks: [Inode: Int64] = [:]
-    /// When files that were sent were not found where they were sent to: a run of the feed that begins
-    /// later tells what became of them.
+    /// Files that were not where they were sent to, by the ordinal after which a run of the feed must begin
+    /// to report what became of them.
     private var missing: [Inode: UInt64] = [:]
 
-    /// Bytes of a content that may have to be read for as long as many questions take.
+    /// A content above so many bytes is large: reading it may take as long as many questions.
     private let large: Int64
 
     /// How many large contents are asked about at once: more would only make all of them take longer.
@@ -26,11 +26,11 @@ struct UnansweredIntents {
     /// Nothing is known yet; a content above so many bytes is a large one.
     init(largeAbove bytes: Int64) { large = bytes }
 
-    /// What the service is asked about from now on, each round one after the other: a large content by
-    /// itself, for it may have to be read whole, and all that is small in one.
+    /// The items that the service is asked about from now on, in rounds: a large content has one of its
+    /// own, for it may have to be read whole, and all small ones share one.
     ///
-    /// What is asked about ends one by one (`ended`). `underWay` is what an operation is under way for,
-    /// `lastRun` when the feed's last run was begun.
+    /// The questions of a round are asked one after the other and end one by one (`ended`). `underWay` has
+    /// the items of operations under way; `lastRun` is the ordinal of the feed's last complete run.
     mutating func next(
         of open: [OpenIntent],
         underWay: Set<Inode>,
@@ -66,10 +66,10 @@ struct UnansweredIntents {
         return nextLooks[inode] ?? 0 <= now && !isFeedAwaited
     }
 
-    /// The service could not be asked about an item: it is not before this moment.
+    /// The service could not be asked about an item: it is asked again at this moment, not before.
     mutating func delay(_ inode: Inode, until moment: Int64) { nextLooks[inode] = moment }
 
-    /// What the service could not be asked about it may be asked at once.
+    /// All items that the service could not be asked about may be asked about at once.
     mutating func retryAll() { nextLooks = [:] }
 
     /// A file is not where it was sent to; the ordinal after which a run of the feed has to begin.
