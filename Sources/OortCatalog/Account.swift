@@ -1,6 +1,6 @@
 public import OortModel
 
-/// Whose account it is, as a sign-in told.
+/// Whose account it is, as the sign-in reported.
 public struct AccountOwner: Hashable, Sendable {
     /// The service's stable key of the account.
     public var identity: String
@@ -41,10 +41,10 @@ public struct Account: Hashable, Sendable {
     public var isEnumerated: Bool
     /// The number of the enumeration that runs or ran last.
     public var enumeration: Int64
-    /// The room as last heard.
+    /// The room as last reported.
     public var quota: Quota?
     /// What keeps the account from working, in words for people (signed out, refused).
     public var trouble: String?
-    /// How many requests at a time the service bore when that was last found out.
+    /// How many requests at a time the service last allowed.
     public var requestLimit: Int?
 }

@@ -1,7 +1,7 @@
 import OortModel
 
-/// What the catalog must know of a service's names, kept with the account so that the tree can be
-/// used before the provider is there.
+/// What the catalog must know of a service's names; kept with the account, so that the tree can be used
+/// before the provider is there.
 struct AccountNameRules: Hashable, Sendable {
     /// How two names are compared.
     var comparison: NameRules.Comparison
@@ -11,7 +11,7 @@ struct AccountNameRules: Hashable, Sendable {
     var allowsSlash: Bool
     /// Which link files show as links.
     var links = LinkPolicy.own
-    /// Whether nothing may be changed at the service: what two machines made is not made one then.
+    /// Whether nothing may be changed at the service: folders that two machines made are not merged then.
     var isReadOnly = false
 
     /// For the mount's root: account names.

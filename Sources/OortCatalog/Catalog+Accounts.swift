@@ -30,12 +30,12 @@ extension Catalog {
         }
     }
 
-    /// Says in which form an account's native documents are shown that are heard of from now on.
+    /// Sets in which form an account's native documents are shown, from their next report on.
     public func setExportPreference(_ preference: ExportPreference, of account: AccountID) {
         exports.withLock { $0[account] = preference }
     }
 
-    /// Says whether nothing may be changed at an account's service from now on.
+    /// Sets whether nothing may be changed at an account's service, from now on.
     public func setReadOnly(_ isReadOnly: Bool, of account: AccountID) {
         readOnly.withLock { accounts in
             if isReadOnly { accounts.insert(account) } else { accounts.remove(account) }
@@ -133,14 +133,14 @@ extension Catalog {
         return account
     }
 
-    /// Takes an account and all that is known of it out of the catalog; the items' staged contents
-    /// are left to the content store.
+    /// Removes an account and everything known of it from the catalog; the content store disposes of the
+    /// items' staged contents.
     ///
     /// - Parameters:
     ///   - id: the account.
-    ///   - most: how much of it only this machine may have, pending or held by rules; nil for whatever
-    ///     it has.
-    /// - Returns: whether it was removed; if not, it has more than that, and nothing was changed.
+    ///   - most: how much of it may exist only on this machine, pending or held by rules; nil for any
+    ///     amount.
+    /// - Returns: whether it was removed; if not, more than that exists only here, and nothing was changed.
     /// - Throws: `.noAccount` where the catalog does not have it.
     @discardableResult
     public func removeAccount(
@@ -191,7 +191,8 @@ extension Catalog {
         _ identity: AccountIdentity,
         of id: AccountID
     ) throws(CatalogError) {
-        // Asked at every start, and a full disk need not hear of what it knows.
+        // This is asked at every start; what the catalog knows already must not need a write to a full
+        // disk.
         if let known = try account(id), known.rootID != nil, known.identity == identity.id,
             known.displayName == identity.displayName, known.email == identity.email
         {
@@ -238,7 +239,7 @@ extension Catalog {
         }
     }
 
-    /// Keeps what keeps the account from working, in words for people; nil when it works.
+    /// Stores what keeps the account from working, in words for people; nil when it works.
     public func setTrouble(_ trouble: String?, of id: AccountID) throws(CatalogError) {
         try mutate { transaction in
             try transaction.database.run(
@@ -248,7 +249,7 @@ extension Catalog {
         }
     }
 
-    /// Keeps how many requests at a time the service of the account of this name bears.
+    /// Stores how many requests at a time the service of the account of this name allows.
     public func setRequestLimit(
         _ limit: Int,
         ofAccountNamed name: String

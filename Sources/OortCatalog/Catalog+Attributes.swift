@@ -27,7 +27,7 @@ extension Catalog {
     /// - Parameters:
     ///   - change: what is to change.
     ///   - inode: whose.
-    ///   - tellsKernel: whether the kernel must hear of it, because it did not ask for it.
+    ///   - tellsKernel: whether the kernel must be notified, because the change did not come from it.
     /// - Returns: the node afterwards.
     /// - Throws: `.notFound`.
     public func setAttributes(
@@ -95,8 +95,8 @@ extension Catalog {
     ///   - size: its size in bytes.
     ///   - modified: the file's modified time from now on.
     ///   - inode: the file.
-    ///   - original: the file that is to have this content at the moment, in the tree and not changed here;
-    ///     nil where nobody has to.
+    ///   - original: the file that must have this content now, in the tree and unchanged here; nil where
+    ///     none must.
     /// - Returns: the node afterwards.
     /// - Throws: `.notFound`, also where the original has another content by now, or none.
     public func setCopiedContent(
@@ -133,8 +133,8 @@ extension Catalog {
         }
     }
 
-    /// Keeps what only reading tells: a native document's size once exported, a link's target once
-    /// read.
+    /// Stores what only reading a file reveals: the size of a native document once exported, a link's
+    /// target once read.
     ///
     /// Puts nothing in motion.
     public func learn(
@@ -177,7 +177,7 @@ extension Catalog {
         }
     }
 
-    /// Sets (nil takes away) an extended attribute.
+    /// Sets an extended attribute; nil removes it.
     ///
     /// - Returns: whether the node had one of this name before.
     public func setExtendedAttribute(

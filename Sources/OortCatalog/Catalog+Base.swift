@@ -5,7 +5,7 @@ import OortPlanner
 
 /// The synced base and identities of items in motion.
 extension CatalogTransaction {
-    /// Makes what the service said what both sides agree on.
+    /// Makes what the service reported the base: both sides agree on it.
     mutating func setBase(
         of inode: Inode,
         parent: Inode,
@@ -49,7 +49,7 @@ extension CatalogTransaction {
                 [inode.column]
             )
         }
-        // Staged content lies over this revision now, as far as a push has to name one.
+        // A push names the revision that it replaces: for staged content that is this one now.
         try database.run(
             """
             UPDATE node SET details = iif(remote_id IS ?, ?, ?), permissions = ?,
@@ -62,8 +62,7 @@ extension CatalogTransaction {
         )
     }
 
-    /// A node that only this side knew is the service's item from now on; `asked` as in
-    /// `takeRevision`.
+    /// Makes a node that only this side knew the service's item; `asked` as in `takeRevision`.
     mutating func become(
         _ inode: Inode,
         _ item: StoredItem,
@@ -83,11 +82,11 @@ extension CatalogTransaction {
         try takeRevision(inode, item, asked: asked)
     }
 
-    /// When the service has exactly the content that the node has, the node has its revision.
+    /// Gives a node the item's revision where the service has exactly the node's content.
     ///
-    /// `asked` is what was asked where `item` came of it: of a file whose hash the service does not
-    /// tell (OneDrive for Business of some), it has what was sent, by its size; and where the hash does
-    /// not tell contents apart, no other staged content of that hash.
+    /// `asked` is the request that `item` answers. If the service reports no hash of a file (as OneDrive
+    /// for Business for some), the file has what was sent, by its size. If the hash does not tell contents
+    /// apart, the node must still have the staged content that was sent.
     mutating func takeRevision(
         _ inode: Inode,
         _ item: StoredItem,
@@ -114,13 +113,13 @@ extension CatalogTransaction {
     ) throws -> Bool {
         if node.kind == .symlink { return true }
         guard node.size == item.size else { return false }
-        // Not every service tells the hash of what is empty.
+        // Not every service reports the hash of an empty file.
         if node.staged == nil, node.size == 0 { return true }
         let stagedHash = try node.staged.flatMap { staged in
             try database.text("SELECT hash FROM content WHERE id = ?", [staged.rawValue])
         }
         let hash = node.staged == nil ? node.hash?.description : stagedHash
-        // Of a copy whose bytes nobody here has read no hash is known: what is told then says nothing.
+        // No hash is known of a copy whose bytes were never read here: a reported one proves nothing then.
         if let told = item.hash, node.staged != nil || hash != nil {
             guard hash == told else { return false }
             let tellsApart = ContentHash(description: told)?.algorithm.tellsContentsApart ?? false
@@ -131,8 +130,8 @@ extension CatalogTransaction {
         return asked.intent.isContent(of: node, stagedHash: stagedHash)
     }
 
-    /// Everything that lies in the first folder, here or at the service, lies in the second from now on;
-    /// where that has its name, under a number.
+    /// Moves everything that lies in the first folder, here or at the service, to the second; a name that
+    /// is taken there gets a number.
     mutating func reparent(_ old: Inode, to new: Inode, _ rules: AccountNameRules) throws {
         try database.run(
             "UPDATE motion SET synced_parent = ? WHERE synced_parent = ?",
@@ -160,8 +159,8 @@ extension CatalogTransaction {
         effects.touchesAll = true
     }
 
-    /// Two files exchange their identities at the service; with `forgets`, a first one that is then
-    /// on neither side is forgotten.
+    /// Exchanges the identities of two files; with `forgets`, a first file that is then on neither side is
+    /// forgotten.
     mutating func swapIdentities(_ one: Inode, _ other: Inode, forgets: Bool = true) throws {
         let first = try node(one)
         let second = try node(other)
@@ -172,7 +171,8 @@ extension CatalogTransaction {
         let sides = (try takeRemoteSide(of: one), try takeRemoteSide(of: other))
         try give(sides.1, to: one)
         try give(sides.0, to: other)
-        // A session goes on where it was begun: it would make the old item, and not replace this one.
+        // An upload session belongs to the item that it was begun for: it would create the old item, and
+        // not replace this one.
         try database.run(
             """
             UPDATE motion SET session_state = NULL, session_hash = NULL WHERE inode IN (?, ?)
@@ -192,9 +192,9 @@ extension CatalogTransaction {
         if forgets, second.remoteID == nil { try forget(one) }
     }
 
-    /// A content has another revision from now on: what is still to be made of it is made of that.
+    /// Notes that a content has another revision: unsent contents made of it are made of the new one.
     ///
-    /// Who has it open goes on with the revision that it knows (`Catalog.currentRevision`).
+    /// A program that has it open keeps the revision that it knows (`Catalog.currentRevision`).
     mutating func carryContent(
         of item: String,
         at inode: Inode,
@@ -236,7 +236,7 @@ extension CatalogTransaction {
         )
     }
 
-    /// A file that gives its identity away keeps its bytes as content of the other item's.
+    /// Keeps a file's bytes, as another item's content, when it gives its identity away.
     mutating func keepBytes(of node: Node) throws {
         guard node.staged == nil, node.contentItem == nil, let id = node.remoteID,
             node.revision != nil
@@ -247,8 +247,8 @@ extension CatalogTransaction {
         )
     }
 
-    /// The service has nothing of an item in motion any longer: it is as newly made, and an upload's
-    /// session would go on with what is gone.
+    /// Makes an item in motion, of which the service has nothing any longer, as newly made; an upload
+    /// session for it is dropped, too.
     mutating func detach(_ inode: Inode) throws {
         try keepBytes(of: node(inode))
         try takeRemoteSide(of: inode)
@@ -265,13 +265,12 @@ extension CatalogTransaction {
         )
     }
 
-    /// Takes an item out of motion when nothing of it differs any longer.
+    /// Takes an item out of motion when it has no difference any longer.
     ///
-    /// What lies in a folder that is gone at the service does not rest: the planner, which decides of the
-    /// folder, knows what is in motion only.
+    /// An item in a folder that is gone at the service stays in motion: the planner, which decides about
+    /// the folder, sees only items in motion.
     ///
-    /// `keepsAttributes` says whether times and description that differ stay as they are, as the
-    /// service does not take them.
+    /// `keepsAttributes` allows differences in times and description, which the service does not take.
     mutating func restIfClean(_ inode: Inode, keepsAttributes: Bool = false) throws {
         guard let motion = try Catalog.motion(inode, database), motion.intent == nil,
             motion.remoteState == .asSynced, let node = try Catalog.fetch(inode, database),
@@ -290,16 +289,16 @@ extension CatalogTransaction {
     }
 }
 
-/// What was asked of the service with a content.
+/// The request in which a content was sent.
 struct AskedContent {
     var intent: Intent
-    /// Whether the service answered that bytes arrived: what was copied, or found without an answer, is no
-    /// such answer.
+    /// Whether the service confirmed that bytes arrived; it did not for a copy, or for an item that was
+    /// found after a lost answer.
     var isAnswered: Bool
 }
 
 extension Intent {
-    /// Whether what was sent is what a node has; it may have been written to since.
+    /// Whether the content that was sent is still the node's, which may have been written to since.
     fileprivate func isContent(of node: Node, stagedHash: String?) -> Bool {
         guard size == node.size else { return false }
         guard node.staged == nil else { return stagedHash != nil && stagedHash == hash }

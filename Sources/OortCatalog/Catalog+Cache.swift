@@ -18,16 +18,16 @@ public struct ContentSum: Hashable, Sendable {
     }
 }
 
-/// Which cached contents go, and which stay.
+/// Which cached contents may be evicted, and which stay.
 extension Catalog {
-    /// For how long a content that is to be kept is not looked at again, milliseconds.
+    /// For how long a content that is to be kept here is skipped, milliseconds.
     private static let keptUnseen: Int64 = 86_400_000
 
-    /// The cached contents that may be evicted, the least recently used first: none that is to be kept
-    /// here, and none of which something is made that is still to be sent.
+    /// The cached contents that may be evicted, the least recently used first; not those to be kept here,
+    /// nor those of which unsent content is made.
     ///
-    /// At most `limit` of them, the first `skipped` left out. What is to be kept counts as used from
-    /// then on, so that the next caller need not pass it by again.
+    /// At most `limit` of them, without the first `skipped`. The ones to be kept get a time of use in the
+    /// future (`keptUnseen`), so that the next callers need not skip them.
     public func evictableContents(
         limit: Int,
         after skipped: Int = 0
@@ -65,11 +65,11 @@ extension Catalog {
         return found
     }
 
-    /// The cached contents of an item and all below it, or of all accounts for nil: those that may go,
-    /// those that are to be kept here, and those of which something is made that is still to be sent.
+    /// The cached contents of an item and all below it, or of all accounts for nil: those that may be
+    /// evicted, those to be kept here, and those of which unsent content is made.
     ///
-    /// Only those that nobody used since `moment`, milliseconds since 1970, where one is given. Without an
-    /// item also what no file has any longer.
+    /// With `moment`, milliseconds since 1970, only those not used since. Without an item, also those that
+    /// no file has any longer.
     public func cachedContents(
         below inode: Inode?,
         unusedSince moment: Int64?
@@ -127,7 +127,7 @@ extension Catalog {
         }
     }
 
-    /// Whether something is made of a row of `content` that is still to be sent.
+    /// Whether unsent content is made of a row of `content`.
     private static let isNeeded = """
         (account, item, revision) IN (
             SELECT node.account, content_item, revision FROM motion JOIN node USING (inode)
@@ -138,7 +138,8 @@ extension Catalog {
 
     /// Whether a row of `content` is to be kept here.
     ///
-    /// It is what a file has that is pinned, or that lies in a folder that is. The moment, milliseconds since 1970, is its argument, unless it is "0".
+    /// It is when a file that is pinned has it, or a file in a folder that is. The moment, milliseconds
+    /// since 1970, is its argument, unless it is "0".
     private static func keptTest(_ database: Database) throws -> String {
         guard try database.has("SELECT 1 FROM pin LIMIT 1", []) else { return "0" }
         return """

@@ -125,8 +125,7 @@ extension CatalogTransaction {
         )
     }
 
-    /// A copy that is gone leaves its conflict to the file that a save put in its place, if there is
-    /// one.
+    /// Passes the conflict of a vanished copy to the file that a save put in its place, if there is one.
     func forgetConflict(_ copy: Inode) throws {
         try database.run(
             """
@@ -137,7 +136,7 @@ extension CatalogTransaction {
         )
     }
 
-    /// The file that takes over another one's identity has its part in conflicts, too.
+    /// Passes a file's part in conflicts to the file that takes over its identity.
     func handOverConflicts(from old: Inode, to new: Inode) throws {
         for column in ["inode", "original"] {
             try database.run(
@@ -147,7 +146,7 @@ extension CatalogTransaction {
         }
     }
 
-    /// What the service moved, or calls otherwise, was moved by nobody who decided a conflict.
+    /// Keeps a conflict whose file the service moved or renamed: no person decided it by that.
     func conflictsFollow(_ inode: Inode, to parent: Inode, key: String) throws {
         guard try database.has("SELECT 1 FROM conflict WHERE ended_ms IS NULL LIMIT 1", []) else {
             return

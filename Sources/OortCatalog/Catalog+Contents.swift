@@ -88,8 +88,8 @@ extension Catalog {
         }
     }
 
-    /// The number of a revision's cached content, made if there is none, of which nothing is here:
-    /// its file is about to be made anew.
+    /// The number of a revision's cached content; where there is none it is made, with no bytes here, and
+    /// its file is about to be created.
     public func insertCachedContent(
         account: AccountID,
         item: ItemID,
@@ -164,15 +164,15 @@ extension Catalog {
         }
     }
 
-    /// Notes that staged content is about to be changed, before the first byte of it is: what was
-    /// recorded of it is not true any longer, and whoever finds it after a crash knows that.
+    /// Notes that staged content is about to change, before its first byte does: what was recorded of it no
+    /// longer holds, and a recovery after a crash must know that.
     ///
     /// - Returns: whether a file has the content still.
     /// - Throws: `.diskFull`, `.storage`; the content must not be changed then.
     public func reopenStaged(_ id: ContentID) throws(CatalogError) -> Bool {
         try mutate { transaction in
             let database = transaction.database
-            // Of one that no file has, the hash tells what the file had.
+            // If no file has the content, its hash still describes what the file had.
             guard
                 try database.has("SELECT 1 FROM node WHERE staged = ? LIMIT 1", [id.rawValue])
             else { return false }
@@ -180,7 +180,8 @@ extension Catalog {
                 "UPDATE content SET is_open = 1, hash = NULL WHERE id = ? AND is_staged = 1",
                 [id.rawValue]
             )
-            // Its bytes are others from here on, whatever hash they come to have.
+            // A session must not go on: the bytes change from here on, even if their hash comes out the
+            // same.
             try database.run(
                 """
                 UPDATE motion SET session_state = NULL, session_hash = NULL
@@ -203,7 +204,7 @@ extension Catalog {
         }
     }
 
-    /// Notes that staged content lies over no base: its file has all bytes.
+    /// Notes that staged content needs no base: its own file has all bytes.
     public func standsAlone(_ id: ContentID) async throws(CatalogError) {
         try await mutateAsync { transaction in
             try transaction.database.run(
@@ -216,10 +217,11 @@ extension Catalog {
         }
     }
 
-    /// Keeps how large staged content is now and when it was modified, with the file that has it;
-    /// that may be another than it was made for (a conflict copy).
+    /// Stores the size of staged content and when it was modified, for the content and for the file that
+    /// has it.
     ///
-    /// Does nothing to a file when none has it any longer.
+    /// That file may be another than the content was made for (a conflict copy). Without one, nothing is
+    /// stored.
     ///
     /// - Parameters:
     ///   - id: the staged content.
@@ -269,8 +271,8 @@ extension Catalog {
         }
     }
 
-    /// Keeps the hash of a staged content that is held still, for the planner; the next
-    /// `recordStaged` or `reopenStaged` forgets it.
+    /// Stores the hash of a frozen staged content, for the planner; the next `recordStaged` or
+    /// `reopenStaged` removes it.
     ///
     /// - Parameters:
     ///   - hash: the hash by the service's algorithm.
@@ -307,7 +309,7 @@ extension Catalog {
 
     /// Makes staged content that was uploaded the cached content of the revision that it became.
     ///
-    /// - Returns: the cached content that the revision had before, which the catalog knows no longer.
+    /// - Returns: the revision's former cached content, which the catalog no longer knows.
     public func makeCached(
         _ id: ContentID,
         item: ItemID,
@@ -345,7 +347,7 @@ extension Catalog {
         }
     }
 
-    /// Keeps what the cache knows anew.
+    /// Stores what changed in the cache.
     public func saveCache(_ records: [CacheRecord]) async throws(CatalogError) {
         try await mutateAsync { transaction in
             let now = Timestamp.now.inMilliseconds
@@ -365,8 +367,8 @@ extension Catalog {
         }
     }
 
-    /// Takes contents out of the catalog: those that are staged, or cached, by now; all where
-    /// `areStaged` is nil.
+    /// Removes contents from the catalog: only those that are staged, or only those that are cached; all
+    /// where `areStaged` is nil.
     ///
     /// - Returns: which were there.
     @discardableResult
@@ -440,14 +442,14 @@ extension CatalogTransaction {
         return ContentID(database.lastInsertedRowID)
     }
 
-    /// A file is about to be changed by somebody who had this revision: what both sides last agreed
-    /// on is that one, and a newer one with other bytes that the file has taken over is news again.
+    /// Sets the base of a file that a program, which read this revision, is about to change: a newer
+    /// revision with other bytes, which the file has already taken over, counts as news again.
     mutating func setOrigin(_ origin: ContentOrigin, of node: Node) throws {
         guard node.remoteID == origin.item, node.contentItem == nil else { return }
         let before = try Catalog.motion(node.inode, database)
         let agreed = before?.syncedRevision ?? node.revision
         guard let agreed, agreed != origin.revision else { return }
-        // Some services give what is moved a new revision.
+        // Some services give a moved file a new revision.
         let agreedHash = before == nil ? node.hash : before?.syncedHash
         if let hash = origin.hash, hash == agreedHash, hash.algorithm.tellsContentsApart { return }
         try setInMotion(node, at: .now)
@@ -480,8 +482,8 @@ extension CatalogTransaction {
         )
     }
 
-    /// A file is about to be changed by somebody who had this staged content, of which the service has
-    /// had the bytes since, or a conflict copy has them: whatever else the file has by now is news.
+    /// Does the same where the program read staged content whose bytes the service, or a conflict copy, has
+    /// by now: anything else that the file has counts as news.
     mutating func setOrigin(_ original: ContentID, of node: Node) throws {
         guard node.staged == nil, let item = node.remoteID else { return }
         let known = try database.first(
@@ -501,7 +503,7 @@ extension CatalogTransaction {
         )
     }
 
-    /// What the service said last of an item of which nothing newer is known than the base.
+    /// What the service last reported of an item, where that is the base.
     private func agreedItem(_ node: Node, _ motion: MotionRow) throws -> StoredItem {
         var item =
             try Catalog.toldItem(node.inode, database)

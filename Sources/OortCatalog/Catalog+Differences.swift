@@ -6,12 +6,11 @@ public import OortPlanner
 public struct PlanningConditions: Sendable {
     /// The moment, milliseconds since 1970.
     public var now: Int64
-    /// How long an item must have rested, in milliseconds; 0 pushes at once.
+    /// How long an item must be unchanged, in milliseconds; 0 pushes at once.
     public var settle: Int64
-    /// Items that an operation is under way for, up to the moment at which its content is kept: no
-    /// plan concerns them.
+    /// Items of operations that are under way, or whose content is not kept yet: no plan concerns them.
     public var busy: Set<Inode> = []
-    /// The hash of a small content, as of a link's target.
+    /// The hash of a small content, such as a link's target.
     public var hash: @Sendable ([UInt8]) -> ContentHash
 
     /// Conditions with all of their parts.
@@ -44,8 +43,8 @@ public struct PlannedWork: Sendable {
     public var unhashed: [UnhashedContent] = []
     /// How many items differ from the service.
     public var pending = 0
-    /// When an item that rests or waits for its next try may be planned for, milliseconds since
-    /// 1970; nil when there is none.
+    /// The next moment at which an item that has to settle, or to wait for its next try, may be planned
+    /// for, milliseconds since 1970; nil when there is none.
     public var nextMoment: Int64?
 }
 
@@ -60,7 +59,7 @@ extension Catalog {
         under conditions: PlanningConditions
     ) async throws(CatalogError) -> PlannedWork {
         let rules = nameRules(of: account)
-        // Before the trees are read: what comes meanwhile may not be among them.
+        // Read before the trees are: news that come meanwhile may be missing from them.
         let newsNumber = newsNumber(of: account)
         let draft = try await readAsync { database -> PlannedWork? in
             var reader = try TreesReader(database, account, conditions, self.writers)
@@ -105,10 +104,10 @@ extension Catalog {
 }
 
 extension CatalogTransaction {
-    /// Lets items rest of which nothing differs that could be sent.
+    /// Takes items out of motion that have no difference that could be sent.
     mutating func restAll(_ items: [ItemState]) throws {
         for item in items {
-            // Told again as both sides know it.
+            // The service reported what both sides have already.
             if let motion = try Catalog.motion(item.inode, database),
                 motion.remoteState == .present, let told = motion.remoteItem,
                 let parent = item.remote?.place.parent
@@ -135,7 +134,7 @@ extension CatalogTransaction {
     }
 }
 
-/// What the planner needs to know of a node's staged content; nothing where it has none.
+/// What the planner needs to know of a node's staged content; empty where it has none.
 private struct StagedTraits {
     var hash: ContentHash?
     /// Whose revision it lies over, and which.
@@ -153,9 +152,9 @@ struct TreesReader {
     private var states: [Inode: ItemState] = [:]
     private var nodes: [Inode: Node] = [:]
     private var foldersByID: [ExactText: Inode] = [:]
-    /// What was moved to the trash of the desktop.
+    /// Items that were moved to the trash of the desktop.
     private var trashed: Set<Inode> = []
-    /// Items that were refused a name, and the folders in which they were to have it.
+    /// Items that were refused a name, each with the folder in which it wanted that name.
     private var refusedNames: [(item: Inode, folder: Inode)] = []
     private let comparison: NameRules.Comparison
     private let allowsDuplicates: Bool
@@ -292,7 +291,7 @@ struct TreesReader {
         if waits, motion.nextTry != WaitMoment.never { note(moment: motion.nextTry) }
         let changed = node.parent == nil ? lastDeletion : motion.changed
         let rested = changed + conditions.settle
-        // What changed a minute after now changed before the clock was set back.
+        // A change more than a minute in the future was made before the clock was set back.
         let longest = conditions.settle + 60_000
         if conditions.settle > 0,
             WaitMoment.wait(until: rested, now: now, longest: longest) != nil
@@ -314,15 +313,15 @@ struct TreesReader {
         return state
     }
 
-    /// What the feed reported in folders that are nowhere, as far as is known, or in a circle of folders,
-    /// stays where it is here until the feed reports more: such a folder is neither shown nor made
-    /// anew for it.
+    /// Keeps items here as they are that the feed reported in unknown folders, or in a circle of folders.
+    ///
+    /// They wait for the feed's next reports: such a folder is neither shown nor created for them.
     private mutating func hold(whatLiesIn folders: Set<Inode>) throws {
         var nowhere = folders
         var held: Set<Inode> = []
         var changed = true
         while changed {
-            // What is held lies where it lay before, which may close another circle.
+            // A held item stays where it was, which may close another circle.
             let circles = try foldersInCircles()
             for inode in circles { hold(inode, &nowhere) }
             changed = !circles.isEmpty
@@ -346,7 +345,7 @@ struct TreesReader {
         }
         states[inode]?.remote = state.synced
         states[inode]?.isBusy = true
-        // What it lies in here waits with it.
+        // Such folders that it lies in here wait with it.
         var above = state.local?.place.parent
         while let folder = above, nowhere.contains(folder), states[folder]?.isBusy == false {
             states[folder]?.isBusy = true
@@ -354,7 +353,7 @@ struct TreesReader {
         }
     }
 
-    /// Folders with a new place that lie below themselves at the service.
+    /// Folders whose new place at the service is below themselves.
     private func foldersInCircles() throws -> [Inode] {
         try states.values.filter { state in
             guard state.isFolder, let place = state.remote?.place, place != state.synced?.place
@@ -398,13 +397,13 @@ struct TreesReader {
         return node.permissions.contains(state.local == nil ? .delete : .write)
     }
 
-    /// Whether we made it at the service in the last ten minutes and have all of its content.
+    /// Whether we created the item at the service in the last ten minutes and have all of its content.
     private func isRecent(_ node: Node) throws -> Bool {
         guard let born = node.born, node.remoteID != nil, node.kind == .file,
             born.inMilliseconds + 600_000 > conditions.now
         else { return false }
         if node.staged != nil { return true }
-        // Its content is being taken over by the store; whoever waits for it waits for that, too.
+        // The store is taking over the item's content; the planner waits for that.
         if conditions.busy.contains(node.inode) { return true }
         guard let id = node.remoteID, let revision = node.revision else { return false }
         return try database.has(
@@ -440,7 +439,7 @@ struct TreesReader {
                 size: node.size
             )
         }
-        // A link's target, or a file that was never written: nothing is staged for it.
+        // A link's target, or a file that was never written: it has no staged content.
         let bytes = [UInt8]((node.target ?? "").utf8)
         return ContentIdentity(
             staged: -node.inode.column,
@@ -473,7 +472,7 @@ struct TreesReader {
 
     // MARK: What they touch
 
-    /// Folders above in each tree, and who has the names that news bring.
+    /// Reads the folders above in each tree, and the items whose names the news want.
     private mutating func readContext() throws {
         var queue: [Inode] = []
         for state in states.values {
@@ -503,8 +502,8 @@ struct TreesReader {
         }
     }
 
-    /// What stays here by rules, where a folder is gone at the service in which it may lie: that is
-    /// not lost with the folder.
+    /// Reads the items that stay here by rules, if a folder that may hold them is gone at the service: they
+    /// must not be lost with it.
     private mutating func readHeld() throws {
         let isGone = states.values.contains { state in
             state.isFolder && state.local != nil && state.synced != nil && state.remote == nil
@@ -521,8 +520,8 @@ struct TreesReader {
         for node in held where states[node.inode] == nil { states[node.inode] = clean(node) }
     }
 
-    /// What has or is to have its name at the service while another item has it here; one of the two
-    /// is in motion.
+    /// Reads items that are shown with a number because another item has their name here, with that other
+    /// item, where one of the two is in motion.
     private mutating func readDisplaced() throws {
         let pairs = try database.all(
             """
@@ -541,14 +540,14 @@ struct TreesReader {
         }
     }
 
-    /// Who has the temporary names of items that were refused a name.
+    /// Reads the items that have the temporary names which refused items would get.
     ///
-    /// What is in motion is read already, and may lie elsewhere here than at the service. All else lies
-    /// in the same folder on both sides, wherever that folder itself is to go.
+    /// Those in motion are read already, and may lie elsewhere here than at the service. All others lie in
+    /// the same folder on both sides.
     private mutating func readDetours() throws {
         let folders = Set(refusedNames.map(\.folder))
         guard !folders.isEmpty else { return }
-        // With keys for names.
+        // The places' names are keys.
         var taken: Set<Place> = []
         for state in states.values {
             guard let place = state.remote?.place, folders.contains(place.parent) else { continue }

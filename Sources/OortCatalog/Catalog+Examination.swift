@@ -1,8 +1,8 @@
 import GRDB
 
 extension Catalog {
-    /// Looks through a catalog's file without opening it as one: nothing is made, upgraded or locked, and
-    /// a mount may run on it.
+    /// Checks a catalog's file without opening it as a catalog: nothing is created, upgraded or locked, and
+    /// a mount may be using it.
     ///
     /// Takes as long as the file is large. Ends early when the task is cancelled.
     ///

@@ -2,9 +2,9 @@ import GRDB
 import Logging
 import Synchronization
 
-/// What ails the database, which nobody else would say: a damaged page is met only by who reads it.
+/// Damage of the database, which only a read of the damaged page would find.
 extension Catalog {
-    /// What is wrong with the database or its disk, as far as it was met; nil when nothing is.
+    /// What is wrong with the database or its disk, as far as it was noticed; nil when nothing is.
     ///
     /// `.corrupt` for good; `.diskFull`, and `.storage` where the disk fails, until a transaction succeeds.
     public var trouble: CatalogError? { health.withLock { $0 } }
@@ -23,8 +23,8 @@ extension Catalog {
         throw note(.corrupt(detail: finding))
     }
 
-    /// The catalog's word for an error of SQLite's, of which `trouble` tells from now on where it is one
-    /// of the file or the disk.
+    /// The catalog's word for an error of SQLite's: `trouble` reports one of the file or the disk from now
+    /// on.
     func noted(_ error: any Error) -> CatalogError {
         let translated = Self.translate(error)
         guard let error = error as? DatabaseError else { return translated }

@@ -2,22 +2,22 @@ import GRDB
 public import OortModel
 import Synchronization
 
-/// What stays on this machine by the person's rules, or by the service's (`NameRules.stayHere`).
+/// Items that stay on this machine by the person's rules, or by the service's (`NameRules.stayHere`).
 ///
-/// Such an item is one that the service never had, in motion as all of these, and marked (`node.held`):
-/// nothing plans for it, and it does not count as pending. All that lies in such a folder is marked, too.
-/// What has an id at the service, or may get one from an operation under way, is never held.
+/// Such an item is unknown to the service, in motion like all of these, and marked (`node.held`): nothing
+/// is planned for it, and it does not count as pending. All that lies in such a folder is marked, too. An
+/// item that has an id at the service, or may get one from an operation under way, is never held.
 ///
-/// It goes out by the person's own act only, a rename here or other rules: what somebody else renames at
-/// the service does not publish it.
+/// Only a person's own act releases it, a rename here or other rules: another person's rename at the
+/// service does not publish it.
 extension Catalog {
     /// Whether a row of `node` is held, in SQL.
     static let isHeldInSQL = "(node.held = 1 AND node.remote_id IS NULL)"
 
-    /// Sets by which rules things of an account stay here; to be called before anything is made in it.
+    /// Sets the rules by which items of an account stay here; to be called before anything is made in it.
     ///
-    /// What is not at the service is looked at anew: what matches is held, and where the rules are others
-    /// than before, what was held and matches no longer goes out.
+    /// Items that the service does not have are checked again: those that match are held. If the rules
+    /// changed, those that were held and no longer match are released.
     public func setIgnoreRules(
         _ rules: IgnoreRules,
         of account: AccountID
@@ -48,7 +48,7 @@ extension Catalog {
         }
     }
 
-    /// Goes on by the rules that held last, for an account of which nothing goes out.
+    /// Uses the rules of the last time, for an account that nothing is sent to.
     public func keepIgnoreRules(of account: AccountID) throws(CatalogError) {
         let known = try read {
             try $0.text("SELECT ignored FROM account WHERE id = ?", [account.rawValue])
@@ -57,7 +57,7 @@ extension Catalog {
         ignoring.withLock { $0[account] = rules }
     }
 
-    /// Finds what more is held in folders that a transaction moved because the service did.
+    /// Finds further items to hold in folders that a transaction moved because the service did.
     func holdAnew(_ transaction: inout CatalogTransaction) throws {
         for inode in transaction.effects.movedFolders {
             guard let folder = try Self.fetch(inode, transaction.database) else { continue }
@@ -76,7 +76,7 @@ extension Catalog {
         }
     }
 
-    /// Holds what got a name that matches while the service might have got it, which it has not.
+    /// Holds an item that got a matching name during an operation which would have sent it, but did not.
     func holdUnsent(_ inode: Inode, _ transaction: inout CatalogTransaction) throws {
         guard let node = try Self.fetch(inode, transaction.database), node.remoteID == nil else {
             return
@@ -90,7 +90,7 @@ extension Catalog {
         ignoring.withLock { $0[account] } ?? IgnoreRules()
     }
 
-    /// Whether something new of this name would stay here.
+    /// Whether a new item of this name would stay here.
     public func staysHere(
         _ name: String,
         kind: NodeKind,
@@ -133,7 +133,7 @@ extension Catalog {
 }
 
 extension CatalogTransaction {
-    /// Whether something new is held.
+    /// Whether a new item is held.
     func holds(
         _ name: String,
         calledAtService serviceName: String,
@@ -149,7 +149,7 @@ extension CatalogTransaction {
         return try !isAtService(serviceName, in: folder.inode)
     }
 
-    /// Whether the service has something at a place: what takes that here is a save of it.
+    /// Whether the service has an item at a place: one that takes that place here is a save of it.
     private func isAtService(_ name: String, in folder: Inode) throws -> Bool {
         try database.has(
             "SELECT 1 FROM motion WHERE synced_parent = ? AND synced_name = ?",
@@ -178,7 +178,8 @@ extension CatalogTransaction {
         )
     }
 
-    /// - Throws: `.staysHere` when a folder that is held would get what cannot be.
+    /// - Throws: `.staysHere` when the item, or one in it, cannot be held and would go into a folder that
+    ///   is.
     func refuseToHold(_ node: Node, movingTo target: Node, from source: Node) throws {
         guard target.isHeld, !source.isHeld, !node.isHeld, !node.kind.isLocalOnly else { return }
         guard try Subtree(node.inode, database).isHoldable(node.inode) else {
@@ -186,7 +187,7 @@ extension CatalogTransaction {
         }
     }
 
-    /// Holds a node that was renamed, with what lies in it, or holds it no longer.
+    /// Holds a renamed node, with what lies in it, or releases it.
     mutating func hold(_ inode: Inode, wasIgnored: Bool, by rules: IgnoreRules) throws {
         guard !rules.isEmpty else { return }
         let node = try node(inode)
@@ -195,18 +196,18 @@ extension CatalogTransaction {
             return
         }
         let isIgnored = try isIgnored(node, by: rules)
-        // What lies in it is as it was before.
+        // Its contents are held, or not, as before.
         if wasIgnored, isIgnored, node.isHeld || node.remoteID != nil { return }
         if !wasIgnored, !isIgnored, !rules.dependOnFolders {
-            // What somebody else's rename left here goes out by the person's own.
+            // Items that stayed here through another person's rename are released by this one.
             guard try isAnythingHeld(node.account) else { return }
         }
         try hold(below: inode, by: rules)
     }
 
-    /// Finds anew what of a node, and of all that lies in it, is held.
+    /// Decides anew which of a node, and of all that lies in it, is held.
     ///
-    /// Nothing that was held goes out unless it may be released.
+    /// A held item is released only if `mayRelease`.
     mutating func hold(
         below top: Inode,
         by rules: IgnoreRules,
@@ -247,12 +248,12 @@ extension CatalogTransaction {
             "UPDATE node SET held = ? WHERE inode = ?",
             [isHeld ? 1 : 0, inode.column]
         )
-        // Its way to the service begins now, or ended.
+        // The item's way to the service begins here, or ends.
         try setInMotion(try node(inode), at: now)
     }
 }
 
-/// A node with all that lies in it, as far as it matters to what can be held.
+/// A node with all that lies in it, as far as that decides what can be held.
 private struct Subtree {
     struct Member {
         var parent: Inode?
@@ -262,14 +263,14 @@ private struct Subtree {
         var isLocalOnly: Bool
         var isAtService: Bool
         var isHeld: Bool
-        /// Whether the service may get it from an operation under way, or its bytes are at the service
-        /// only, as another item's.
+        /// Whether an operation under way may bring it to the service, or its bytes are only there, as
+        /// another item's.
         var isBound: Bool
     }
 
     private(set) var members: [Inode: Member] = [:]
     private(set) var children: [Inode: [Inode]] = [:]
-    /// What is at the service or bound to it, and all folders above that.
+    /// Items at the service or bound to it, and all folders above them.
     private var unholdable: Set<Inode> = []
 
     init(_ top: Inode, _ database: Database) throws {

@@ -4,8 +4,8 @@ import Synchronization
 
 /// Folders that a person does not want to see on this machine.
 ///
-/// The catalog knows all that is in them, since the services' feeds tell of it, and the engine treats it as all
-/// else. `lookup`, `children`, searches, pins and whoever watches the tree pass them over.
+/// The catalog knows everything in them, since the feeds report it, and the engine treats it like
+/// everything else. `lookup`, `children`, searches, pins and watchers of the tree skip it.
 extension Catalog {
     /// Sets which folders of an account are not shown, each by the names from the account's top down.
     public func setLeftOut(_ paths: [[String]], of account: AccountID) {
@@ -17,12 +17,12 @@ extension Catalog {
         leavingOut.withLock { $0[account] }
     }
 
-    /// Whether what is at a path, of shown names from the account's top down, is not shown.
+    /// Whether the item at a path, of shown names from the account's root down, is not shown.
     public func leavesOut(_ names: [String], of account: AccountID) -> Bool {
         leftOut(of: account)?.include(names) ?? false
     }
 
-    /// Whether what has, or would have, a name in a folder is not shown.
+    /// Whether an item of this name in a folder is not, or would not be, shown.
     public func leavesOut(_ name: String, in folder: Node) throws(CatalogError) -> Bool {
         guard let left = leftOut(of: folder.account), left.mayInclude(named: name) else {
             return false
@@ -31,7 +31,7 @@ extension Catalog {
         return left.include(above + [name])
     }
 
-    /// Whether a folder has something in it, however deep, that is not shown.
+    /// Whether a folder has an item in it, however deep, that is not shown.
     public func hasLeftOut(below folder: Node) throws(CatalogError) -> Bool {
         guard folder.kind == .folder, let left = leftOut(of: folder.account) else { return false }
         return try read { database in
@@ -45,7 +45,7 @@ extension Catalog {
         }
     }
 
-    /// Whether something is not shown that lies below a place, or would.
+    /// Whether an item below a place is not, or would not be, shown.
     public func wouldLeaveOut(below name: String, in folder: Node) throws(CatalogError) -> Bool {
         guard let left = leftOut(of: folder.account),
             let above = try shownPath(of: folder.inode)
@@ -67,7 +67,7 @@ extension Catalog {
         return inodes
     }
 
-    /// What is at a path of names as their account's service compares them.
+    /// The item at a path of names as their account's service compares them.
     private static func inode(
         atKeys keys: [String],
         of account: AccountID,

@@ -6,10 +6,10 @@ import Synchronization
 extension Catalog {
     /// Sets which link files of an account show as links; to be called before its engine runs.
     ///
-    /// Where that is another policy than the last time, the account is enumerated again, so that each
-    /// of them is looked at anew.
+    /// If the policy differs from the last one, the account is enumerated again, so that each link file is
+    /// judged anew.
     ///
-    /// - Throws: `.storage` and its like; the policy holds until the catalog is opened again all the same.
+    /// - Throws: `.storage` and its like; even then the policy holds until the catalog is opened again.
     public func setLinkPolicy(
         _ policy: LinkPolicy,
         of account: AccountID
@@ -26,7 +26,7 @@ extension Catalog {
     /// Shows a symbolic link as the plain file that it is at the service, since its target may not be
     /// followed or is none.
     ///
-    /// It stays one as long as it has this revision. A link that the service does not have stays a link.
+    /// It stays a file as long as it has this revision. A link that the service does not have stays a link.
     public func showAsFile(_ inode: Inode) throws(CatalogError) {
         try mutate { transaction in
             let node = try transaction.node(inode)
@@ -56,8 +56,8 @@ extension Catalog {
 }
 
 extension StoredItem {
-    /// Whether somebody else made the content or owns the item, as far as is known; `node` is what the
-    /// catalog has of the item, whose content of the same revision may have been made here.
+    /// Whether another person made the content or owns the item, as far as is known; `node` is what the
+    /// catalog has of the item: content of the same revision may have been made here.
     func isStrangers(beside node: Node?) -> Bool {
         if isOwn == true { return false }
         guard let node, isOfRevision(of: node) else { return true }

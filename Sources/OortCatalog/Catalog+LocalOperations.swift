@@ -113,7 +113,7 @@ extension Catalog {
 
     /// Takes a name out of a folder: anything but a folder.
     ///
-    /// The node stays in the catalog, outside the local tree, until the service agrees.
+    /// The node stays in the catalog, outside the local tree, until the service has deleted its item.
     /// - Throws: `.notFound`, `.isAFolder`.
     public func unlink(_ name: String, in parent: Inode) throws(CatalogError) -> Node {
         try mutate { transaction in
@@ -265,7 +265,7 @@ extension CatalogTransaction {
         try setInMotion(node, at: now)
         let rules = catalog.nameRules(of: node.account)
         var serviceName = node.storedServiceName
-        // A number that told two items of a folder apart is part of the name from now on.
+        // A number that told two items of a folder apart becomes part of the name by a rename.
         if !name.isSameText(as: node.name) || node.plainKey != nil {
             let service = ShownName.service(
                 shown: name,
@@ -289,8 +289,8 @@ extension CatalogTransaction {
         )
     }
 
-    /// What replaces a file that is shown with a number is called as that is at the service, so
-    /// that it can take over its identity.
+    /// Gives a file that replaces a numbered one the name that this has at the service, so that it can take
+    /// over its identity.
     mutating func takeServiceName(of other: Node, for node: Node) throws {
         guard let key = other.plainKey, other.kind == .file, node.kind == .file else { return }
         try database.run(

@@ -17,7 +17,7 @@ extension Catalog {
 
     /// The node of this inode, in the local tree or not; nil when there is none.
     ///
-    /// - Throws: when the catalog could not be read, which tells nothing of the node.
+    /// - Throws: when the catalog could not be read, which says nothing about the node.
     public func knownNode(_ inode: Inode) throws(CatalogError) -> Node? {
         do throws(CatalogError) { return try node(inode) } catch .notFound { return nil }
     }
@@ -84,9 +84,9 @@ extension Catalog {
         return try isEnumerated(folder.account)
     }
 
-    /// Whether an account's whole tree is known; an account that is none any more has nothing unknown.
+    /// Whether an account's whole tree is known; true for an account that no longer exists.
     ///
-    /// That it is stays so, so it is read no more than once: a walk asks it for each folder.
+    /// A tree once known stays so: it is read from the catalog once, since a walk asks for each folder.
     public func isEnumerated(_ account: AccountID) throws(CatalogError) -> Bool {
         if enumerated.withLock({ $0.contains(account) }) { return true }
         let isEnumerated = try self.account(account)?.isEnumerated ?? true

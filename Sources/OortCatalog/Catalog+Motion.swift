@@ -9,7 +9,7 @@ extension CatalogTransaction {
     mutating func setInMotion(_ node: Node, at now: Timestamp) throws {
         touch(node.inode)
         guard !node.kind.isLocalOnly else { return }
-        // What stays here is nothing to plan for.
+        // Items that stay here need no plan.
         if !node.isHeld { effects.locallyChanged.insert(node.account) }
         let milliseconds = now.inMilliseconds
         try database.run(
@@ -45,8 +45,8 @@ extension CatalogTransaction {
 
     /// Takes a node out of the local tree.
     ///
-    /// What the service never had and never was asked to make is gone at once; the rest waits,
-    /// outside the tree, for the service to agree.
+    /// A node that the service never had, and was never asked to create, is forgotten at once; any other
+    /// waits, outside the tree, until the service has deleted its item.
     mutating func takeOut(_ node: Node, at now: Timestamp) throws {
         touch(node.inode)
         if node.kind.isLocalOnly {

@@ -2,52 +2,52 @@ import GRDB
 import OortModel
 import OortPlanner
 
-/// Items of a folder that would be shown under one name: one has it, the others are shown with
-/// numbers, in an order that every machine finds alike: when the service's items were made, then
-/// their names there, then their ids.
+/// Items of a folder that would be shown under one name: one has it, the others are shown with numbers, in
+/// an order that is the same on every machine: by when the service's items were made, then by their names
+/// there, then by their ids.
 ///
 /// Where a service has no ids, the ids are this machine's own.
 ///
-/// The numbers are asked of the state, not of what happened, so that no way in which a name becomes
-/// free can be forgotten, and the order in which items were heard of does not matter. Three kinds of
-/// items keep what they are shown as: what a program has open for writing, what is not at the service
-/// where it is shown (it is numbered by the merge), and, as far as the others are concerned, what was
-/// removed here and still has its name there.
+/// The numbers follow from the state, not from events, so that no way in which a name becomes free is
+/// forgotten, and the order of reports does not matter. Three kinds of items keep the name that they are
+/// shown under: those that a program has open for writing; those that the service does not have where they
+/// are shown (the merge numbers them); and, as far as the others are concerned, those that were removed
+/// here and still have their name at the service.
 struct Numbering {
     /// An item that is to be shown under another name than it is.
     struct Renaming {
         var node: Node
-        /// The name that it is to have.
+        /// The name that it is to be shown under.
         var name: String
-        /// The name that it would have, were it alone.
+        /// The name that it would be shown under if it were alone.
         var plainName: String
     }
 
-    /// What is not as it is to be.
+    /// What has to change.
     struct Findings {
-        /// What is shown otherwise than it is to be.
+        /// Items whose shown name has to change.
         var renamings: [Renaming] = []
-        /// Folders that are to be one.
+        /// Folders that have to become one.
         var twins: [TwinFolders] = []
-        /// Whether all is as it is to be.
+        /// Whether nothing has to change.
         var isEmpty: Bool { renamings.isEmpty && twins.isEmpty }
     }
 
-    /// One of the items of a name.
+    /// One of several items that share a name.
     private struct Namesake {
         var node: Node
         /// Whether the three trees are not known to be equal.
         var isInMotion = false
         var plainName: String
-        /// Its name at the service, as last heard.
+        /// Its name at the service, as last reported.
         var calledThere: String
-        /// When the service's item was made; of no other item's details.
+        /// When the service's item was made; nil where the details in its row are another item's.
         var created: Timestamp?
         /// Whether somebody else made it, as far as the service says.
         var isForeign = false
         /// Whether others can reach it, as far as the service says.
         var isShared = false
-        /// Whether the service has it where it is shown, as last heard.
+        /// Whether the service has it where it is shown, as last reported.
         var isAtService: Bool
         /// Whether it is in the folder here.
         var isHere: Bool
@@ -81,7 +81,7 @@ struct Numbering {
         self.writers = writers
     }
 
-    /// What is not as it is to be, in one folder or in all.
+    /// What has to change, in one folder or in all.
     func findings(in folder: Inode? = nil) throws -> Findings {
         var findings = Findings()
         for (folder, keys) in try numberedKeys(in: folder) {
@@ -90,7 +90,7 @@ struct Numbering {
         return findings
     }
 
-    /// The names of which some item is shown with a number, by folder.
+    /// For each folder, the names of which an item is shown with a number.
     private func numberedKeys(in folder: Inode?) throws -> [(folder: Inode, keys: [String])] {
         let limit = folder == nil ? "account = ? AND parent IS NOT NULL" : "parent = ?"
         let rows = try database.all(
@@ -114,7 +114,7 @@ struct Numbering {
     private func look(at keys: [String], in folder: Inode, _ findings: inout Findings) throws {
         let claims = Set(keys.map { ExactText($0) })
         let removed = try removedHere(from: folder)
-        // What keeps its name keeps it from the items of every other name, too.
+        // A name that an item keeps is not free for items of other names either.
         var given: Set<ExactText> = []
         var groups: [(key: String, namesakes: [Namesake])] = []
         for key in keys {
@@ -164,9 +164,10 @@ struct Numbering {
         return found
     }
 
-    /// What the service has in a folder, as last heard, and is elsewhere or not at all here, by the
-    /// name that it would be shown under; what is still to be shown for the first time takes its name
-    /// then.
+    /// Items that the service has in a folder, as last reported, and that lie elsewhere here or nowhere, by
+    /// the name that they would be shown under.
+    ///
+    /// Items that are not shown yet are left out: they get a name when they are.
     private func removedHere(from folder: Inode) throws -> [ExactText: [Namesake]] {
         let rows = try database.all(
             """
@@ -231,8 +232,8 @@ struct Numbering {
 
     // MARK: Who is whose twin
 
-    /// The folders that this machine made just after another machine's of the same name, which nothing
-    /// keeps from becoming that one now; each with the oldest such.
+    /// Folders that this machine made just after another machine made one of the same name, and that can
+    /// become that one now; each with the oldest such folder.
     private func twins(among namesakes: [Namesake]) throws -> [TwinFolders] {
         guard rules.allowsDuplicates, !rules.isReadOnly else { return [] }
         let folders = namesakes.filter { one in
@@ -252,8 +253,8 @@ struct Numbering {
         return found
     }
 
-    /// Whether both were made at one time, by the service's clock, the first one later and the other one
-    /// not by this machine, and nothing that was said of the first one would go with it.
+    /// Whether `younger` was made soon after `elder`, by the service's clock, `elder` was not made by this
+    /// machine, and the merge would lose nothing that `younger` says of itself.
     private func isTwin(_ younger: Namesake, of elder: Namesake) -> Bool {
         guard elder.precedes(younger), let first = elder.created, let second = younger.created,
             elder.node.born == nil,
@@ -264,7 +265,7 @@ struct Numbering {
         return !gap.overflow && gap.partialValue <= TwinFolders.longestGap
     }
 
-    /// Whether nobody is let into one of two folders of one folder by a share of its own.
+    /// Whether neither of two folders in one folder is shared by itself, so that the same people see both.
     private func areForTheSamePeople(_ one: Namesake, _ other: Namesake) throws -> Bool {
         if !one.isShared, !other.isShared { return true }
         let above = try database.first(
@@ -278,7 +279,7 @@ struct Numbering {
         return above?.isShared == true
     }
 
-    /// Whether something was set of a folder that only this machine knows: the mode, by `mkdir`, too.
+    /// Whether a folder has attributes that only this machine knows, including the mode that `mkdir` sets.
     private func hasOwnAttributes(_ node: Node) throws -> Bool {
         if node.mode != nil || node.owner != nil || node.group != nil { return true }
         return try database.has(
@@ -294,13 +295,13 @@ struct Numbering {
 
     // MARK: Who gets it
 
-    /// Whether an item is shown here as it is, whatever others are called.
+    /// Whether an item keeps its shown name, whatever the others' names are.
     private func isFixed(_ one: Namesake) -> Bool {
         one.isHere && (!one.isAtService || one.node.kind == .file && isOpen(one.node))
     }
 
-    /// Gives the items of one name their names; `given` are those that the folder's others have got, or
-    /// keep.
+    /// Distributes names among the items that share one; `given` are names that other items of the folder
+    /// got, or keep.
     private func deal(
         _ namesakes: [Namesake],
         _ key: String,
@@ -315,7 +316,7 @@ struct Numbering {
                 return false
             }
             if own.contains(candidate) { return true }
-            // Who has a number itself, and is to have another one, does not keep anybody's name.
+            // An item that has a number, and gets another one, does not block a name.
             let other = try Catalog.fetch(key: candidate.text, in: folder, database)
             return other.map { $0.plainKey != nil && !isOpen($0) } ?? true
         }
@@ -337,7 +338,7 @@ struct Numbering {
             }
             next += 1
         }
-        // Nobody has the name, here or at the service: of those with numbers the lowest gets it.
+        // No item has the name, here or at the service: the one with the lowest number gets it.
         if next == 1, let heir = try heir(of: key, among: namesakes, isFree) {
             given.insert(nameKey(heir.name))
             renamings.append(heir)
@@ -345,7 +346,7 @@ struct Numbering {
         return renamings
     }
 
-    /// The item that is not at the service and gets its plain name back.
+    /// An item that the service does not have, which gets its plain name back.
     private func heir(
         of key: String,
         among namesakes: [Namesake],
@@ -367,7 +368,7 @@ struct Numbering {
 }
 
 extension Catalog {
-    /// How a node would be shown, were it alone and called so at the service.
+    /// How a node with this name at the service would be shown if it were alone.
     static func plainName(
         of node: Node,
         calledAtService name: String,
@@ -379,7 +380,7 @@ extension Catalog {
         return item.shownName
     }
 
-    /// What a native document's shown name has and its service's name has not.
+    /// The extension that a native document has in its shown name only.
     static func exportExtension(of node: Node, _ database: Database) throws -> String? {
         guard node.kind == .nativeDocument else { return nil }
         return try database.text(
@@ -391,8 +392,7 @@ extension Catalog {
 }
 
 extension CatalogTransaction {
-    /// Shows under their own names, or with their own numbers, what is shown otherwise, and makes one
-    /// of twin folders.
+    /// Gives items the shown names that `Numbering` finds, and merges twin folders.
     ///
     /// - Returns: whether there were twins, so that there is something to send.
     @discardableResult
@@ -406,13 +406,13 @@ extension CatalogTransaction {
         }
         var found = try findings()
         let hasTwins = !found.twins.isEmpty
-        // Each round merges one at least: a third of the same name may have waited for it.
+        // Each round merges at least one pair; a third folder of the same name may have to wait for that.
         while !found.twins.isEmpty {
             for twins in found.twins { try merge(twins, rules) }
             found = try findings()
         }
         let renamings = found.renamings
-        // Out of their places first, since names are unique in between, too.
+        // All are taken out of their places first, since names must be unique at every step.
         for renaming in renamings {
             if let parent = renaming.node.parent {
                 effects.news.append(
@@ -442,12 +442,12 @@ extension CatalogTransaction {
         return hasTwins
     }
 
-    /// How a node would be shown, were it alone and called so at the service.
+    /// How a node with this name at the service would be shown if it were alone.
     func plainName(of node: Node, calledAtService name: String) throws -> String {
         try Catalog.plainName(of: node, calledAtService: name, database)
     }
 
-    /// Notes of each item whether it is shown with a number, as a catalog of before did not.
+    /// Notes for each item whether it is shown with a number, which older catalogs did not store.
     func findNumberedNames() throws {
         let rows = try database.all(
             """
@@ -477,6 +477,6 @@ extension CatalogTransaction {
 }
 
 extension Timestamp {
-    /// Before every moment that a service tells.
+    /// Earlier than every moment that a service reports.
     fileprivate static let unknown = Timestamp(seconds: .min)
 }

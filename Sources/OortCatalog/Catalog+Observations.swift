@@ -4,26 +4,25 @@ public import OortModel
 import OortPlanner
 import Synchronization
 
-/// What the service told, to be applied in one transaction.
+/// What the service reported, to be applied in one transaction.
 public struct Observations: Sendable {
     /// The entries, in the service's order.
     public var changes: [Change]
-    /// Where the change feed goes on; nil when this is not of the feed.
+    /// Where the change feed goes on; nil where these are not from the feed.
     public var cursor: OortModel.Cursor?
-    /// The account's enumeration that ran or had run when these were asked for; nil for the present
-    /// one.
+    /// The account's last enumeration when these were asked for; nil for the present one.
     public var enumeration: Int64?
-    /// Whether an enumeration ends with these: what it did not name is gone.
+    /// Whether an enumeration ends with these: an item that it did not name is gone.
     public var endsEnumeration = false
     /// Whether the feed's run is over, so that removals by path are meant.
     public var endsRun = true
-    /// Items that operations of ours touched after these were asked for: what is said of them may
-    /// be of before, and they must be asked for by themselves.
+    /// Items that operations of ours touched after these were asked for: these may be older than that, so
+    /// the items must be asked for by themselves.
     public var suspects: Set<ItemID> = []
-    /// Items of which the service did not let us see all: the enumeration's end takes nothing of them
+    /// Items that the service did not let us see in full: the end of the enumeration takes nothing in them
     /// for gone.
     public var untold: Set<ItemID> = []
-    /// The folder whose whole content these are; what is not among them is gone from it.
+    /// The folder of which these are the whole content: an item that is not among them is gone from it.
     public var folder: Inode?
 
     /// Observations of single items.
@@ -31,14 +30,14 @@ public struct Observations: Sendable {
 }
 
 extension Catalog {
-    /// Applies what the service told: to clean items at once, to items in motion as the newest
+    /// Applies what the service reported: to clean items at once, to items in motion as the newest
     /// observation, for the planner to merge.
     ///
-    /// The cursor is stored with it.
+    /// The cursor is stored in the same transaction.
     ///
-    /// - Returns: items whose state must be asked for by themselves; they are among `unsureItems`
-    ///   until they were. Nil when an enumeration began after these were asked for, which may be of
-    ///   before then: nothing was applied, and they must be asked for again.
+    /// - Returns: items that must be asked for by themselves; they are among `unsureItems` until they were.
+    ///   Nil when an enumeration began after these were asked for, since they may be older: nothing was
+    ///   applied, and they must be asked for again.
     public func apply(
         _ observations: Observations,
         to account: AccountID
@@ -59,7 +58,7 @@ extension Catalog {
 }
 
 extension Change {
-    /// The change with a document's forms in the order of a wish.
+    /// The change with a document's export forms in the preferred order.
     fileprivate func ordered(by preference: ExportPreference) -> Change {
         guard case .changed(var item) = self, item.kind == .nativeDocument else { return self }
         item.exports = preference.ordered(item.exports)
@@ -74,16 +73,16 @@ struct Observer {
     let rules: AccountNameRules
     private var suspects: Set<ItemID> = []
     var unsure: Set<ItemID> = []
-    /// Where those of them were told that nothing here is of.
+    /// Where those of them were reported to lie that the catalog does not have.
     var unknown: [ItemID: ToldPlace] = [:]
     private var enumeration: Int64 = 0
     private var hasIntents = false
     private(set) var isFeed = false
-    /// Folders that were looked for, within one application.
+    /// Folders that were looked up while these observations were applied.
     private var folders = FoundFolders()
-    /// The items that the catalog has, of those that are told: a new one is not looked for.
+    /// The reported items that the catalog has: a new one need not be looked up.
     ///
-    /// Nothing but `appeared` brings an id into the catalog meanwhile.
+    /// Only `appeared` brings an id into the catalog meanwhile.
     private var known: Set<ItemID> = []
     private var names: RemoteNames
     private var freeNames: FreeNames
@@ -121,7 +120,8 @@ struct Observer {
         if let folder = observations.folder { try listed(folder, observations.changes) }
         for id in observations.untold { try keep(id) }
         try end(observations)
-        // Of an enumeration's many pages each would deal the numbers anew; the plan does it, too.
+        // Not for each of an enumeration's many pages, which would number everything again; the plan does
+        // it, too.
         if observations.endsRun || observations.endsEnumeration || observations.folder != nil {
             try transaction.settleNumbers(in: account, rules)
         }
@@ -135,7 +135,7 @@ struct Observer {
         return unsure
     }
 
-    /// Those of the items that the catalog has, by one query; one that it has not may be among them.
+    /// The reported items that the catalog has, by one query; may include some that it does not have.
     private func known(of changes: [Change]) throws -> Set<ItemID> {
         var ids: [String] = []
         for case .changed(let item) in changes { ids.append(item.id.rawValue) }
@@ -147,18 +147,18 @@ struct Observer {
             """,
             [account.rawValue, String(decoding: try JSONEncoder().encode(ids), as: UTF8.self)]
         ) { ItemID($0[0]) }
-        // SQLite's text may end at a zero: such ids are looked for one by one.
+        // SQLite's text may end at a zero: such ids are looked up one by one.
         return Set(found).union(ids.filter { $0.utf8.contains(0) }.map { ItemID($0) })
     }
 
-    /// What is known of an item and of what lies below it counts as named by the enumeration.
+    /// Counts what is known of an item and of everything below it as named by the enumeration.
     private func keep(_ id: ItemID) throws {
         guard let node = try Catalog.node(id.rawValue, in: account, database) else { return }
         let tree = try RemoteSubtree(of: node, database)
         try tree.setEnumeration(enumeration, database)
     }
 
-    /// Where these end a run of the feed, what became of all that it left open is decided.
+    /// At the end of a run of the feed, decides everything that the run left open.
     private mutating func end(_ observations: Observations) throws {
         guard observations.endsRun || observations.endsEnumeration else { return }
         var end = RunEnd(transaction, account: account, suspects: suspects, unsure: unsure)
@@ -201,7 +201,7 @@ struct Observer {
             [enumeration, known.inode.column]
         )
         if item.kind == .folder { folders.forget() }
-        // Nor is what is looked for meanwhile as it was.
+        // What was looked up meanwhile is outdated, too.
         defer { if item.kind == .folder { folders.forget() } }
         let motion = try Catalog.motion(known.inode, database)
         if item.kind == .folder, item.parentID == nil { try doubtMoved(known, item, in: parent) }
@@ -222,15 +222,13 @@ struct Observer {
         if item.kind == .folder { try placeWaiting(for: item) }
     }
 
-    /// Notes that the service reports another state than was known: a plan that was made before does not
-    /// know it.
+    /// Notes that the service reports a state that was not known, and that a plan made before cannot know.
     ///
-    /// The service reports each of our own operations, too: what is as the operation's answer said is no
-    /// news.
+    /// The service reports our own operations, too: a state that an operation's answer gave is no news.
     private mutating func noteNews() { transaction.effects.heard.insert(account) }
 
-    /// No folder becomes a file, nor a file a folder: what is reported so has an id that another item
-    /// had, which is gone with all below it.
+    /// Removes a node whose id now belongs to an item of another kind: no folder becomes a file, nor a file
+    /// a folder, so the old item is gone with all below it.
     ///
     /// - Returns: whether the id is free; if not, the item must be asked for.
     private mutating func takeOutOther(_ node: Node, for item: Item) throws -> Bool {
@@ -246,7 +244,7 @@ struct Observer {
         guard let rest = try Catalog.fetch(node.inode, database) else { return true }
         let hasOwnBytes = rest.staged != nil || rest.contentItem != nil
         if node.kind == .folder {
-            // Whether something here needs it is the planner's to decide, as of any that is gone.
+            // The planner decides whether it is needed here, as for any folder that is gone.
             transaction.touch(node.inode)
             try database.run(
                 "UPDATE node SET remote_id = NULL, details = NULL WHERE inode = ?",
@@ -260,7 +258,7 @@ struct Observer {
         return true
     }
 
-    /// Whether the item is as the service had it when it was last heard of.
+    /// Whether the item is as the service last reported it.
     private func isKnown(
         _ item: Item,
         of node: Node,
@@ -295,7 +293,7 @@ struct Observer {
         if let known = folders.byPath[path] { return known }
         let node: Node?
         if let name = path.name, let above = path.parent {
-            // A file that was heard of at this path is elsewhere, or gone, by now.
+            // A file that was last reported at this path is elsewhere, or gone, by now.
             node = try folder(at: above).flatMap { try remoteChild(name, of: $0, isFolder: true) }
         } else {
             let root = try database.number(
@@ -308,7 +306,7 @@ struct Observer {
         return node
     }
 
-    /// An item that the catalog did not know.
+    /// Adds an item that the catalog did not know.
     private mutating func appeared(_ item: Item, in parent: Node?) throws {
         let stored = StoredItem(item, beside: nil, rules.links)
         let shown = stored.shownName
@@ -364,8 +362,8 @@ struct Observer {
         if kind == .folder { try placeWaiting(for: item) }
     }
 
-    /// The name under which something new is shown in a folder, until the numbers of all are settled;
-    /// nil when that is the planner's to decide.
+    /// The name under which a new item is shown in a folder until numbers are given; nil where the planner
+    /// decides that.
     private mutating func nameToShow(_ shown: String, in parent: Node) throws -> String? {
         guard try isShown(parent), !hasIntents else { return nil }
         let other = try Catalog.fetch(
@@ -380,7 +378,7 @@ struct Observer {
         return try freeNames.shown(shown, in: parent.inode, database)
     }
 
-    /// Whether a folder is in the local tree, and not about to leave it since the service has lost it.
+    /// Whether a folder is in the local tree and will stay there, since the service has not lost it.
     private mutating func isShown(_ folder: Node) throws -> Bool {
         guard folder.parent != nil else { return false }
         if let known = folders.isThere[folder.inode] { return known }
@@ -391,8 +389,8 @@ struct Observer {
 
     // MARK: What comes before its folder
 
-    /// How the folder of an item in motion is noted: by id, or, while a folder that is told by path
-    /// is not known, by path; ids never begin with a slash.
+    /// How the folder of an item in motion is stored: by id, or by path while a folder that was reported by
+    /// path is not known; ids never begin with a slash.
     private func parentMark(of item: Item, in parent: Node?) -> String? {
         parent?.remoteID?.rawValue ?? item.parentID?.rawValue
             ?? item.path?.parent.map(pathMark)
@@ -402,7 +400,7 @@ struct Observer {
         path.parts.isEmpty ? "/" : path.parts.map { "/" + rules.comparison.key($0) }.joined()
     }
 
-    /// A folder is there: what was told before it and waited for it enters the tree with it.
+    /// Places what was reported before its folder, now that the folder is there.
     private mutating func placeWaiting(for item: Item) throws {
         if item.parentID == nil, let path = item.path {
             try database.run(
@@ -442,7 +440,7 @@ struct Observer {
         }
     }
 
-    /// What only the service knows and that lies in a folder which was not in the tree.
+    /// Items that only the service knows, in a folder that was not in the tree.
     private func waiting(for folder: Node) throws -> [Node] {
         try database.all(
             """
@@ -456,11 +454,11 @@ struct Observer {
         )
     }
 
-    /// News of a clean item, applied at once; false when its new name is somebody else's.
+    /// Applies news of a clean item at once; false where the planner has to decide about its new place.
     private mutating func updateClean(_ node: Node, _ item: Item, _ parent: Node) throws -> Bool {
         guard let oldParent = node.parent else { return false }
         let stored = StoredItem(item, beside: node, rules.links)
-        // What was a link and shows as a file, or the reverse, has another name here.
+        // An item that was a link and shows as a file now, or the reverse, gets another name here.
         let isSamePlace =
             parent.inode == oldParent && node.serviceName.isSameText(as: item.fileName)
             && node.kind == stored.nodeKind
@@ -484,7 +482,7 @@ struct Observer {
         return true
     }
 
-    /// Keeps what was said of an item in motion, or puts it in motion.
+    /// Stores what was reported of an item in motion, or puts it in motion.
     private mutating func observe(
         _ item: Item,
         of node: Node,
@@ -514,12 +512,12 @@ struct Observer {
             unsure.insert(id)
             return
         }
-        // That a folder is not found does not tell what lies in it: something may have been moved out
-        // before, or made where a new folder has its path by now. The feed tells.
+        // A folder that was not found says nothing about its contents: an item may have been moved out
+        // before, or made in a new folder that has the path by now. The feed will report that.
         if !isFeed, node.kind == .folder { try setMayBeGone(node, id) } else { try gone(node) }
     }
 
-    /// A removal by path may be half of a move: only when the run is over is it meant.
+    /// Notes a removal by path, which may be half of a move: it counts when the run is over.
     private mutating func removed(_ path: RemotePath) throws {
         guard let name = path.name, let above = path.parent,
             let node = try self.node(name, at: above), let id = node.remoteID
@@ -527,17 +525,17 @@ struct Observer {
         try setMayBeGone(node, id)
     }
 
-    /// Where places are told by path, an item at a path is told in place of what was there: a
-    /// removal and a new item at one path are one entry, the newest.
+    /// Removes another item from the path where this one was reported.
     ///
-    /// Dropbox's documentation of `list_folder/continue` says so: "If there's already something
+    /// A service that reports places by path gives a removal and a new item at one path as one entry, the
+    /// newest. Dropbox's documentation of `list_folder/continue` says so: "If there's already something
     /// else at the given path, replace it".
     private mutating func displace(for item: Item, in parent: Node?) throws {
         guard item.parentID == nil, !rules.allowsDuplicates, let parent,
             let other = try remoteChild(item.fileName, of: parent), let id = other.remoteID,
             id != item.id
         else { return }
-        // Only the feed will also tell where the other one is, if it is anywhere.
+        // Only the feed will report where the other one is, if anywhere.
         if isFeed { try setMayBeGone(other, id) } else { unsure.insert(id) }
     }
 
@@ -554,8 +552,8 @@ struct Observer {
         }
     }
 
-    /// The item that has a name in a folder at the service, as last heard; what was told to be
-    /// gone from there only when there is no other.
+    /// The item that has a name in a folder at the service, as last reported; one that may be gone only
+    /// when there is no other.
     ///
     /// With `isFolder` it must be a folder.
     private mutating func remoteChild(
@@ -574,7 +572,7 @@ struct Observer {
         func mayBeGone(_ node: Node) throws -> Bool {
             try Catalog.motion(node.inode, database)?.remoteState == .mayBeGone
         }
-        // Nearly always it is clean and shown under the same name.
+        // Nearly always the item is clean and shown under the same name.
         if let node = try Catalog.fetch(
             key: rules.comparison.key(ShownName.escaped(name)),
             in: folder.inode,
@@ -590,7 +588,7 @@ struct Observer {
         return try found.first { try !mayBeGone($0) } ?? found.first
     }
 
-    /// The item of a name in the folder at a path, be that folder known or not.
+    /// The item of a name in the folder at a path, whether that folder is known or not.
     private mutating func node(_ name: String, at path: RemotePath) throws -> Node? {
         if let folder = try folder(at: path) {
             return try remoteChild(name, of: folder)
@@ -610,14 +608,14 @@ struct Observer {
         }
     }
 
-    /// What a complete listing of a folder did not name is gone from it.
+    /// Asks for the items that a complete listing of their folder did not name.
     private mutating func listed(_ folder: Inode, _ changes: [Change]) throws {
         guard let node = try Catalog.fetch(folder, database) else { return }
         var named: Set<ItemID> = []
         for case .changed(let item) in changes { named.insert(item.id) }
         for child in try Catalog.remoteChildren(of: node, database) {
             guard let id = child.remoteID, !named.contains(id) else { continue }
-            // It may have moved elsewhere: only asking tells.
+            // It may have moved elsewhere, so the service is asked for it.
             noteNews()
             unsure.insert(id)
         }
@@ -625,7 +623,7 @@ struct Observer {
         transaction.touch(folder)
     }
 
-    /// - Returns: whether that is certain.
+    /// - Returns: whether the item is certainly gone.
     @discardableResult
     private mutating func gone(_ node: Node) throws -> Bool {
         folders.forget()
@@ -640,18 +638,18 @@ struct Observer {
     }
 }
 
-/// The folders that the observations of one transaction were in, as long as no folder changes: many
-/// items lie in one.
+/// The folders of the observations of one transaction, which many items share; valid as long as no folder
+/// changes.
 private struct FoundFolders {
     var byPath: [RemotePath: Node] = [:]
     var byID: [ItemID: Node] = [:]
-    /// Whether the service has not lost them, as far as it was heard.
+    /// Whether the service still has a folder, as far as it reported.
     var isThere: [Inode: Bool] = [:]
 
     mutating func forget() { self = FoundFolders() }
 }
 
 extension MotionRow {
-    /// Whether nothing but what the service said put the item in motion.
+    /// Whether only the service's reports put the item in motion.
     var isOnlyObserved: Bool { changed == 0 && intent == nil }
 }

@@ -8,9 +8,9 @@ public struct OperationStart: Sendable {
     public var node: Node
     /// The item, where the service has it.
     public var item: ItemReference?
-    /// The revision that the service has, as last heard.
+    /// The revision that both sides last agreed on.
     public var revision: Revision?
-    /// The folder that it leaves.
+    /// The folder that it lies in at the service.
     public var oldParent: ItemReference?
     /// The folder that it goes to.
     public var parent: ItemReference?
@@ -18,11 +18,11 @@ public struct OperationStart: Sendable {
     public var original: ItemReference?
     /// The session that an earlier try of the same upload left.
     public var session: UploadSession?
-    /// The id that an earlier try chose.
+    /// The id to create the item with: an earlier try's, or a new one.
     public var reservedID: ItemID?
-    /// What has been stored as asked.
+    /// What is stored before the request goes out.
     public var intent: Intent
-    /// Of a folder that is deleted: whether the service has told of nothing that lies in it.
+    /// For a folder that is deleted: whether the service has reported nothing in it.
     public var holdsNothing = false
 }
 
@@ -34,8 +34,8 @@ public struct PushTrouble: Sendable {
     public var detail: String
     /// When it is tried again, milliseconds since 1970.
     public var nextTry: Int64
-    /// Whether the service answered: what did not get there, or whose outcome nobody knows, was no
-    /// attempt.
+    /// Whether the service answered; a request that did not arrive, or whose outcome is unknown, counts as
+    /// no attempt.
     public var isAnswer: Bool
 
     /// Trouble with all of its parts.
@@ -47,7 +47,7 @@ public struct PushTrouble: Sendable {
     }
 }
 
-/// An item of which something was asked and not answered yet.
+/// An item with an operation that has no answer yet.
 public struct OpenIntent: Sendable {
     /// The item.
     public var inode: Inode
@@ -63,12 +63,11 @@ public struct OpenIntent: Sendable {
 
 /// The push, step by step: each is a transaction, so that the process may die between any two.
 extension Catalog {
-    /// Stores what is about to be asked of the service; nil when the plan is no longer true.
+    /// Stores what the service is about to be asked; nil when the plan no longer holds.
     ///
-    /// So nothing is under way for what is gone, or may be: the end of a run of the feed need not
-    /// ask, and an answer never finds it so. `copiesFiles` says that the service copies a file where
-    /// it is told to. `newsNumber` is the plan's where it is not true any more once anything was heard
-    /// (`PlannedWork.newsNumber`).
+    /// No operation begins for an item that is gone, or may be: so neither the end of a feed's run nor an
+    /// answer meets that case. `copiesFiles` says whether the service copies a file on request. With
+    /// `newsNumber`, the plan's, nothing begins once there are later news (`PlannedWork.newsNumber`).
     public func begin(
         _ operation: RemoteOperation,
         account: AccountID,
@@ -141,7 +140,7 @@ extension Catalog {
                         expires: (row[2] as Int64?).map { Timestamp(seconds: $0) }
                     )
                 }
-                // A program may have written to the same content since.
+                // Not if a program has written to the same content since.
                 let isOfContent = intent.hash != nil && row[3] as String? == intent.sessionMark
                 return (isOfContent ? session : nil, (row[4] as String?).map { ItemID($0) })
             }
@@ -175,8 +174,8 @@ extension Catalog {
         }
     }
 
-    /// Whether a copy is under way after which a file takes over another one's identity: what a plan
-    /// made before that wants of the file is not true any more.
+    /// Whether a copy is under way after which this file takes over another one's identity: a plan that was
+    /// made before no longer holds for it.
     private static func isHeir(_ node: Node, _ database: Database) throws -> Bool {
         try database.has(
             """
@@ -187,7 +186,7 @@ extension Catalog {
         )
     }
 
-    /// The id that was reserved for an item is used up: it is created with another one.
+    /// Forgets the id that was reserved for an item, which is used up: the next try has another one.
     public func forgetReservedID(of inode: Inode) async throws(CatalogError) {
         try await mutateAsync { transaction in
             try transaction.database.run(
@@ -204,7 +203,7 @@ extension Catalog {
         }
     }
 
-    /// Keeps how far the session of an upload is, the hash of what it sends, and of which intent it is;
+    /// Stores the state of an upload session, the hash of what it sends and the intent that it belongs to;
     /// nil when it is over.
     public func setSession(
         _ session: UploadSession?,
@@ -228,14 +227,13 @@ extension Catalog {
         }
     }
 
-    /// The service did what was asked; `item` is its answer, nil after a deletion.
+    /// Stores that the service did what was asked; `item` is its answer, nil after a deletion.
     ///
-    /// `isOlder` says that the item is by now another than `item`; `answersUpload`, that `item` is
-    /// the answer to bytes that were sent, and neither a copy nor what was found without an answer;
-    /// `timeChangesRevision` is the provider's trait.
+    /// `isOlder` says that the item has changed since `item`; `answersUpload`, that `item` is the answer to
+    /// bytes that were sent, and not to a copy, nor found after a lost answer; `timeChangesRevision` is the
+    /// provider's trait.
     ///
-    /// - Returns: whether the answer leaves open how the item is now; it is among `unsureItems`
-    ///   then.
+    /// - Returns: whether the item's present state is not certain; it is among `unsureItems` then.
     public func succeeded(
         _ intent: Intent,
         of inode: Inode,
@@ -255,8 +253,8 @@ extension Catalog {
                 """,
                 [inode.column]
             )
-            // Nothing is sent while there are news: what is noted here came after the plan, may be
-            // older or newer than the answer, and is asked for again.
+            // Nothing is sent while there are news: these came after the plan, may be older or newer than
+            // the answer, and so are asked for again.
             try transaction.database.run(
                 """
                 UPDATE motion SET remote_state = 0, remote_parent_id = NULL, remote_item = NULL
@@ -287,7 +285,8 @@ extension Catalog {
             } else {
                 try transaction.deleted(inode)
             }
-            // The next plan does it, too; here it costs nothing for the many that only bring bytes.
+            // The next plan does this, too; here only operations that can free a name do, so that uploads
+            // cost nothing.
             if intent.kind == .move || intent.kind == .delete {
                 folders.append(try Self.fetch(inode, transaction.database)?.parent)
                 for folder in Set(folders.compactMap(\.self)).sorted() {
@@ -299,7 +298,8 @@ extension Catalog {
         }
     }
 
-    /// It was not done, or whether it was done is not known (`isUnknown`: the intent stays).
+    /// Stores that an operation was not done or, with `isUnknown`, that its outcome is unknown: the intent
+    /// stays.
     public func failed(
         _ inode: Inode,
         _ trouble: PushTrouble?,
@@ -329,7 +329,7 @@ extension Catalog {
         }
     }
 
-    /// The items of which something was asked and not answered yet.
+    /// The items with an operation that has no answer yet.
     public func openIntents(of account: AccountID) async throws(CatalogError) -> [OpenIntent] {
         try await readAsync { database in
             try database.all(
@@ -342,8 +342,8 @@ extension Catalog {
         }
     }
 
-    /// What was asked of the service for an item and not answered yet, with how the service is
-    /// asked for the item; nil when there is nothing.
+    /// The operation of an item that has no answer yet, with the reference to the item at the service; nil
+    /// when there is none.
     public func intent(
         of inode: Inode
     ) async throws(CatalogError) -> (intent: Intent, item: ItemReference?)? {
@@ -353,12 +353,12 @@ extension Catalog {
         }
     }
 
-    /// How the service is asked for an item, as last heard.
+    /// The reference by which the service is asked for an item, as last reported.
     public func reference(to inode: Inode) async throws(CatalogError) -> ItemReference? {
         try await readAsync { try Self.reference(inode, $0) }
     }
 
-    /// How the service is asked for an item of this id; nil when the catalog has none.
+    /// The reference by which the service is asked for an item of this id; nil when the catalog has none.
     public func reference(
         to id: ItemID,
         in account: AccountID
@@ -369,7 +369,7 @@ extension Catalog {
         }
     }
 
-    /// Whether the service refused something for this reason that is still to be sent.
+    /// Whether a change waits that the service refused for this reason.
     public func hasRefused(
         _ account: AccountID,
         kind: String
@@ -382,8 +382,8 @@ extension Catalog {
         }
     }
 
-    /// Makes everything that waits for its next try due, since the cause may be gone: all of the
-    /// account's, or of some items and kinds of errors only.
+    /// Makes everything due that waits for its next try, since the cause may be gone: all of the account's,
+    /// or only some items and kinds of errors.
     public func retryNow(
         _ account: AccountID,
         of inodes: [Inode]? = nil,
@@ -427,7 +427,7 @@ extension CatalogTransaction {
             return true
         }
         var isOpen = false
-        // The feed may have been faster than the answer, and may know more.
+        // The feed may have reported the item before the answer came, and may know more.
         if let twin = try Catalog.node(item.id, in: node.account, database), twin.inode != inode,
             intent.expected != nil
         {
@@ -439,19 +439,20 @@ extension CatalogTransaction {
             try remove(twin)
             try reparent(twin.inode, to: inode, rules)
         }
-        // Path services do not name the parent: it is where it was sent to.
+        // Services that use paths do not name the parent: it is the folder that the item was sent to.
         var folder = parentID?.rawValue ?? intent.folderID
         if intent.expected != nil, let told = folder,
             try Catalog.folder(told, in: node.account, database) == nil
         {
-            // Forgotten, it would be made a second time: it counts as where it was sent to, and is
-            // asked for.
+            // Without a known folder the item would be forgotten and created again: it counts as in the
+            // folder that it was sent to, and is asked for.
             (folder, isOpen) = (intent.folderID, true)
         }
         switch intent.kind {
         case .createFolder, .upload:
             try become(inode, item, parentID: folder, asked: asked)
-            // A folder that was renamed before, or was gone there, is made here where it lies.
+            // The service has just created a folder that was here before; it counts as made here now,
+            // unless it was renamed since.
             if node.kind == .folder, node.born == nil,
                 intent.name.map(node.serviceName.isSameText) ?? false
             {
@@ -492,7 +493,7 @@ extension CatalogTransaction {
             }
             try takeRevision(inode, item, asked: asked)
         case .setAttributes:
-            // Another description than ours is somebody else's news, which are still to come.
+            // A description other than ours is another person's news, which is still to come.
             if item.description ?? "" == intent.description ?? node.itemDescription ?? "" {
                 try database.run(
                     "UPDATE motion SET synced_description = ? WHERE inode = ?",
@@ -512,7 +513,7 @@ extension CatalogTransaction {
             )
         }
         try database.run(
-            // Not every answer tells the type.
+            // Not every answer has the type.
             """
             UPDATE node SET details = iif(remote_id IS ?, ?, ?), mime_type = ifnull(?, mime_type)
             WHERE inode = ?
@@ -522,23 +523,23 @@ extension CatalogTransaction {
         try noteNamed(inode)
         touch(inode)
         try restIfClean(inode)
-        // What was asked before an enumeration began may have been undone before it did: the
-        // enumeration is not to say so, and the item is asked for.
+        // Something asked before an enumeration began may have been undone before that: the enumeration
+        // must not decide that, so the item is asked for.
         let isOlder = try intent.enumeration.map {
             try $0 < Catalog.enumeration(of: node.account, database)
         }
-        // Whoever took the folder away may have done it before this, or after.
+        // The folder may have been removed before this operation, or after it.
         let folderIsGone = try Catalog.fetch(inode, database)?.parent.map {
             try Catalog.motion($0, database)?.remoteState == .gone
         }
         return isOpen || isOlder ?? false || folderIsGone ?? false
     }
 
-    /// Whether an item that the feed reported may be the one that was made of a node.
+    /// Whether an item that the feed reported may be the one that was created from a node.
     ///
-    /// It is of the node's kind, and no folder that the node lies in. Of one that a program has changed,
-    /// or is about to, both stay, and of one that shows with something in it while the node was removed
-    /// here.
+    /// It must be of the node's kind, and no folder that the node lies in. Both stay if a program has
+    /// changed the item or is about to, and if the item shows with something in it while the node was
+    /// removed here.
     private func mayBeMade(_ node: Node, known twin: Node, _ motion: MotionRow?) throws -> Bool {
         guard motion?.isOnlyObserved ?? true, !writers.isOpen(twin.inode), !twin.isAccountRoot,
             (twin.kind == .folder) == (node.kind == .folder),
@@ -552,9 +553,10 @@ extension CatalogTransaction {
         return true
     }
 
-    /// A move may give a new revision to the same content, and so may a time (`timeSent`).
+    /// Takes over the revision that a move, or the setting of a time (`timeSent`), gave to unchanged
+    /// content.
     ///
-    /// Where the answer tells no hash, the size and the time that we gave the file say so.
+    /// Where the answer has no hash, the size and the time that was set prove that it is unchanged.
     private mutating func keepRevision(
         _ inode: Inode,
         _ item: StoredItem,
@@ -584,32 +586,31 @@ extension CatalogTransaction {
         )
     }
 
-    /// A backup's copy is there: the file with the old name takes over the old identity.
+    /// Stores that a backup's copy exists: the file with the old name takes over the old identity.
     private mutating func recordBackup(
         _ original: Node,
         heir: Inode?,
         _ copy: StoredItem,
         _ folder: String?
     ) throws {
-        // They are the old item's, should the copy turn out to be of somebody's newer ones.
+        // The bytes are the old item's, in case the copy turns out to have another person's newer ones.
         try keepBytes(of: original)
         if let heir, let node = try Catalog.fetch(heir, database), node.remoteID == nil,
             node.parent != nil
         {
-            // The copy of a backup that was removed meanwhile is there, and to be deleted.
+            // If the backup was removed meanwhile, its copy will be deleted.
             try swapIdentities(original.inode, heir, forgets: false)
         } else {
-            // The heir is gone: the old identity is nobody's, and is deleted or comes back.
+            // The heir is gone: the old identity stays without a file, and is deleted or comes back.
             try leaveIdentity(of: original)
         }
         try become(original.inode, copy, parentID: folder)
         try restIfClean(original.inode)
     }
 
-    /// What the service has of a node is nobody's from now on; the planner deletes it, or brings it
-    /// back.
+    /// Separates a node from what the service has of it; the planner deletes that, or brings it back.
     ///
-    /// - Returns: what stands for it, outside the local tree.
+    /// - Returns: the node, outside the local tree, that stands for it now.
     @discardableResult
     mutating func leaveIdentity(of node: Node) throws -> Inode {
         let side = try takeRemoteSide(of: node.inode)
@@ -637,20 +638,20 @@ extension CatalogTransaction {
 }
 
 extension Intent {
-    /// By what the session of an upload is known as one that sends this content.
+    /// What marks an upload session as one that sends this content.
     fileprivate var sessionMark: String? {
         hash.flatMap { ContentHash(description: $0) }?.sessionMark(of: staged)
     }
 }
 
 extension ContentHash {
-    /// By what the session of an upload is known as one that sends a content of this hash; where the hash
-    /// does not tell contents apart, only the same staged content will do.
+    /// What marks an upload session as one that sends a content of this hash; where the hash does not tell
+    /// contents apart, the mark names the staged content, too.
     fileprivate func sessionMark(of staged: Int64?) -> String {
         algorithm.tellsContentsApart ? description : "\(description) of \(staged ?? 0)"
     }
 
-    /// Whether a content of this hash and one that was told with another are certainly the same.
+    /// Whether a content of this hash and one reported with another are certainly the same.
     func provesSameContent(as told: String?) -> Bool {
         algorithm.tellsContentsApart && description == told
     }

@@ -21,20 +21,20 @@ public struct PendingItem: Hashable, Sendable {
     public var isNews: Bool
     /// Whether it was sent and no answer came yet.
     public var isUnderWay: Bool
-    /// Whether the account no longer has the right that the change needs: it waits for that.
+    /// Whether the account lacks the right that the change needs now: the change waits for it.
     public var isForbidden: Bool
-    /// How often it was tried in vain, as the service's own answers say.
+    /// How often the service itself answered that it failed.
     public var attempts: Int
     /// The last error's kind.
     public var errorKind: String?
     /// The last error in words.
     public var errorDetail: String?
     /// When it is tried again, milliseconds since 1970; 0 for as soon as possible, and `WaitMoment.never`
-    /// for when it changes or somebody asks for it.
+    /// for not before it changes or a person asks for it.
     public var nextTry: Int64
 
-    /// Milliseconds until it is tried again; nil for as soon as possible, and `.max` for when it changes or
-    /// somebody asks for it.
+    /// Milliseconds until it is tried again; nil for as soon as possible, and `.max` for not before it
+    /// changes or a person asks for it.
     public func wait(now: Int64) -> Int64? { WaitMoment.wait(until: nextTry, now: now) }
 
     /// Whether it is this item, or lies somewhere below it.
@@ -141,7 +141,7 @@ extension Catalog {
         return Int(count ?? 0)
     }
 
-    /// How many items of an account are known; read through an index, yet every entry of it.
+    /// How many items of an account are known; reads an index, but every entry of it.
     public func itemCount(_ account: AccountID) async throws(CatalogError) -> Int64 {
         try await readAsync { database in
             try database.number("SELECT count(*) FROM node WHERE account = ?", [account.rawValue])

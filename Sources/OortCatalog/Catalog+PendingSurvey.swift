@@ -18,11 +18,11 @@ public struct PendingSurvey<Kind: Hashable & Sendable>: Sendable {
 }
 
 extension Catalog {
-    /// Looks at everything that is pending, whatever there is, and keeps only sums and a few examples.
+    /// Looks at everything that is pending, however much, and keeps only sums and a few examples.
     ///
-    /// `examples` of each group are kept. `isRefused` says of a folder that is not at the service
-    /// whether it keeps back what lies in it, `kind` the group of an item, which has no path then, and
-    /// which lies in that refused folder.
+    /// `examples` of each group are kept. `isRefused` says whether a folder that is not at the service
+    /// keeps back what lies in it. `kind` gives the group of an item, which has no path yet, and of the
+    /// refused folder that it lies in.
     public func surveyPending<Kind: Hashable & Sendable>(
         _ account: AccountID,
         examples: Int,
@@ -31,7 +31,7 @@ extension Catalog {
     ) async throws(CatalogError) -> PendingSurvey<Kind> {
         try await readAsync { database in
             let refused = try Self.refusedFolders(account, isRefused, database)
-            // Of folders that were looked at: the refused one that they are or lie in.
+            // For folders that were looked at: the refused folder that they are, or lie in.
             var obstacles: [Inode: Inode?] = [:]
             func obstacle(_ folder: Inode?) throws -> Inode? {
                 var passed: [Inode] = []

@@ -2,7 +2,7 @@ import GRDB
 public import OortModel
 
 extension Catalog {
-    /// The tables of what is to be kept here.
+    /// The tables of pins.
     static func addPins(to migrator: inout DatabaseMigrator) {
         migrator.registerMigration("what is to be kept here") { database in
             try database.execute(
@@ -52,7 +52,7 @@ extension Catalog {
         }
     }
 
-    /// The pins of what is in the local tree, the oldest first.
+    /// The pins of items in the local tree, the oldest first.
     public func pins(at now: Int64) async throws(CatalogError) -> [Pin] {
         try await readAsync { database in
             try database.all(
@@ -73,7 +73,7 @@ extension Catalog {
         }
     }
 
-    /// Forgets the pins whose time is over, and those of what is gone for good.
+    /// Forgets pins whose time is over, and pins of items that are gone for good.
     ///
     /// - Returns: whether there were any, and when the next one's time is over, milliseconds since
     ///   1970.
@@ -120,10 +120,10 @@ extension Catalog {
 
     // MARK: What they hold
 
-    /// Looks at all that is to be kept of an account.
+    /// Surveys all that is to be kept of an account.
     ///
-    /// Reads every item of it: to be asked for now and then. `now` is in milliseconds since 1970, and at
-    /// most `limit` missing files are returned, of those that `isWanted` names.
+    /// Reads every item of it: not to be called often. `now` is in milliseconds since 1970; at most `limit`
+    /// missing files are returned, of those that `isWanted` accepts.
     public func surveyKept(
         of account: AccountID,
         at now: Int64,
@@ -149,7 +149,7 @@ extension Catalog {
         }
     }
 
-    /// What one item has, with all below it.
+    /// The sums of one item, with all below it.
     public func keepSums(of inode: Inode) async throws(CatalogError) -> Pin.Sums {
         try await readAsync { database in
             var sums = Pin.Sums()
@@ -160,7 +160,7 @@ extension Catalog {
         }
     }
 
-    /// What is kept already and what an item would add: each file once.
+    /// The sums of what is kept already and of what an item would add; each file counts once.
     public func keepSums(with inode: Inode, at now: Int64) async throws(CatalogError) -> Pin.Sums {
         try await readAsync { database in
             var sums = Pin.Sums()
@@ -172,9 +172,10 @@ extension Catalog {
         }
     }
 
-    /// How much of a file is here, or of a folder's files: of the first ones, where there are many.
+    /// How much of a file, or of a folder's files, is here.
     ///
-    /// A folder with more than `bound` items in and below it is `.partly` here unless nothing is.
+    /// Of a folder with more than `bound` items in and below it, only the first ones are looked at: it is
+    /// `.partly` here unless none of them is.
     public func availability(
         of node: Node,
         at now: Int64,
@@ -204,7 +205,7 @@ extension Catalog {
     /// Whether a pin's time is not over at a moment, which is the next argument.
     static let holds = "ifnull(until_ms > ?, 1)"
 
-    /// What one row tells of a file that is to be kept.
+    /// What one row says of a file that is to be kept.
     struct KeptRow {
         var size: Int64
         /// Bytes that are here.
@@ -216,9 +217,9 @@ extension Catalog {
 
     /// Goes through the files in and below some items, each once.
     ///
-    /// `roots` is the query of these items' numbers, `account` those of which alone the files count.
-    /// The file is nil where its bytes are not asked of the service. `limit` is how many items are
-    /// looked at, each of which is counted.
+    /// `roots` is the query of these items' numbers; only files of `account` count. The file is nil where
+    /// its bytes are not fetched from the service. `limit` is how many items are looked at, each of which
+    /// is counted.
     private func eachKept(
         _ roots: String,
         _ arguments: StatementArguments,
@@ -303,7 +304,7 @@ extension Pin.Sums {
 }
 
 extension CatalogTransaction {
-    /// The file that takes over another one's place or identity is kept in its stead.
+    /// Passes a file's pin to the file that takes over its place or identity.
     func handOverPin(from old: Inode, to new: Inode) throws {
         guard try database.has("SELECT 1 FROM pin LIMIT 1", []) else { return }
         try database.run(

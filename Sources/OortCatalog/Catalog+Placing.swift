@@ -23,9 +23,9 @@ extension CatalogTransaction {
         )
     }
 
-    /// Puts a node at a place of the local tree and tells the kernel.
+    /// Puts a node at a place of the local tree and notifies the kernel.
     ///
-    /// `plainName` is how it would be shown there were it alone, without a number.
+    /// `plainName` is the name that it would be shown under if it were alone.
     mutating func put(
         _ node: Node,
         at parent: Inode,
@@ -57,7 +57,7 @@ extension CatalogTransaction {
         )
     }
 
-    /// When the service said last that an item was modified; nil when it never did.
+    /// The modified time that the service last reported of an item; nil when it reported none.
     func modifiedTimeAsTold(of inode: Inode) throws -> Timestamp? {
         try database.text("SELECT details FROM node WHERE inode = ?", [inode.column])
             .flatMap { try StoredItem(details: $0, of: nil).modifiedTime }
@@ -73,15 +73,15 @@ extension CatalogTransaction {
         var item = item
         item.decideKind(beside: node, rules.links)
         let isNewContent = node.revision?.rawValue != item.revision
-        // What the service only keeps more coarsely is no other time.
+        // A time that is the same, only kept more coarsely by the service, is no news.
         var modified = item.modifiedTime ?? node.modified
         if modified == node.modified.truncated(to: .seconds)
             || modified == node.modified.truncated(to: .milliseconds)
         {
             modified = node.modified
         }
-        // Nor is what was told before news: a copy may have its original's time at a service that
-        // takes none for it.
+        // Nor is a time that was reported before: a copy may have its original's time, at a service that
+        // does not let it be set.
         if !isNewContent || node.hash != nil && node.hash?.description == item.hash,
             try item.modifiedTime == modifiedTimeAsTold(of: node.inode)
         {

@@ -3,13 +3,13 @@ public import OortModel
 import OortPlanner
 
 extension Catalog {
-    /// Brings an item back into view whose deletion was tried twice and is refused, with all that was removed
-    /// with it: who looks sees what is still there.
+    /// Shows an item again whose deletion was tried twice and is refused, with all that was removed with
+    /// it: people see what is still there.
     ///
-    /// Some services refuse for a moment with the words of a lasting refusal: what was tried once is tried
-    /// again. What did not reach the service was no try (`PushTrouble.isAnswer`).
+    /// Some services refuse for a moment in the words of a lasting refusal: after one try there is a
+    /// second. A request that did not reach the service was no try (`PushTrouble.isAnswer`).
     /// - Returns: the names from the account's root down to where it is shown again; nil where it was tried
-    ///   once, is not deleted any more, or its folder is not in view either.
+    ///   once, is not deleted any more, or its folder is not shown either.
     public func takeBackDeletion(of inode: Inode) async throws(CatalogError) -> [String]? {
         try await mutateAsync { transaction in
             let database = transaction.database
@@ -25,7 +25,7 @@ extension Catalog {
                     let place = try Self.remotePlace(of: node, database)
                 else { continue }
                 steps.append(.place(node.inode, place))
-                // What differs still waits for nothing.
+                // Other changes of the item no longer wait.
                 try database.run(
                     """
                     UPDATE motion SET attempts = 0, error_kind = NULL, error_detail = NULL,
@@ -39,7 +39,7 @@ extension Catalog {
             var merger = Merger(transaction, rules: self.nameRules(of: top.account))
             try merger.apply(steps)
             transaction = merger.transaction
-            // A file comes back under another number.
+            // A file comes back under another inode.
             return try Self.node(id.rawValue, in: top.account, database)
                 .flatMap { try Self.path(of: $0.inode, database)?.map(\.name) }
         }

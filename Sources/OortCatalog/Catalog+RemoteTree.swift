@@ -4,12 +4,12 @@ import OortPlanner
 
 /// One row of `motion`, as far as the trees need it.
 struct MotionRow {
-    /// What the service said last, against the base.
+    /// What the service last reported, compared with the base.
     enum RemoteState: Int64 {
         case asSynced = 0
         case present = 1
         case gone = 2
-        /// Told to be gone, which the end of a run of the feed decides (`RunEnd`).
+        /// Reported as gone; the end of a run of the feed decides (`RunEnd`).
         case mayBeGone = 3
     }
 
@@ -58,7 +58,7 @@ struct MotionRow {
         errorDetail = row[start + 16]
     }
 
-    /// Whether the base has the modified time that the service tells, as finely as that keeps it.
+    /// Whether the base has the modified time that the service reports, as finely as the base keeps it.
     func isModified(asIn item: StoredItem) -> Bool {
         guard let mine = syncedModified, let told = item.modifiedTime else { return false }
         return told == mine || told == mine.truncated(to: .milliseconds)
@@ -66,7 +66,7 @@ struct MotionRow {
     }
 }
 
-/// The remote tree, which is the local one but for what is in motion.
+/// The remote tree, which differs from the local one only in items in motion.
 extension Catalog {
     static func motion(_ inode: Inode, _ database: Database) throws -> MotionRow? {
         try database.first(
@@ -87,7 +87,7 @@ extension Catalog {
         )
     }
 
-    /// The folder of an id; nil where that is a file's, which a service may have reported as a parent.
+    /// The folder of an id; nil where the id is a file's, which a service may have reported as a parent.
     static func folder(
         _ id: String,
         in account: AccountID,
@@ -97,7 +97,7 @@ extension Catalog {
         return node?.kind == .folder ? node : nil
     }
 
-    /// Where the service has an item, as last heard; nil when it does not have it.
+    /// Where the service has an item, as last reported; nil when it does not have it.
     static func remotePlace(of node: Node, _ database: Database) throws -> Place? {
         guard let motion = try motion(node.inode, database) else {
             return node.parent.map { Place(parent: $0, name: node.serviceName) }
@@ -114,7 +114,7 @@ extension Catalog {
         }
     }
 
-    /// How the service is to be asked for an item: by id, and by the path as last heard.
+    /// How the service is asked for an item: by id, and by the path last reported.
     static func reference(_ inode: Inode, _ database: Database) throws -> ItemReference? {
         guard let node = try fetch(inode, database), let id = node.remoteID else { return nil }
         var names: [String] = []
@@ -134,7 +134,7 @@ extension Catalog {
         return ItemReference(id: id, path: RemotePath(names.reversed()))
     }
 
-    /// Where an item is whose folder was told by a path that is not known.
+    /// Where an item is whose folder was reported by a path that is not known.
     private static func pathMark(of node: Node, _ database: Database) throws -> RemotePath? {
         guard let motion = try motion(node.inode, database), motion.remoteState == .present,
             let path = motion.remoteParentID.flatMap(pathOfMark), let item = motion.remoteItem
@@ -148,8 +148,8 @@ extension Catalog {
         return RemotePath(path.parts(between: "/").filter { !$0.isEmpty }.map(String.init))
     }
 
-    /// The items that lie in a folder at the service, as last heard; with `onlyRenamed` without
-    /// clean ones that are shown under their own name, of which a folder may have very many.
+    /// The items in a folder at the service, as last reported; with `onlyRenamed` without clean ones that
+    /// are shown under their own name, which may be very many.
     static func remoteChildren(
         of folder: Node,
         onlyRenamed: Bool = false,
@@ -171,8 +171,7 @@ extension Catalog {
         return found
     }
 
-    /// Whether something lies in a folder at the service, as last heard, that this account may not do
-    /// something with.
+    /// Whether a folder at the service, as last reported, has an item for which this account lacks a right.
     static func hasRemoteChild(
         of folder: Node,
         lacking permission: Permissions,
@@ -188,8 +187,8 @@ extension Catalog {
         return false
     }
 
-    /// The rows of what lies in a folder at the service: what is clean, what is in motion and was not
-    /// reported anew, what was reported to lie there.
+    /// The rows of a folder's items at the service: clean ones, those in motion without news, and those
+    /// that were reported to be there.
     private static func remoteChildrenRows(
         of folder: Node
     ) -> [(condition: String, arguments: StatementArguments)] {

@@ -1,10 +1,10 @@
 import Synchronization
 
 extension Catalog {
-    /// Returns when nobody has read or changed anything for a moment, or after some time in any case.
+    /// Returns when there was no read or change for a moment, or after some time in any case.
     ///
-    /// For work that can wait: it is not to take the processor and the disk from what a program does
-    /// first in a new mount.
+    /// For work that can wait: it must not take processor and disk from what programs do first in a new
+    /// mount.
     ///
     /// - Throws: `CancellationError` when the task is cancelled.
     public func waitForRest(

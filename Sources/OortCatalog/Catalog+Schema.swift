@@ -16,7 +16,7 @@ extension Catalog {
             try database.execute(
                 sql: "CREATE INDEX content_by_staging ON content(id) WHERE is_staged = 1"
             )
-            // What of staged content was lost, for people: not sent while it says something.
+            // What was lost of staged content, for people; such content is not sent.
             try database.execute(sql: "ALTER TABLE content ADD COLUMN damage TEXT")
         }
         migrator.registerMigration("items shown under another name") { database in
@@ -31,7 +31,7 @@ extension Catalog {
             try database.execute(sql: foldersToldAgain)
         }
         migrator.registerMigration("folders that come back") { database in
-            // How often a folder was removed here: the next one of the same number is another.
+            // How often a folder was removed here: after that, the same inode is another folder.
             try database.execute(
                 sql: "ALTER TABLE node ADD COLUMN generation INTEGER NOT NULL DEFAULT 0"
             )
@@ -48,7 +48,7 @@ extension Catalog {
                 .findNumberedNames()
         }
         migrator.registerMigration("upload sessions of what was sent") { database in
-            // Those of before begin anew: of which bytes they are is not known.
+            // Older ones begin anew: which bytes they are of is not known.
             try database.execute(
                 sql: """
                     UPDATE motion SET session_state = NULL;
@@ -125,8 +125,8 @@ extension Catalog {
         }
         addPins(to: &migrator)
         migrator.registerMigration("details without what columns have") { database in
-            // What is there is read as it is (`StoredItem.read`): a million rows are not rewritten
-            // before the mount comes up.
+            // Old rows are read as they are (`StoredItem.read`): rewriting a million of them would delay
+            // the mount.
             try database.execute(
                 sql: """
                     DROP INDEX node_by_hash;
@@ -148,12 +148,12 @@ extension Catalog {
             )
         }
         migrator.registerMigration("whose an item is and who changed it") { database in
-            // Letters of `details` that older versions take for damage. Each account is enumerated
-            // once more, since services tell this of what has not changed to nobody who does not ask.
+            // Older versions take these letters in `details` for damage. Each account is enumerated once
+            // more, since services report unchanged items to an enumeration only.
             try database.execute(sql: "UPDATE account SET cursor = NULL")
         }
         migrator.registerMigration("what is searched by what it is for") { database in
-            // The index is made anew beside the mount.
+            // The index is built while the account is mounted.
             try database.execute(sql: searchedKinds)
         }
         migrator.registerMigration("what contents are made of") { database in
@@ -169,8 +169,8 @@ extension Catalog {
         return migrator
     }
 
-    /// Folders that we moved at a service that tells places by path, and that its feed has not told
-    /// since: it will tell them with everything below.
+    /// Folders that we moved at a service that reports places by path, until its feed reports them: it will
+    /// report them with everything below.
     private static let foldersToldAgain = """
         CREATE TABLE told_again (
             inode INTEGER PRIMARY KEY,
@@ -178,9 +178,8 @@ extension Catalog {
         ) STRICT;
         """
 
-    /// Items of which something was told that may be older than what we did to them: what the
-    /// service has is known only when it was asked for by itself, and must be asked for after a
-    /// restart, too.
+    /// Items of which the service reported something that may be older than our own change: what it has now
+    /// is known only when it was asked for by itself, and has to be asked for after a restart, too.
     private static let itemsToAskFor = """
         CREATE TABLE unsure (
             account INTEGER NOT NULL,

@@ -2,17 +2,17 @@ import GRDB
 public import OortModel
 
 extension Catalog {
-    /// Finds items of all accounts by words of their paths, the best first: by how well the names fit, by
-    /// how lately the items were modified and read.
+    /// Finds items of all accounts by words of their paths, the best first: by how well the names fit, and
+    /// how recently the items were modified and read.
     ///
-    /// Case, diacritics and punctuation do not count. A word of three letters or more is found inside of
-    /// others, a shorter one where a word begins. What fits more than a thousand items is found among
-    /// those that came last.
+    /// Case, diacritics and punctuation do not count. A word of three letters or more is found inside other
+    /// words, a shorter one only where a word begins. If more than a thousand items fit, the results are
+    /// taken from the newest of them.
     public func search(_ query: SearchQuery) async throws(CatalogError) -> SearchAnswer {
         try await search(query, within: SearchBounds())
     }
 
-    /// The same within bounds of a caller's own.
+    /// The same within the caller's own bounds.
     func search(
         _ query: SearchQuery,
         within bounds: SearchBounds
@@ -23,7 +23,7 @@ extension Catalog {
                 return try Search(database, query, without: leftOut, within: bounds).answer()
             }
         } catch let error as DatabaseError where SearchIndex.isDamage(error) {
-            // Without the index all names are looked at; it is made anew meanwhile.
+            // Without the index all names are looked at; it is rebuilt meanwhile.
             searchBacklog.foundDamage()
         } catch { throw noted(error) }
         return try await readAsync { database in
@@ -32,8 +32,8 @@ extension Catalog {
         }
     }
 
-    /// What a search shows of an item that was found otherwise, such as by its content; nil where it is
-    /// not in the tree or not what is looked for.
+    /// The result for an item that was found otherwise, such as by its content; nil where it is not in the
+    /// tree or does not match the query.
     public func searchHit(
         of inode: Inode,
         in query: SearchQuery
@@ -79,11 +79,11 @@ final class Search {
         }
     }
 
-    /// What the folders above an item say, itself counted among them.
+    /// What is known of the folders above an item, itself included.
     private struct Above {
         var parent: Int64
         var name: String
-        /// The terms that its name or one above fits.
+        /// The terms that fit its name, or a name above.
         var terms: Set<Int>
         var isInside: Bool
         var depth: Int
@@ -98,15 +98,15 @@ final class Search {
     let query: SearchQuery
     let terms: [SearchTerm]
     let bounds: SearchBounds
-    /// What is not shown, with all that lies in it.
+    /// Folders that are not shown, with all that lies in them.
     private let leftOut: Set<Int64>
     private let now = Timestamp.now
-    /// By inode; nil for what is not in the tree.
+    /// By inode; nil for folders that are not in the tree.
     private var above: [Int64: Above?] = [:]
     private var looked: Set<Int64> = []
     private var unindexedFolders: [Row] = []
     private var found: [Found] = []
-    /// Whether something may fit that is not looked at.
+    /// Whether items that may fit were not looked at.
     var isCut = false
 
     init(
@@ -171,7 +171,7 @@ final class Search {
 
     // MARK: Where to look
 
-    /// What the index does not have, or not as it is: the latest first.
+    /// Looks at items that the index lacks, or has under an old name: the latest first.
     private func lookAtUnindexed(usingIndex: Bool) throws -> Int {
         let mark = usingIndex ? try SearchIndex(database).state().mark : 0
         func look(at row: Row) throws {
@@ -201,16 +201,15 @@ final class Search {
         return count
     }
 
-    /// Folders that the index does not have, or not as they are, and whose names have a term.
+    /// Folders that the index lacks, or has under an old name, and whose names have a term.
     func unindexedFolders(named term: SearchTerm) -> [Int64] {
         unindexedFolders.filter { term.fit(in: SearchText.framed($0.name)) != .no }.map(\.inode)
     }
 
-    /// How many fit, of what was looked at.
+    /// How many items fit, of those that were looked at.
     var foundCount: Int { found.count }
 
-    /// Looks at an item of the index's or the tree's, once; where `folders` are given, only if it is in
-    /// one of them.
+    /// Looks at an item once; where `folders` are given, only if it is in one of them.
     func look(at inode: Int64, in folders: Set<Int64>? = nil) throws {
         guard !looked.contains(inode) else { return }
         let row: Row?? = try database.first(Self.oneItem, [inode]) { columns in
@@ -223,7 +222,7 @@ final class Search {
         if case .some(.some(let row)) = row { try judge(row) }
     }
 
-    /// What can be told before a row's texts are read.
+    /// Whether a row may match, as far as can be said before its texts are read.
     private func mayBeWanted(_ columns: Columns) -> Bool {
         if let size = query.largerThan, (columns[2] as Int64) <= size { return false }
         if let time = query.modifiedSince, (columns[3] as Int64) < time.seconds { return false }
@@ -232,7 +231,7 @@ final class Search {
 
     // MARK: What fits
 
-    /// Takes an item where it fits.
+    /// Adds an item to the results if it fits.
     private func judge(_ row: Row) throws {
         guard row.inode != Inode.root.column, isWanted(row) else { return }
         let name = SearchText.framed(row.name)
@@ -271,13 +270,13 @@ final class Search {
         }
     }
 
-    /// From 15 for what was modified just now to nothing, 7.5 after a month.
+    /// From 15 for an item that was modified just now to nothing, 7.5 after a month.
     private func recency(_ row: Row) -> Double {
         let age = Double(now.seconds) - Double(row.modified.seconds)
         return 15 / (1 + max(age, 0) / 2_592_000)
     }
 
-    /// What may be among the best: what was read lately may overtake others by `mostByUse`.
+    /// Items that may be among the best: a recent read may lift an item by `mostByUse`.
     private func candidates() -> [Found] {
         guard found.count > query.limit else { return found }
         let least = found.map(\.score).sorted(by: >)[query.limit - 1] - Self.mostByUse
@@ -286,7 +285,7 @@ final class Search {
 
     private static let mostByUse = 15.0
 
-    /// What was read lately before what was not; of equal ones by name, then the latest first.
+    /// Items that were read recently before others; equal ones by name, then the latest first.
     private func byUse(_ found: [Found]) throws -> [Found] {
         let uses = try uses(of: found)
         var found = found
@@ -304,9 +303,9 @@ final class Search {
         }
     }
 
-    /// When contents were read last, by inode, milliseconds since 1970: of what was found, or of all.
+    /// When contents were last read, by inode, milliseconds since 1970: those of the found items, or all.
     ///
-    /// Asked from the side that has fewer: while the index is made anew some 100,000 names may fit.
+    /// The query begins at the smaller side: while the index is rebuilt, some 100,000 names may fit.
     private func uses(of found: [Found]) throws -> [Int64: Int64] {
         var uses: [Int64: Int64] = [:]
         let hasMoreContents = try database.has(
@@ -350,7 +349,7 @@ final class Search {
         return true
     }
 
-    /// What a folder and those above it say; nil where it is not in the tree.
+    /// What is known of a folder and those above it; nil where it is not in the tree.
     private func above(_ folder: Int64) throws -> Above? {
         if let known = above[folder] { return known }
         var chain: [(inode: Int64, parent: Int64, name: String)] = []

@@ -4,16 +4,16 @@ import Synchronization
 
 /// The index of names, by which `search` finds.
 ///
-/// A table of FTS5 without the names themselves: of each item with an inode up to the mark, the runs of
-/// three scalars of its name and description, and what it is for. What is above the mark is not in it yet, and what is stale
-/// is in it under its name of before; triggers write both down in the transaction that changes the
-/// tree. So a search that looks at these one by one finds what is there now, and the index itself may
-/// follow in steps: no transaction of the tree waits for it, and neither does a catalog of before that
-/// has none. A damaged one is thrown away and made anew.
+/// A table of FTS5 without the names themselves: for each item with an inode up to the mark, the runs of
+/// three scalars of its name and description, and what kind of file it is. Items above the mark are not in
+/// it yet, and stale ones are in it under their old names; triggers note both in the transaction that
+/// changes the tree. So a search that looks at these one by one finds the present names, and the index may
+/// follow in steps: neither a transaction of the tree, nor an older catalog without an index, waits for it.
+/// A damaged one is discarded and rebuilt.
 extension Catalog {
-    /// What the tree's transactions wrote down first; `searchedKinds` has what they do today.
+    /// What the tree's transactions noted in the first version; `searchedKinds` has what they note today.
     ///
-    /// A version that is not today's has an index made.
+    /// An index of another version is rebuilt.
     static let searchSchema = """
         CREATE TABLE search_state (
             id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -46,7 +46,7 @@ extension Catalog {
         END;
         """
 
-    /// What the tree's transactions write down, and what finds the items that filters leave.
+    /// What the tree's transactions note, and what finds the items that filters leave.
     static let searchedKinds = """
         DROP TRIGGER search_renamed;
         DROP TRIGGER search_removed;
@@ -83,7 +83,7 @@ extension Catalog {
     /// Brings the index up to the tree whenever that has changed by much; returns when its task is
     /// cancelled.
     ///
-    /// Takes the writer's turn for some milliseconds at a time, and no more than half of the time.
+    /// Holds the writer for some milliseconds at a time, and for at most half of the time.
     public func keepSearchIndex() async {
         searchBacklog.ask()
         var damages = 0
@@ -99,10 +99,10 @@ extension Catalog {
             } catch is CancellationError {
                 return
             } catch {
-                // A full disk, say; searches look at what is missing one by one.
+                // For instance a full disk; until then, searches look at the missing items one by one.
                 logger.warning("the search index is behind", metadata: ["cause": "\(error)"])
                 guard case CatalogError.corrupt = error else { continue }
-                // What ails more than the index is not mended by making it anew again and again.
+                // Damage beyond the index is not mended by rebuilding it again and again.
                 damages += 1
                 if damages < 3 { searchBacklog.ask() }
             }
@@ -112,8 +112,8 @@ extension Catalog {
     /// Puts the next names into the index, at most `count`.
     ///
     /// - Returns: whether there are more.
-    /// - Throws: `.corrupt` where the index is damaged, which the next call makes anew; `.diskFull`,
-    ///   `.storage`; what the index has is as before then.
+    /// - Throws: `.corrupt` where the index is damaged, which the next call rebuilds; `.diskFull`,
+    ///   `.storage`; the index is as it was then.
     @discardableResult
     public func advanceSearchIndex(by count: Int = 500) async throws(CatalogError) -> Bool {
         let isDamaged = searchBacklog.takeDamage()
@@ -144,7 +144,7 @@ struct SearchIndex {
 
     init(_ database: Database) { self.database = database }
 
-    /// Whether an error is one of the index, which can be made anew.
+    /// Whether an error is damage of the index, which can be rebuilt.
     static func isDamage(_ error: DatabaseError) -> Bool {
         switch error.resultCode {
         case .SQLITE_CORRUPT, .SQLITE_ERROR, .SQLITE_CONSTRAINT, .SQLITE_MISMATCH: true
@@ -152,12 +152,12 @@ struct SearchIndex {
         }
     }
 
-    /// Has the index made anew by the next steps.
+    /// Has the next steps rebuild the index.
     func forget() throws {
         try database.execute(sql: "UPDATE search_state SET version = 0, mark = 0")
     }
 
-    /// Puts the next names in, at most `count`; what became stale before what is new.
+    /// Puts the next names in, at most `count`; stale ones before new ones.
     ///
     /// - Returns: whether there may be more.
     func advance(by count: Int) throws -> Bool {
@@ -200,7 +200,7 @@ struct SearchIndex {
         return stale.count + new.count == count
     }
 
-    /// Takes the index away, whatever is left of it.
+    /// Removes the index, whatever is left of it.
     private func drop() throws {
         do {
             try database.execute(sql: "DROP TABLE IF EXISTS search_index")
@@ -222,13 +222,13 @@ struct SearchIndex {
                     """
             )
         }
-        // What is left of a table that is missing.
+        // Removes what is left of a table that is missing.
         for part in ["data", "idx", "config"] {
             try database.execute(sql: "DROP TABLE IF EXISTS search_index_\(part)")
         }
     }
 
-    /// With which folding the index was made, and the highest inode that it has.
+    /// With which folding the index was built, and the highest inode that it has.
     func state() throws -> (version: Int, mark: Int64) {
         try database.first("SELECT version, mark FROM search_state", []) { ($0[0], $0[1]) } ?? (
             0, 0
@@ -258,7 +258,7 @@ struct SearchIndex {
             kind = SearchKind.of(NodeKind(rawValue: row[3]) ?? .file, name: name, type: row[4])
         }
 
-        /// Empty where nothing can find it.
+        /// The words of the index for an item; empty where it cannot be found by any.
         var words: String {
             var all = SearchText.trigrams(SearchText.framed(name))
             if let description {
@@ -286,7 +286,8 @@ struct SearchIndex {
     private func remove(_ entry: Entry) throws {
         let words = entry.words
         guard !words.isEmpty else { return }
-        // A table without content must be given what it has: https://www.sqlite.org/fts5.html#the_delete_command
+        // A table without content must be told what it holds:
+        // https://www.sqlite.org/fts5.html#the_delete_command
         try database.run(
             "INSERT INTO search_index (search_index, rowid, words) VALUES ('delete', ?, ?)",
             [entry.inode, words]
@@ -294,19 +295,19 @@ struct SearchIndex {
     }
 }
 
-/// How far the index may be behind, and whether a search met damage in it.
+/// How far the index is behind, and whether a search met damage in it.
 final class SearchBacklog: Sendable {
     private struct State {
         var changes = 0
         var isDamaged = false
     }
 
-    /// Rows that may change before the index follows: a search looks at as many in no time.
+    /// How many rows may change before the index follows: a search looks at as many in no time.
     private static let bearable = 256
 
     private let state = Mutex(State())
     private let asker: AsyncStream<Void>.Continuation
-    /// Has an element whenever the index is to follow.
+    /// Yields an element whenever the index has to follow.
     let asked: AsyncStream<Void>
 
     init() { (asked, asker) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
@@ -314,7 +315,7 @@ final class SearchBacklog: Sendable {
     /// Has the index follow.
     func ask() { asker.yield() }
 
-    /// A transaction changed so many rows of any table.
+    /// Counts rows of any table that a transaction changed.
     func grew(by changes: Int) {
         let isMuch = state.withLock { state in
             state.changes += changes

@@ -32,7 +32,7 @@ public struct TrashedNode: Hashable, Sendable {
     public var info: [UInt8]
 }
 
-/// What became of what was to be moved to the trash.
+/// What became of an item that a program moved to the trash.
 public enum TrashOutcome: Sendable {
     /// It is in the trash; `open` are the files of it that somebody reads.
     case trashed(TrashedNode, open: [Node])
@@ -72,11 +72,11 @@ extension Catalog {
         }
     }
 
-    /// How long the trash shows something, in seconds: as long as services keep it at least.
+    /// How long the trash shows something, in seconds: no longer than services keep it.
     private static let trashLength: Int64 = 30 * 86_400
 
-    /// The rows of what is in the trash still: not so old that the service may have let it go, and not
-    /// back in the tree.
+    /// The rows that the trash still shows: not so old that the service may have dropped them, and not back
+    /// in the tree.
     private static let isInTrash = """
         deleted_s >= ? AND NOT EXISTS (SELECT 1 FROM node WHERE node.account = trashed.account
             AND node.remote_id = trashed.remote_id AND node.parent IS NOT NULL)
@@ -110,9 +110,9 @@ extension Catalog {
 
     private static var oldest: Int64 { Timestamp.now.seconds - trashLength }
 
-    /// Deletes an item with all that it holds, and has the trash show it: one transaction.
+    /// Deletes an item with all that it holds, and shows it in the trash, in one transaction.
     ///
-    /// Nothing is done unless the service has all of it just as it is here: only then its trash gives back
+    /// Only if the service has all of it exactly as it is here, since only then its trash can give back
     /// what was seen. Blocks the calling thread.
     ///
     /// - Parameters:
@@ -253,7 +253,7 @@ extension Catalog {
         }
     }
 
-    /// Has the trash show something no longer that a person deletes there.
+    /// Stops showing an item in the trash that a person deletes there.
     ///
     /// Blocks the calling thread.
     public func hideTrashed(_ id: Int64) throws(CatalogError) {
@@ -262,14 +262,14 @@ extension Catalog {
         }
     }
 
-    /// Has the trash show something no longer: it is back, or the service has it no more.
+    /// Stops showing an item in the trash: it is back, or the service no longer has it.
     public func forgetTrashed(_ id: Int64) async throws(CatalogError) {
         try await mutateAsync { transaction in
             try transaction.database.run("DELETE FROM trashed WHERE id = ?", [id])
         }
     }
 
-    /// The same of what lay at a path, the latest that was deleted there.
+    /// The same for the latest item that was deleted at a path.
     public func forgetTrashed(
         at path: [String],
         of account: AccountID

@@ -3,12 +3,11 @@ import OortModel
 import Synchronization
 
 extension Catalog {
-    /// The most items of one transaction that are compared one by one, since others wait to write
-    /// meanwhile.
+    /// How many items of one transaction are compared one by one at most: other writers wait meanwhile.
     private static let mostCompared = 10_000
 
-    /// Has somebody watch the local tree from the next transaction on, in place of whoever did; nil
-    /// for nobody, which costs nothing.
+    /// Sets the observer of the local tree, from the next transaction on; nil for none, which costs
+    /// nothing.
     public func setTreeObserver(_ new: TreeObserver?) { treeObserver.withLock { $0 = new } }
 
     /// What a transaction that is about to be committed changed, compared with what readers see.
@@ -35,7 +34,7 @@ extension Catalog {
 private struct TreeComparison {
     private var before: TreePaths
     private var now: TreePaths
-    /// What the service told, by the item.
+    /// Items of which the service reported new content.
     private var newContents: Set<Inode> = []
     private var newAttributes: Set<Inode> = []
     private var gone: Set<Inode> = []
@@ -116,16 +115,16 @@ private struct TreeComparison {
         return names.contains(.entryAdded(parent: parent, name: node.name))
     }
 
-    /// How an item at one place is another one than it was; nil when nobody sees it.
+    /// The kind of change of an item at one place; nil when nobody would see it.
     private func difference(_ old: Node, _ new: Node) -> TreeChange.Kind? {
         if old.kind != new.kind { return .changed(content: true) }
-        // What is in a folder, and so its time, is told by what is in it.
+        // A change in a folder, which changes its time, is reported for the item in it.
         if new.kind != .folder, hasOtherContent(old, new) { return .changed(content: true) }
         let isAttributes =
             old.mode != new.mode || old.owner != new.owner || old.group != new.group
             || old.itemDescription != new.itemDescription || old.permissions != new.permissions
             || new.kind != .folder && old.modified != new.modified
-        // With a revision of its own a file may get its time as the service keeps it.
+        // With its new revision, a file may get its time as the service keeps it.
         return isAttributes && !isSent(old, new) ? .changed(content: false) : nil
     }
 

@@ -5,13 +5,14 @@ import OortPlanner
 extension Catalog {
     /// An item that the service must be asked for by itself.
     public struct UnsureItem: Sendable {
-        /// The service's id of it.
+        /// The service's id of the item.
         public var id: ItemID
-        /// How it is asked for; nil when nothing of this id is here, nor was told where it lies.
+        /// How the item is asked for; nil when the catalog does not have it, and does not know where it
+        /// lies.
         public var reference: ItemReference?
-        /// The folder that it lies in at the service, as last heard.
+        /// The folder that it lies in at the service, as last reported.
         public var folder: Inode?
-        /// Whether anything of this id is here.
+        /// Whether the catalog has a node for the id.
         public var isKnown = false
     }
 
@@ -42,7 +43,7 @@ extension Catalog {
         }
     }
 
-    /// An item of which nothing is here but where it was told to lie.
+    /// An item that the catalog does not have, by where it was reported to lie.
     private static func unknownItem(
         _ id: ItemID,
         _ told: ToldPlace?,
@@ -64,12 +65,12 @@ extension Catalog {
         return item
     }
 
-    /// An item must be asked for by itself, because what is known of it may be old.
+    /// Notes that an item must be asked for by itself, because what is known of it may be old.
     public func beUnsure(of item: ItemID, in account: AccountID) async throws(CatalogError) {
         try await mutateAsync { try $0.beUnsure(of: item, in: account) }
     }
 
-    /// Nothing of this id is here that could be asked for, or needs to be.
+    /// Notes that an item need not be asked for: the catalog has none of this id that could be.
     public func forgetUnsure(of item: ItemID, in account: AccountID) async throws(CatalogError) {
         try await mutateAsync { transaction in
             try transaction.database.run(
@@ -80,7 +81,7 @@ extension Catalog {
     }
 }
 
-/// Where an item was told to lie, of which nothing else is kept.
+/// Where an item was reported to lie that the catalog does not have.
 struct ToldPlace {
     var name: String
     /// Its folder as in `motion.remote_parent_id`: by id, or by path.
@@ -88,8 +89,8 @@ struct ToldPlace {
 }
 
 extension CatalogTransaction {
-    /// Notes that an item must be asked for by itself; `told` is where it was told to lie when
-    /// nothing of it is here.
+    /// Notes that an item must be asked for by itself; `told` is where it was reported to lie, if the
+    /// catalog does not have it.
     func beUnsure(of item: ItemID, told: ToldPlace? = nil, in account: AccountID) throws {
         try database.run(
             """
@@ -104,12 +105,12 @@ extension CatalogTransaction {
 }
 
 extension Observer {
-    /// A folder is told at a path: where it lies elsewhere than was known, or we moved it ourselves,
-    /// everything below it must be told again.
+    /// Makes everything below a folder unsure, until it is reported again, if the folder was reported at a
+    /// new path or if we moved it ourselves.
     ///
-    /// Dropbox tells a moved folder as the removal of the old path, the folder at the new one, and
-    /// all that lies there now. What somebody removed from it before it was moved is not told by
-    /// itself any longer: it is what does not come again. So all below is unsure until it is told.
+    /// Dropbox reports a moved folder as the removal of the old path, the folder at the new one, and all
+    /// that lies there now. It does not report what somebody removed from the folder before it was moved:
+    /// such an item is just not reported again.
     mutating func doubtMoved(_ folder: Node, _ item: Item, in parent: Node?) throws {
         let wasMovedHere = try transaction.database.has(
             "SELECT 1 FROM told_again WHERE inode = ?",
@@ -130,14 +131,15 @@ extension Observer {
         )
     }
 
-    /// An item is told of which nothing is here, though an operation of ours touched it: we may
-    /// have deleted it since, or taken it for gone with a folder that it does not lie in.
+    /// Makes an item unsure that was reported but is not in the catalog, though an operation of ours
+    /// touched it: we may have deleted it since, or taken it for gone with a folder that it does not lie
+    /// in.
     mutating func doubtUnknown(_ item: Item, in parentID: String?) {
         unsure.insert(item.id)
         unknown[item.id] = ToldPlace(name: item.fileName, parentID: parentID)
     }
 
-    /// What is said for certain need not be asked for any longer.
+    /// Stores which items are unsure now, and no longer those that were reported for certain.
     func rememberUnsure(_ changes: [Change]) throws {
         let hasSome = try transaction.database.has(
             "SELECT 1 FROM unsure WHERE account = ? LIMIT 1",

@@ -24,15 +24,15 @@ public final class Catalog: Sendable {
     let exports = Mutex<[AccountID: ExportPreference]>([:])
     let links = Mutex<[AccountID: LinkPolicy]>([:])
     let readOnly = Mutex<Set<AccountID>>([])
-    /// Which contents have other revisions than those under which they may be open.
+    /// Contents whose revision changed while they may be open under the old one.
     let renewals = RevisionRenewals()
     let ignoring = Mutex<[AccountID: IgnoreRules]>([:])
     let leavingOut = Mutex<[AccountID: LeftOutFolders]>([:])
-    /// Accounts that are known to be enumerated; numbers of accounts are not used twice.
+    /// Accounts that are known to be enumerated; account numbers are not reused.
     let enumerated = Mutex<Set<AccountID>>([])
-    /// Counts reads and transactions, so that who can wait lets others go first.
+    /// Counts reads and transactions, so that work that can wait lets others go first.
     let uses = Atomic<UInt64>(0)
-    /// Who has which file open for writing.
+    /// Which files programs have open for writing.
     public let writers = WriterRegistry()
     let health = Mutex<CatalogError?>(nil)
     private let newsNumbers = Mutex<[AccountID: UInt64]>([:])
@@ -45,7 +45,7 @@ public final class Catalog: Sendable {
     ///   - path: the database file; its folder must exist.
     ///   - cachedNodes: how many nodes are kept in memory.
     ///   - checks: how often the catalog's invariants are checked; nil for never.
-    ///   - logger: where trouble is told.
+    ///   - logger: where trouble is logged.
     /// - Throws: `.corrupt` when the file is no sound database, `.tooNew`, `.diskFull`, `.storage`.
     public init(
         path: String,
@@ -74,7 +74,7 @@ public final class Catalog: Sendable {
             let migrator = Self.migrations
             if try pool.read(migrator.hasBeenSuperseded) { throw CatalogError.tooNew }
             try migrator.migrate(pool)
-            // The names of the database and its log, so that `persist` need not see to them.
+            // Synchronises the names of the database and its log, so that `persist` need not.
             try Self.synchronise(URL(filePath: path).deletingLastPathComponent().path)
             return pool
         }
@@ -83,10 +83,10 @@ public final class Catalog: Sendable {
 
     /// Closes the database; every later call fails with `.storage`.
     ///
-    /// The main file has everything then, as far as nobody else reads: a copy of it alone is whole.
+    /// The main file is complete then, unless another connection reads: a copy of it alone is whole.
     ///
-    /// - Throws: `.diskFull`, `.storage`, `.corrupt` when what was committed could not be brought into
-    ///   the main file; the log has it still, and the database is closed.
+    /// - Throws: `.diskFull`, `.storage`, `.corrupt` when committed data could not be copied into the main
+    ///   file; they are still in the log, and the database is closed.
     public func close() throws(CatalogError) {
         var failure: CatalogError?
         do {
@@ -94,24 +94,23 @@ public final class Catalog: Sendable {
         } catch let error as DatabaseError
             where [.SQLITE_BUSY, .SQLITE_MISUSE].contains(error.resultCode)
         {
-            // Somebody else reads, so the log stays; or it is closed already.
+            // Another connection reads, so the log stays; or the database is closed already.
         } catch { failure = noted(error) }
         try Self.translating { try pool.close() }
         if let failure { throw failure }
     }
 
-    /// Brings what was committed into the main file, as far as no reader needs the log; waits for
-    /// nobody.
+    /// Copies committed data into the main file, as far as no reader needs the log; waits for nobody.
     ///
-    /// To be called now and then: SQLite itself does so only once the log is long, and until then a
-    /// lost log is a lost catalog.
+    /// To be called now and then: SQLite itself does so only once the log is long, and until then a lost
+    /// log is a lost catalog.
     public func checkpoint() async throws(CatalogError) {
         do {
             _ = try await pool.writeWithoutTransaction { try $0.checkpoint(.passive) }
         } catch { throw noted(error) }
     }
 
-    /// Who hears of changes from now on.
+    /// Sets who is notified of changes, from now on.
     public func setListeners(_ new: CatalogListeners) {
         listeners.withLock { $0 = new }
     }
@@ -184,7 +183,7 @@ public final class Catalog: Sendable {
         return outcome.0
     }
 
-    /// Runs a transaction and tells the cache what it touched, before the next one can begin.
+    /// Runs a transaction and updates the cache with what it touched, before the next one can begin.
     private func transact<T>(
         _ database: Database,
         _ body: (inout CatalogTransaction) throws -> T
@@ -198,7 +197,7 @@ public final class Catalog: Sendable {
         var changes = 0
         let observer = treeObserver.withLock { $0 }
         var seen: TreeChanges?
-        // In it, since a catalog that was closed has no transaction, and nothing to count either.
+        // Inside it, since a closed catalog has no transaction, and nothing to count either.
         try database.inTransaction {
             let before = database.totalChangesCount
             result = try body(&transaction)
@@ -206,7 +205,7 @@ public final class Catalog: Sendable {
             fresh = try transaction.freshNodes()
             changes = database.totalChangesCount - before
             if observer != nil {
-                // Whoever watches is not to keep anybody from writing.
+                // A failing observer must not keep programs from writing.
                 do { seen = try treeChanges(by: transaction) } catch { seen = .tooMany }
             }
             try check?.run(database)
@@ -227,11 +226,11 @@ public final class Catalog: Sendable {
         return (result, effects)
     }
 
-    /// Notes one more writer of a file that was there already (`writers`), to be called before the file
-    /// is looked up.
+    /// Notes one more writer (`writers`) of a file that exists already; to be called before the file is
+    /// looked up.
     ///
-    /// What is read after this returns no transaction changes any more that takes the file for unused:
-    /// one that is under way and did is waited for, on the calling thread.
+    /// A transaction that has already taken the file for unused is waited for, on the calling thread: after
+    /// this returns, no such transaction can change what the caller reads.
     public func opened(forWriting inode: Inode) {
         if writers.opened(inode) { pool.writeWithoutTransaction { _ in } }
     }
@@ -243,17 +242,17 @@ public final class Catalog: Sendable {
         do { return try await pool.readForTask(body) } catch { throw noted(error) }
     }
 
-    /// The number of the latest that was heard of an account's items; it grows with each answer that is
-    /// applied, and begins anew with the process.
+    /// The number of the latest news of an account's items; it grows with each applied answer that has any,
+    /// and restarts with the process.
     ///
-    /// It grows after the answer is stored and before another transaction begins: a number that was
-    /// read before the trees were is never newer than what they show.
+    /// It grows after the answer is stored and before another transaction begins: a number that was read
+    /// before the trees is never newer than what they show.
     public func newsNumber(of account: AccountID) -> UInt64 {
         newsNumbers.withLock { $0[account] ?? 0 }
     }
 
-    /// Has the kernel told of what changed without a transaction: a file that shows other bytes to
-    /// who has it open.
+    /// Notifies the kernel of changes that had no transaction: a file that shows other bytes to a program
+    /// that has it open.
     public func announce(_ changes: [CatalogChange]) { listeners.withLock { $0 }.news(changes) }
 
     private func tell(_ effects: CatalogTransaction.Effects) {
@@ -280,12 +279,11 @@ public final class Catalog: Sendable {
 }
 
 extension DatabasePool {
-    /// Runs a consistent read for a task, on SQLite's own threads from its beginning to its end; it is
-    /// not cancelled.
+    /// Runs a consistent read for a task, on SQLite's own threads from its beginning to its end; it cannot
+    /// be cancelled.
     ///
-    /// GRDB's own `read` for tasks takes a connection, and then waits for a thread of the concurrency
-    /// pool to go on with it. Where all of these threads wait for a connection, in reads that block,
-    /// neither would ever end.
+    /// GRDB's own `read` for tasks takes a connection, and then waits for a thread of the concurrency pool.
+    /// If all of those threads wait for a connection, in reads that block, neither wait ever ends.
     func readForTask<T: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
@@ -297,24 +295,24 @@ extension DatabasePool {
     }
 }
 
-/// A transaction and what has to be told when it is over.
+/// A transaction and what has to be announced when it is over.
 struct CatalogTransaction {
-    /// What has to be told when the transaction is over.
+    /// What has to be announced when the transaction is over.
     struct Effects: Sendable {
         /// Nodes whose rows changed.
         var touched: Set<Inode> = []
         /// Whether so many rows changed that the whole cache is to be forgotten.
         var touchesAll = false
-        /// What the kernel must hear.
+        /// What the kernel must be notified of.
         var news: [CatalogChange] = []
-        /// Folders that the service has elsewhere or under another name: by another path, other rules
-        /// may hold what lies in them.
+        /// Folders that moved, or were renamed, because the service's did: at another path, other rules may
+        /// hold their contents.
         var movedFolders: Set<Inode> = []
         /// Accounts that have something new to push.
         var locallyChanged: Set<AccountID> = []
-        /// Accounts of which the service said something.
+        /// Accounts of which the service reported something.
         var heard: Set<AccountID> = []
-        /// Contents that have another revision from now on.
+        /// Contents that have a new revision now.
         var renewed: [RenewedContent] = []
     }
 
@@ -322,14 +320,13 @@ struct CatalogTransaction {
     let database: Database
     /// Who has which file open for writing.
     let writers: WriterRegistry
-    /// What has to be told when the transaction is over.
+    /// What has to be announced when the transaction is over.
     var effects = Effects()
 
-    /// Says that a node's row changed.
+    /// Notes that a node's row changed.
     mutating func touch(_ inode: Inode) { effects.touched.insert(inode) }
 
-    /// The nodes that were touched as they are now, when they are few: what a program just changed
-    /// it asks for next.
+    /// The touched nodes as they are now, when they are few: a program asks next for what it just changed.
     func freshNodes() throws -> [Node] {
         guard !effects.touchesAll, effects.touched.count <= 8 else { return [] }
         return try effects.touched.compactMap { try Catalog.fetch($0, database) }

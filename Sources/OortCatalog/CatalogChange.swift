@@ -1,20 +1,20 @@
 public import OortModel
 
-/// What changed in the local tree by news from the service, so that the kernel can be told.
+/// A change of the local tree by news from the service, of which the kernel must be notified.
 public enum CatalogChange: Hashable, Sendable {
     /// A name appeared in a folder.
     case entryAdded(parent: Inode, name: String)
-    /// A name went from a folder; what had it lies elsewhere.
+    /// A name left a folder; its item lies elsewhere.
     case entryLeft(parent: Inode, name: String, isFolder: Bool)
-    /// A name went from a folder; `child` had it, and is nowhere any longer.
+    /// A name left a folder; `child` had it, and is nowhere any longer.
     case entryRemoved(parent: Inode, name: String, child: Inode, isFolder: Bool)
-    /// A file's content, and with it size and times, is another.
+    /// A file's content changed, and with it size and times.
     case content(Inode)
-    /// Attributes alone are others.
+    /// Only attributes changed.
     case attributes(Inode)
 }
 
-/// Whoever must hear what happens in the catalog.
+/// The listeners to changes of the catalog.
 ///
 /// Called after the transaction, on the thread that wrote; must return at once and not call the
 /// catalog.
@@ -24,7 +24,7 @@ public struct CatalogListeners: Sendable {
     /// A local operation put items of this account in motion.
     public var localChange: @Sendable (AccountID) -> Void
 
-    /// Listeners; both hear nothing by default.
+    /// Listeners; both do nothing by default.
     public init(
         news: @escaping @Sendable ([CatalogChange]) -> Void = { _ in },
         localChange: @escaping @Sendable (AccountID) -> Void = { _ in }

@@ -1,7 +1,7 @@
 import GRDB
 import Synchronization
 
-/// How often a catalog looks after its own invariants; never, unless a test or a person asks for it.
+/// How often a catalog checks its own invariants; never, unless a test or a person asks for it.
 public struct CatalogChecks: Sendable {
     fileprivate enum Frequency: Sendable { case afterEach, twentiethOfTime }
 
@@ -11,8 +11,8 @@ public struct CatalogChecks: Sendable {
     /// After each transaction; one that breaks an invariant fails, and changes nothing.
     public static let afterEach = CatalogChecks(frequency: .afterEach) { _ in }
 
-    /// After transactions, as long as it takes a twentieth of the time; `report` is called inside the
-    /// transaction with what is broken, which then fails.
+    /// After transactions, but for at most a twentieth of the time; `report` is called inside the
+    /// transaction with the broken invariants, and the transaction then fails.
     public static func sparing(_ report: @escaping @Sendable ([String]) -> Void) -> CatalogChecks {
         CatalogChecks(frequency: .twentiethOfTime, report: report)
     }
@@ -41,8 +41,7 @@ final class CatalogCheck: Sendable {
 }
 
 extension Catalog {
-    /// What is true of every catalog between two transactions, each as a query of the numbers of the
-    /// nodes that break it.
+    /// What holds for every catalog between two transactions; each is a query of the nodes that break it.
     private static let invariants = [
         (
             "a node lies in no folder",

@@ -58,7 +58,7 @@ public struct ContentRow: Hashable, Sendable {
     }
 }
 
-/// The revision that somebody had before it was changed.
+/// The revision that a program read before it changed a file.
 public struct ContentOrigin: Hashable, Sendable {
     /// Whose revision.
     public var item: ItemID
@@ -90,10 +90,9 @@ public struct NewStagedContent: Hashable, Sendable {
     public var size: Int64
     /// What of it was lost, in words, where it is a clone of a damaged one; nil when nothing was.
     public var damage: String?
-    /// What the writer had before it: another revision that the file has by now is news against it.
+    /// The revision that its writer read: another one that the file has by now is news.
     public var origin: ContentOrigin?
-    /// The staged content that it is a clone of: where its file has other bytes by now, those are news
-    /// against it.
+    /// The staged content that it is a clone of: if its file has other bytes by now, those are news.
     public var original: ContentID?
 
     /// A content of `size` bytes, over a base where one is given.
@@ -116,7 +115,7 @@ public struct NewStagedContent: Hashable, Sendable {
     }
 }
 
-/// What the cache knows anew of one of its contents.
+/// What changed in the cache for one of its contents.
 public struct CacheRecord: Hashable, Sendable {
     /// The content.
     public var id: ContentID

@@ -2,18 +2,18 @@ import GRDB
 import OortModel
 import OortPlanner
 
-/// Names that nothing has, found for many items in one transaction: each search goes on where the last
-/// one for the same name ended, and what the service has is read once for a folder.
+/// Finds free names for many items in one transaction: each search for a name goes on where the last one
+/// ended, and the service's names in a folder are read once.
 struct FreeNames {
     private let rules: AccountNameRules
-    /// The number that is tried next.
+    /// The number to try next.
     private var numbers: [Place: Int] = [:]
-    /// The names of items in motion that the service has in a folder, as last heard.
+    /// Names that items in motion have in a folder at the service, as last reported.
     private var held: [Inode: Set<ExactText>] = [:]
 
     init(_ rules: AccountNameRules) { self.rules = rules }
 
-    /// A name that nothing is shown under in a folder: the name itself, or with a number.
+    /// A name that is free in a folder: the name itself, or one with a number.
     mutating func shown(
         _ name: String,
         in folder: Inode,
@@ -29,7 +29,7 @@ struct FreeNames {
         if let next = numbers[place] {
             number = next
         } else {
-            // As many have numbers, and those of before have mostly got the first ones.
+            // Begins after the count of numbered names: those mostly have the first numbers.
             number += Int(
                 try database.number(
                     "SELECT count(*) FROM node WHERE parent = ? AND plain_key = ?",
@@ -42,8 +42,8 @@ struct FreeNames {
         return ShownName.numbered(name, number)
     }
 
-    /// A name that nothing has or had in a folder, here or at the service: the name itself, or with the
-    /// first free number; with `isNumbered`, with a number in any case.
+    /// A name that no item has or had in a folder, here or at the service: the name itself, or one with the
+    /// first free number; with `isNumbered`, one with a number in any case.
     mutating func new(
         _ name: String,
         in folder: Inode,
@@ -67,7 +67,7 @@ struct FreeNames {
         return held[folder]?.contains(ExactText(key)) == true
     }
 
-    /// The keys of the names that show of what the service has in a folder and that is in motion.
+    /// The keys of the shown names of items in motion that the service has in a folder.
     private func heldNames(in folder: Inode, _ database: Database) throws -> Set<ExactText> {
         let nodes = try database.all(
             """

@@ -2,14 +2,14 @@ import Foundation
 public import OortModel
 public import OortPlanner
 
-/// What was asked of the service and is not answered yet, stored before the request goes out: after
-/// a lost answer or a restart the service is asked whether it happened.
+/// An operation that was begun and has no answer yet, stored before the request goes out: after a lost
+/// answer or a restart the service is asked whether it was done.
 public struct Intent: Codable, Hashable, Sendable {
     /// What was asked.
     public enum Kind: String, Codable, Sendable {
         /// A folder, a file, or a backup's copy: something new.
         case createFolder, upload, duplicate
-        /// A change of what is there.
+        /// A change of an existing item.
         case replace, move, delete, setAttributes
     }
 
@@ -25,7 +25,7 @@ public struct Intent: Codable, Hashable, Sendable {
     public var folderID: String?
     /// The hash of what was sent, where it was known before.
     public var hash: String?
-    /// Whose content was sent, and which revision of it, where it was another item's.
+    /// The item whose content was sent, and its revision, where that was another item's.
     public var source: [String]?
     /// Bytes of what was sent.
     public var size: Int64?
@@ -37,17 +37,17 @@ public struct Intent: Codable, Hashable, Sendable {
     public var originalPath: [String]?
     /// The id that the client chose.
     public var reservedID: String?
-    /// Who takes over a backup's identity.
+    /// The file that takes over a backup's identity.
     public var heir: UInt64?
     /// The modified time that was set or sent: seconds since 1970, and nanoseconds of the next one.
     public var modified: [Int64]?
     /// The created time that was sent with a new file.
     public var created: [Int64]?
-    /// The newest inode by then: what the service told of since has a larger one.
+    /// The newest inode at that moment: an item that was reported since has a larger one.
     public var newestInode: UInt64?
     /// The description that was set.
     public var description: String?
-    /// The account's enumeration that ran or had run by then.
+    /// The account's last enumeration at that moment.
     public var enumeration: Int64?
 
     /// The intent of an operation.
@@ -90,10 +90,10 @@ public struct Intent: Codable, Hashable, Sendable {
     /// The modified time that was set or sent.
     public var modifiedTime: Timestamp? { Timestamp(parts: modified) }
 
-    /// Whether it is of a file's bytes.
+    /// Whether it sends a file's bytes.
     var hasBytes: Bool { kind == .upload || kind == .replace }
 
-    /// Where what is new is to appear.
+    /// Where a new item is to appear.
     public var expected: Place? {
         guard let parent, let name else { return nil }
         switch kind {

@@ -1,7 +1,7 @@
 import GRDB
 public import OortModel
 
-/// What the service said of an item and no column of `node` keeps, for `user.oort.*`.
+/// What the service reported of an item and no column of `node` stores, for `user.oort.*`.
 public struct ItemDetails: Hashable, Sendable {
     /// The name at upload, where the service keeps it.
     public var originalFileName: String?
@@ -11,7 +11,7 @@ public struct ItemDetails: Hashable, Sendable {
     public var tag: String?
     /// The service's counter of changes.
     public var version: String?
-    /// Whether the service can render a thumbnail; nil when only asking would tell.
+    /// Whether the service can render a thumbnail; nil when only a request can say.
     public var thumbnail: Bool?
     /// Whose it is, where that is not the account's own person.
     public var owner: String?
@@ -19,14 +19,14 @@ public struct ItemDetails: Hashable, Sendable {
     public var createdBy: String?
     /// Who changed it last, where that is not the account's own person.
     public var modifiedBy: String?
-    /// Whether the service told that others can reach it.
+    /// Whether the service reported that others can reach it.
     public var isShared: Bool
-    /// Whether the service knows when the content was modified.
+    /// Whether the service knew when the content was modified.
     public var hasModifiedTime: Bool
 }
 
 extension Catalog {
-    /// What the service said of an item and no column keeps; nil for what it never told.
+    /// What the service reported of an item and no column stores; nil for what it never reported.
     public func details(of inode: Inode) throws(CatalogError) -> ItemDetails? {
         try read { database in
             try Self.toldItem(inode, database).map { item in
@@ -46,8 +46,8 @@ extension Catalog {
         }
     }
 
-    /// What the service said last of an item that both sides agree on, as far as the columns of
-    /// `details`, the id, the name, the hash and the type tell; nil for what it never told.
+    /// What the service last reported of an item on which both sides agree, as far as `details`, the id,
+    /// the name, the hash and the type give it; nil for what it never reported.
     static func toldItem(_ inode: Inode, _ database: Database) throws -> StoredItem? {
         try database.first(
             """
@@ -68,12 +68,12 @@ extension Catalog {
     }
 }
 
-/// The text of `node.details`: fields of one letter, of which strings are led by their length in
-/// bytes. What a column of the row has is not in it.
+/// The text of `node.details`: fields of one letter, whose strings begin with their length in bytes. It
+/// leaves out what a column of the row has.
 ///
-/// An account of a million items has as many of these; JSON with all that the service told was half of
-/// the catalog. Older versions of Oort wrote rows so; a row is read as it is until the service tells
-/// its item again.
+/// An account of a million items has as many of these; JSON with everything that the service reported was
+/// half of the catalog. Older versions of Oort wrote rows so; such a row is read as it is until the service
+/// reports its item again.
 extension StoredItem {
     /// The text for a row of this item; `hasName` and `hasHash` say whether the row, or its base, has
     /// the item's name and hash.
@@ -108,7 +108,7 @@ extension StoredItem {
         if let version { text.add("v", version) }
         if let thumbnail { text.add(thumbnail ? "T" : "t") }
         if let isOwn { text.add(isOwn ? "W" : "w") }
-        // Mostly the three are one person.
+        // Mostly the three are the same person.
         if let owner { text.add("a", owner) }
         if let createdBy {
             if owner?.isSameText(as: createdBy) == true {
@@ -134,8 +134,8 @@ extension StoredItem {
         return text.text
     }
 
-    /// The values for `details = iif(remote_id IS ?, ?, ?)`: in a row of another id than the item's the
-    /// text names that.
+    /// The values for `details = iif(remote_id IS ?, ?, ?)`: in a row of another id than the item's, the
+    /// text includes the item's id.
     func detailsArguments(hasName: Bool, hasHash: Bool) -> StatementArguments {
         let details = details(hasName: hasName, hasHash: hasHash)
         var another = DetailsText()
@@ -148,9 +148,9 @@ extension StoredItem {
         hash.flatMap { ContentHash(description: $0) }?.value
     }
 
-    /// Fills this with what `details` has; what that says of the row, this must have already.
+    /// Fills this with what `details` has; what that leaves to the row must be set already.
     ///
-    /// - Throws: `.corrupt` where the text is none.
+    /// - Throws: `.corrupt` where it is no such text.
     mutating func read(details: String) throws {
         if details.utf8.first == UInt8(ascii: "{") {
             let own = (fileName, hash, mimeType)
@@ -196,7 +196,7 @@ extension StoredItem {
         if !forms.isEmpty { exports = forms }
     }
 
-    /// The item that a text of `details` is of, in a row of this id; as `read` tells it.
+    /// The item that a text of `details` describes, in a row of this id; only what `read` gives.
     init(details: String, of id: String?) throws {
         self.init(Item(id: ItemID(id ?? ""), kind: .file, fileName: ""))
         try read(details: details)
@@ -207,7 +207,7 @@ extension StoredItem {
 private struct DetailsText {
     private(set) var text = ""
 
-    /// A field that says something by being there.
+    /// A field whose presence says something.
     mutating func add(_ letter: Character) { text.append(letter) }
 
     mutating func add(_ letter: Character, _ number: Int64) {

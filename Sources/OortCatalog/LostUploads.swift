@@ -2,11 +2,11 @@ import GRDB
 public import OortModel
 import OortPlanner
 
-// What an upload without an answer may have made: by what the service is asked for it, and where it
-// is looked for when it is not where it was sent to.
+// What an upload without an answer may have created: how the provider is asked about it, and where it is
+// looked for when it is not where it was sent to.
 
 extension Intent {
-    /// Keeps with an upload or a copy what will tell whether an item is what it made.
+    /// Stores, with an upload or a copy, the traits by which the item that it created can be recognised.
     mutating func keepTraces(of node: Node, _ database: Database) throws {
         modified = node.modified.parts
         created = node.created?.parts
@@ -16,7 +16,7 @@ extension Intent {
         ).map { Inode(column: $0).rawValue }
     }
 
-    /// The making of a new file, as the provider is asked about it; nil for everything else.
+    /// The creation of a file, as the provider is asked about it; nil for everything else.
     public var upload: LostUpload? {
         guard kind == .upload || kind == .duplicate, let folder, let name,
             let hash = hash.flatMap({ ContentHash(description: $0) })
@@ -32,9 +32,10 @@ extension Intent {
 }
 
 extension Catalog {
-    /// The files that the service told of since an upload was begun and that may be what it made:
-    /// with its content, or of its size where the service tells no hash, at rest, not made on this side, and not where this side has a file that is
-    /// still to be sent.
+    /// The files that the service reported since an upload was begun and that may be what it created.
+    ///
+    /// They have its content, or its size where the service reports no hash; were not changed or created
+    /// here; and are not where this side has a file that is still to be sent.
     public func newcomers(
         since intent: Intent,
         in account: AccountID

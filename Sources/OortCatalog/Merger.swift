@@ -36,13 +36,13 @@ struct Merger {
             case .agree(let inode, let content): try agree(inode, content: content)
             }
         }
-        // Last, since a number is given among all that the others brought.
+        // Last, since a number must be free among all names that the other steps bring.
         for case .renumber(let inode) in steps { try renumber(inode) }
         for step in steps { try settle(step) }
     }
 
-    /// Takes out of their folders all that will lie elsewhere, since names are unique in between,
-    /// too; the kernel hears of it here.
+    /// Takes out of their folders all items that will lie elsewhere, since names must be unique at every
+    /// step; the kernel is notified of that here.
     private mutating func clearTheWay(_ steps: [LocalStep]) throws {
         for step in steps {
             let inode: Inode
@@ -62,7 +62,7 @@ struct Merger {
         }
     }
 
-    /// Where those lay that were taken out for a moment.
+    /// The folders of items that were taken out for a moment.
     private var waiting: [Inode: Inode] = [:]
 
     private func setParent(_ parent: Inode?, of inode: Inode) throws {
@@ -72,7 +72,7 @@ struct Merger {
         )
     }
 
-    /// The item as the service had it last; nil when that is the synced base.
+    /// The item as the service last reported it; nil when that is the base.
     private func news(of inode: Inode) throws -> StoredItem? {
         guard let motion = try Catalog.motion(inode, database), motion.remoteState == .present
         else { return nil }
@@ -112,7 +112,7 @@ struct Merger {
         )
     }
 
-    /// A deleted item comes back as it was when both sides last agreed.
+    /// Brings a deleted item back as it was when both sides last agreed.
     private mutating func restoreBase(_ node: Node) throws {
         try database.run(
             """
@@ -135,7 +135,7 @@ struct Merger {
         let attributes = node
         try transaction.takeOver(item, of: node, rules)
         guard node.hash?.description == item.hash, node.size == item.size else { return }
-        // Only the revision is another: the times stay the user's.
+        // Only the revision changed: the times stay the person's.
         var same = try transaction.node(inode)
         same.modified = attributes.modified
         same.itemDescription = attributes.itemDescription
@@ -146,7 +146,7 @@ struct Merger {
         guard var node = try Catalog.fetch(inode, database), let item = try news(of: inode),
             let motion = try Catalog.motion(inode, database)
         else { return }
-        // Each by itself: what only this side changed is still to be sent.
+        // Each attribute by itself: one that only this side changed is still to be sent.
         if !motion.isModified(asIn: item),
             try item.modifiedTime != transaction.modifiedTimeAsTold(of: inode)
         {
@@ -160,7 +160,7 @@ struct Merger {
         transaction.effects.news.append(.attributes(inode))
     }
 
-    /// The local content becomes a new file beside; the item takes the service's content.
+    /// Keeps the local content as a new file beside; the item gets the service's content.
     private mutating func keepBoth(_ inode: Inode) throws {
         guard let node = try Catalog.fetch(inode, database), let item = try news(of: inode),
             let parent = node.parent ?? waiting[inode]
@@ -234,7 +234,7 @@ struct Merger {
         )
     }
 
-    /// The number that it is shown with will do, unless another item has got that in these steps.
+    /// Keeps the number that an item is shown with, unless another item got that in these steps.
     private mutating func numberedName(of node: Node, in parent: Inode) throws -> String {
         var plain = node.name
         if node.plainKey != nil {
@@ -247,7 +247,7 @@ struct Merger {
 
     // MARK: Identities
 
-    /// The first becomes the service's item that the second is; the second vanishes.
+    /// The first node becomes the service's item that the second is; the second vanishes.
     private mutating func adopt(_ inode: Inode, _ other: Inode) throws {
         guard let item = try news(of: other) else { return }
         let motion = try Catalog.motion(other, database)
@@ -263,7 +263,7 @@ struct Merger {
         try transaction.swapIdentities(original, heir)
     }
 
-    /// What the service has of a temporary file is nobody's; the file itself is as newly made.
+    /// Separates a temporary file from what the service has of it; the file is as newly made.
     private mutating func renounce(_ inode: Inode) throws {
         guard let node = try Catalog.fetch(inode, database), node.remoteID != nil else { return }
         try transaction.keepBytes(of: node)
@@ -288,7 +288,7 @@ struct Merger {
 
     // MARK: The end
 
-    /// Lets an item that has no difference left come to rest.
+    /// Takes an item out of motion that has no difference left.
     private mutating func settle(_ step: LocalStep) throws {
         switch step {
         case .place(let inode, _), .takeContent(let inode), .takeAttributes(let inode),
@@ -302,7 +302,7 @@ struct Merger {
 }
 
 extension Node {
-    /// The node as one that lies in no folder: its leaving was told before.
+    /// The node as one in no folder: that it left its folder is announced already.
     var withoutParent: Node {
         var node = self
         node.parent = nil

@@ -104,19 +104,21 @@ public struct Node: Hashable, Sendable {
     public var mimeType: String?
     /// When it was created on this mount; nil for what came from the service.
     public var born: Timestamp?
-    /// The key of the name that it has at the service, while it is shown with a number because that
-    /// name was taken; nil when the name that is shown is its own.
+    /// The key of the name that it would be shown under, while it has a number because that name is taken;
+    /// nil when it is shown under its own name.
     var plainKey: String?
-    /// How often it was removed on this machine and came back: to the kernel a removed folder stays
-    /// dead as long as anything below it is open, and the same number is another folder only in
-    /// another generation.
+    /// How often it was removed on this machine and came back.
+    ///
+    /// To the kernel a removed folder stays dead as long as anything below it is open; the same inode
+    /// counts as another folder only in another generation.
     public var generation: UInt64
 
-    /// Whether somebody else made its content or owns it, as far as is known; of what comes from the
-    /// service only.
+    /// Whether another person made its content or owns it, as far as is known; only for items from the
+    /// service.
     public var isStrangers: Bool
 
-    /// Whether it stays on this machine by the person's rules; of what the service does not have only.
+    /// Whether it stays on this machine by the person's rules; only for items that the service does not
+    /// have.
     public var isHeld: Bool
 
     /// The name that the service has or is to have.
@@ -129,8 +131,8 @@ public struct Node: Hashable, Sendable {
         return .revision(item: item, revision)
     }
 
-    /// What stands for the revision of a document that is exported: documents have none, and their
-    /// modified time tells their states apart, with the name, which says in which form.
+    /// The stand-in for the revision of an exported document: documents have none; their modified time
+    /// distinguishes their states, and the name the form of the export.
     public var exportRevision: Revision {
         Revision("export \(modified.seconds).\(modified.nanoseconds) \(name)")
     }

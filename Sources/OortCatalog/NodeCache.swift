@@ -3,9 +3,9 @@ import Synchronization
 
 /// The nodes that were asked for lately, bounded, so that hot lookups need no SQL.
 ///
-/// Two halves: a node that is asked for moves to the young one; when that is full, it becomes the
-/// old one and what lay there is dropped. A reader that began before a transaction ended must not
-/// put back what it read: `fill` takes the generation that the reader saw before it read.
+/// Two halves: a node that is asked for moves to the young half; when that is full, it becomes the old half
+/// and the former old one is dropped. A reader that began before a transaction ended must not put back what
+/// it read: `fill` takes the generation that the reader saw before it read.
 final class NodeCache: Sendable {
     private struct State {
         var young: [Inode: Node] = [:]
@@ -34,7 +34,7 @@ final class NodeCache: Sendable {
     /// The generation to hand to `fill` after a read that begins now.
     var generation: UInt64 { state.withLock { $0.generation } }
 
-    /// Keeps what was read, unless a transaction ended since `generation`.
+    /// Stores nodes that were read, unless a transaction ended since `generation`.
     func fill(_ nodes: [Node], generation: UInt64) {
         state.withLock { state in
             guard state.generation == generation else { return }
@@ -42,8 +42,8 @@ final class NodeCache: Sendable {
         }
     }
 
-    /// Forgets what a transaction touched, nil forgets all, and keeps the nodes of which it is known
-    /// how they are `now`.
+    /// Forgets what a transaction touched (everything for nil), and stores the nodes whose state `now` is
+    /// known.
     ///
     /// To be called in the order of the transactions.
     func transactionEnded(touching inodes: Set<Inode>?, now nodes: [Node]) {

@@ -2,12 +2,11 @@ import GRDB
 import OortModel
 import OortPlanner
 
-// Files that the service copies instead of taking their bytes again.
+// Files that the service is asked to copy, instead of receiving their bytes again.
 
 extension Catalog {
-    /// The file that is to be copied at the service to create what a node holds: the item that is backed
-    /// up, the one that the node was copied from, or any that has the same content; nil where bytes
-    /// are to be sent.
+    /// The file to be copied at the service to create a node's item: the item that is backed up, the one
+    /// that the node was copied from, or any with the same content; nil where bytes are to be sent.
     static func original(
         for action: RemoteOperation.Action,
         of node: Node,
@@ -16,18 +15,18 @@ extension Catalog {
         switch action {
         case .duplicate: return try reference(node.inode, database)
         case .upload(_, let content):
-            // Without a hash nobody could tell whether the copy is of what was meant.
+            // Without a hash it cannot be known whether the copy has the right bytes.
             guard content.size > 0, let hash = content.hash else { return nil }
             if let source = try source(of: node, database) { return source }
-            // Equal hashes must be equal bytes, or the copy takes the place of the only ones there are.
+            // Equal hashes must mean equal bytes, or a wrong copy takes the place of the only right bytes.
             guard hash.algorithm.tellsContentsApart else { return nil }
             return try anyFile(with: hash, size: content.size, in: node.account, database)
         case .createFolder, .replace, .move, .delete, .setAttributes: return nil
         }
     }
 
-    /// The item of whose revision a node's content is a copy, where it has that at the service still, as
-    /// far as is known; in motion or removed here it may be.
+    /// The item whose revision a node's content is a copy of, if the service still has that revision as far
+    /// as is known; the item may be in motion or removed here.
     private static func source(of node: Node, _ database: Database) throws -> ItemReference? {
         guard node.staged == nil, let item = node.contentItem, item != node.remoteID,
             let owner = try Self.node(item.rawValue, in: node.account, database)
@@ -44,10 +43,9 @@ extension Catalog {
         return try reference(owner.inode, database)
     }
 
-    /// By `node_by_hash`, which has the end of the hash only.
+    /// Uses `node_by_hash`, which has only the end of each hash.
     ///
-    /// Without the plus SQLite would put the whole hash into the expression, which is none of the
-    /// index's then.
+    /// Without the plus SQLite would use the whole hash in the expression, which the index does not have.
     static let fileByHash = """
         SELECT inode FROM node INDEXED BY node_by_hash
         WHERE substr(hash, -8) = substr(?, -8) AND +hash = ? AND hash IS NOT NULL
@@ -56,7 +54,7 @@ extension Catalog {
             AND inode NOT IN (SELECT inode FROM motion) LIMIT 1
         """
 
-    /// A file at the service that has just this content and is itself at rest.
+    /// A file at the service that has exactly this content and is clean.
     private static func anyFile(
         with hash: ContentHash,
         size: Int64,

@@ -2,7 +2,7 @@ public import OortModel
 
 /// What is to be kept on this machine: a file, or a folder with all that lies in it, now and later.
 public struct Pin: Hashable, Sendable {
-    /// What a pin has of bytes and files.
+    /// Sums of bytes and files.
     public struct Sums: Hashable, Sendable {
         /// Files that have bytes, and documents that are exported.
         public var files = 0
@@ -12,16 +12,16 @@ public struct Pin: Hashable, Sendable {
         public var filesHere = 0
         /// Bytes that are here, those of files that are on their way among them.
         public var bytesHere: Int64 = 0
-        /// Bytes that take room of the cache, or will; those that programs wrote do not, before they
-        /// are sent.
+        /// Bytes that take room in the cache, or will; bytes that programs wrote do not, before they are
+        /// sent.
         public var cachedBytes: Int64 = 0
 
         /// Nothing.
         public init() {}
 
-        /// Files that have still to come.
+        /// Files that are still to be fetched.
         public var filesMissing: Int { files - filesHere }
-        /// Bytes that have still to come.
+        /// Bytes that are still to be fetched.
         public var bytesMissing: Int64 { max(bytes - bytesHere, 0) }
     }
 
@@ -39,11 +39,11 @@ public struct Pin: Hashable, Sendable {
 public struct KeptFile: Hashable, Sendable {
     /// The file.
     public var inode: Inode
-    /// Whose bytes it has: its own item at the service, or that which it is a copy of.
+    /// The item whose bytes it has: its own at the service, or the one that it is a copy of.
     public var item: ItemID
-    /// Their revision; what stands for it where the file is a document that is exported.
+    /// Their revision, or what stands for it where the file is a document that is exported.
     public var revision: Revision
-    /// Bytes in all; of a document what the last export had.
+    /// Bytes in all; for a document, those of the last export.
     public var size: Int64
     /// The service's hash of them, where it has one.
     public var hash: ContentHash?
@@ -53,11 +53,11 @@ public struct KeptFile: Hashable, Sendable {
     public var isReadable: Bool
 }
 
-/// What of an account is to be kept, and what of that is missing.
+/// What is to be kept of an account, and what of that is missing.
 public struct KeepSurvey: Sendable {
     /// All of it.
     public var sums = Pin.Sums()
-    /// Some of the files of which bytes are missing, and which were asked for.
+    /// Some of the wanted files whose bytes are missing.
     public var missing: [KeptFile] = []
     /// Whether there are more of those.
     public var isCut = false

@@ -2,18 +2,18 @@ import GRDB
 import OortModel
 import OortPlanner
 
-/// Which items may have a name in a folder at the service and are not found by the name that they
-/// are shown under: those in motion, and clean ones that are shown under another.
+/// Items that may have a name in a folder at the service and are not shown under it: those in motion, and
+/// clean ones that are shown under another.
 ///
-/// They are read once for a folder: of a page that tells thousands of new items in one folder, each
-/// would read all that came before it.
+/// They are read once for each folder: a page may report thousands of new items in one folder, and each
+/// would read all those before it.
 struct RemoteNames {
     let comparison: NameRules.Comparison
     private var inodes: [Inode: [ExactText: [Inode]]] = [:]
 
     init(_ comparison: NameRules.Comparison) { self.comparison = comparison }
 
-    /// Who may have the name; some are elsewhere by now, so whoever asks looks.
+    /// Items that may have the name; some lie elsewhere by now, so the caller must check.
     mutating func candidates(
         for name: String,
         in folder: Node,
@@ -29,12 +29,12 @@ struct RemoteNames {
         return inodes[folder.inode]?[ExactText(comparison.key(name))] ?? []
     }
 
-    /// Something was told to have a name in a folder.
+    /// Notes that an item was reported to have a name in a folder.
     mutating func add(_ inode: Inode, name: String, in folder: Inode) {
         guard inodes[folder] != nil else { return }
         inodes[folder]?[ExactText(comparison.key(name)), default: []].append(inode)
     }
 
-    /// More than one item came into a folder.
+    /// Forgets a folder into which several items came.
     mutating func forget(_ folder: Inode) { inodes[folder] = nil }
 }

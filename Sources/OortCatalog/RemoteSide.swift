@@ -1,12 +1,11 @@
 import GRDB
 import OortModel
 
-/// All that belongs to an item of the service and not to the node that stands for it here: its id,
-/// what both sides last agreed on, what the service said since, what it allows, which enumeration
-/// saw the item last, and when we made it.
+/// All that belongs to an item of the service and not to the node that stands for it here: its id, the
+/// base, the news, its permissions, the last enumeration that named it, and when we made it.
 ///
-/// Where an identity goes from one node to another, it goes as this one value. The columns are named
-/// here and nowhere else, so that no part of an identity can stay behind.
+/// Where an identity goes from one node to another, it goes as this one value. The columns are named only
+/// here, so that no part of an identity can stay behind.
 struct RemoteSide {
     private static let nodeColumns = [
         "remote_id", "enumeration", "permissions", "details", "born_s",
@@ -20,7 +19,7 @@ struct RemoteSide {
     private var node: [DatabaseValue]
     private var motion: [DatabaseValue]
 
-    /// The side of a node that the service does not have, made here at a moment or never.
+    /// The side of a node that the service does not have, made here at that moment, or never.
     static func nothing(born: Timestamp?) -> RemoteSide {
         RemoteSide(
             node: [
@@ -63,13 +62,13 @@ struct RemoteSide {
 }
 
 extension CatalogTransaction {
-    /// A node in motion is nothing at the service from now on.
+    /// Takes the remote side off a node in motion: the service has nothing of it from now on.
     ///
-    /// - Returns: what it was there; nobody's, until it is given to another node.
+    /// - Returns: the remote side, which belongs to no node until it is given to one.
     @discardableResult
     mutating func takeRemoteSide(of inode: Inode) throws -> RemoteSide {
         let side = try RemoteSide.of(inode, database)
-        // When it was made here stays true of a file that is to be made there once more.
+        // A file that has to be created there once more was still made here at that time.
         try RemoteSide.nothing(born: try node(inode).born).store(of: inode, database)
         touch(inode)
         return side
@@ -81,8 +80,8 @@ extension CatalogTransaction {
         touch(inode)
     }
 
-    /// An item was heard of from the service since the present enumeration began: the end of that
-    /// does not take it for gone.
+    /// Notes that the service named an item since the present enumeration began: the enumeration's end does
+    /// not take it for gone.
     func noteNamed(_ inode: Inode) throws {
         try database.run(
             """
@@ -97,8 +96,8 @@ extension CatalogTransaction {
 extension Catalog {
     /// An enumeration of the whole account begins, before its first page is asked for.
     ///
-    /// From here on the feed has no place to go on from until that page is applied: were it asked
-    /// for and never answered, another enumeration begins.
+    /// Until that page is applied the feed has no cursor: if the page was asked for and never came, another
+    /// enumeration begins.
     public func beginEnumeration(of account: AccountID) async throws(CatalogError) {
         try await mutateAsync { transaction in
             try transaction.database.run(

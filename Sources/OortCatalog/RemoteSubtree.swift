@@ -2,10 +2,9 @@ import Foundation
 import GRDB
 import OortModel
 
-/// An item and all that lies below it at the service, as last heard.
+/// An item and all that lies below it at the service, as last reported.
 ///
-/// What a feed tells page by page may have folders in a circle for a moment: everything is found
-/// once.
+/// Pages of a feed may give a circle of folders for a moment: each item is found once.
 struct RemoteSubtree {
     /// The item, then what lies below it, the nearer before the farther.
     let inodes: [Inode]
@@ -66,8 +65,7 @@ struct RemoteSubtree {
         )
     }
 
-    /// Whether a query that has the numbers of these as its first argument, a list in JSON, has a
-    /// row.
+    /// Whether a query has a row; its first argument is the list of these items' numbers, in JSON.
     func has(
         _ sql: String,
         _ arguments: StatementArguments,
@@ -76,7 +74,7 @@ struct RemoteSubtree {
         try database.has(sql, StatementArguments([list]) + arguments)
     }
 
-    /// Notes that an enumeration left none of the items out.
+    /// Counts all the items as named by an enumeration.
     func setEnumeration(_ enumeration: Int64, _ database: Database) throws {
         try database.run(
             """
@@ -86,14 +84,14 @@ struct RemoteSubtree {
         )
     }
 
-    /// Runs a statement that has the numbers of these as its first argument, a list in JSON.
+    /// Runs a statement; its first argument is the list of these items' numbers, in JSON.
     fileprivate func run(_ sql: String, _ database: Database) throws {
         try database.run(sql, [list])
     }
 }
 
 extension CatalogTransaction {
-    /// The cache does not hear of more rows than these one by one.
+    /// Above so many rows the cache is forgotten as a whole.
     private static let mostTouched = 1000
 
     private mutating func touch(_ tree: RemoteSubtree) {
@@ -104,9 +102,9 @@ extension CatalogTransaction {
         }
     }
 
-    /// Takes every trace of these items out of the catalog, as `forget` does of one.
+    /// Removes every trace of these items from the catalog, as `forget` does for one.
     ///
-    /// With `tellsKernel` their names have to vanish, the deepest first.
+    /// With `tellsKernel` the kernel is notified of their names, the deepest first.
     mutating func forget(_ tree: RemoteSubtree, tellsKernel: Bool) throws {
         touch(tree)
         if tellsKernel {
@@ -133,7 +131,7 @@ extension CatalogTransaction {
         }
     }
 
-    /// None of these items is at the service any longer, where the catalog has them.
+    /// Notes that the service no longer has any of these items.
     mutating func setGone(_ tree: RemoteSubtree) throws {
         touch(tree)
         try tree.run(
@@ -157,7 +155,7 @@ extension CatalogTransaction {
         )
     }
 
-    /// A deletion went through: the item and all that lay below it at the service is gone there.
+    /// Notes that a deletion was done: the item is gone at the service with all that lay below it there.
     mutating func deleted(_ inode: Inode) throws {
         guard let node = try Catalog.fetch(inode, database) else { return }
         let all = try RemoteSubtree(of: node, database)

@@ -2,19 +2,19 @@ import GRDB
 import OortModel
 import OortPlanner
 
-/// Files that were removed here and come back, since somebody else changed them.
+/// Files that were removed here and come back, because another person changed them.
 ///
-/// On a disk whoever has a removed file open changes nothing that has a name. So what comes back is
-/// another file to programs, under a new number: what the removed one is to those who have it open is
-/// theirs alone, as of any file that the catalog has forgotten. A folder keeps its number, by which
-/// what lies in it is known, in another generation (`Node.generation`).
+/// On a disk, a program that has a removed file open changes nothing that has a name. So a file that comes
+/// back has a new inode: the removed one belongs only to the programs that have it open, like any file that
+/// the catalog has forgotten. A folder keeps its inode, by which its contents know it, in a new generation
+/// (`Node.generation`).
 struct ReturningFiles {
-    /// The new numbers, by the old ones.
+    /// The new inodes, by the old ones.
     private var numbers: [Inode: Inode] = [:]
 
-    /// Gives new numbers to the files that these steps bring back into the local tree.
+    /// Gives new inodes to the files that these steps bring back into the local tree.
     ///
-    /// - Returns: the steps, of the new numbers.
+    /// - Returns: the steps, with the new inodes.
     mutating func renumber(
         _ steps: [LocalStep],
         in transaction: inout CatalogTransaction
@@ -48,7 +48,7 @@ struct ReturningFiles {
 }
 
 extension CatalogTransaction {
-    /// Gives a node a number that no node ever had; to the kernel the old one is forgotten.
+    /// Gives a node an inode that no node ever had; to the kernel the old one is gone.
     fileprivate mutating func giveNewNumber(to old: Inode) throws -> Inode {
         touch(old)
         try database.run(

@@ -1,7 +1,7 @@
 public import OortModel
 import Synchronization
 
-/// A content that a service has under another revision since it was touched, moved or locked there.
+/// A content that got a new revision at the service, where it was touched, moved or locked.
 struct RenewedContent: Sendable {
     var account: AccountID
     var item: ItemID
@@ -9,9 +9,9 @@ struct RenewedContent: Sendable {
     var new: Revision
 }
 
-/// The revisions by which a service has contents that are open here under older ones.
+/// The present revisions of contents that may be open here under older ones.
 ///
-/// They are kept for as long as the process lives: what is opened after that knows the newest revision.
+/// They are kept for the life of the process: a content that is opened later has the newest revision.
 final class RevisionRenewals: Sendable {
     private struct Key: Hashable {
         var account: AccountID
@@ -26,7 +26,7 @@ final class RevisionRenewals: Sendable {
             for content in renewed {
                 let (account, item) = (content.account, content.item)
                 newer[Key(account: account, item: item, revision: content.old)] = content.new
-                // One that comes back is the newest again.
+                // A revision that returns is the newest again.
                 newer[Key(account: account, item: item, revision: content.new)] = nil
             }
         }
@@ -45,8 +45,8 @@ final class RevisionRenewals: Sendable {
 }
 
 extension Catalog {
-    /// The revision by which a service has a content now that was opened under an older one; the same one
-    /// where nothing else is known.
+    /// The present revision of a content that was opened under an older one; the same one where no other is
+    /// known.
     public func currentRevision(
         _ revision: Revision,
         of item: ItemID,

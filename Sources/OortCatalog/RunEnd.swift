@@ -1,12 +1,12 @@
 import GRDB
 import OortModel
 
-/// The end of a run of the feed, within a transaction: what was told to be gone and not told
-/// elsewhere since, is.
+/// The end of a run of the feed, within a transaction: an item that was reported as gone, and not reported
+/// elsewhere since, is gone.
 ///
-/// A removal by path may be half of a move, and a folder that is not found may have lost its
-/// content to other folders before: such an item *may be gone* (`motion.remote_state` 3) until
-/// the last page of a run has been applied.
+/// A removal by path may be half of a move, and a folder that is not found may have lost its contents to
+/// other folders before: such an item *may be gone* (`motion.remote_state` 3) until the last page of a run
+/// has been applied.
 struct RunEnd {
     private(set) var transaction: CatalogTransaction
     /// Items that must be asked for by themselves.
@@ -29,7 +29,7 @@ struct RunEnd {
         self.unsure = unsure
     }
 
-    /// What may still be gone is gone, but for what must be asked for.
+    /// Items that may still be gone are gone, except for those that must be asked for.
     mutating func decideWhatMayBeGone() throws {
         let nodes = try database.all(
             """
@@ -40,8 +40,8 @@ struct RunEnd {
             Node.init(columns:)
         )
         for node in nodes {
-            // Found to be missing, or touched, since this page was asked for, or told by an earlier one
-            // that may be older than that.
+            // An operation of ours touched it since this page was asked for, or what was reported of it may
+            // be older than our change.
             if let id = node.remoteID, try suspects.contains(id) || isUnsure(id) {
                 unsure.insert(id)
             } else {
@@ -58,8 +58,8 @@ struct RunEnd {
             )
     }
 
-    /// What lies in a folder by a path that no folder has must be asked for: a folder that was not
-    /// told with what lies in it has another path by now.
+    /// Makes items unsure that were reported in a folder by a path that no folder has: a folder that was
+    /// reported without its contents has another path by now.
     mutating func doubtMisplaced() throws {
         unsure.formUnion(
             try database.all(
@@ -73,7 +73,7 @@ struct RunEnd {
         )
     }
 
-    /// What an enumeration did not name is gone; what was made here meanwhile is not.
+    /// Takes out what an enumeration did not name, except for items made here meanwhile.
     mutating func takeOutUnnamed(in enumeration: Int64) throws {
         let nodes = try database.all(
             """
@@ -106,7 +106,7 @@ struct RunEnd {
 }
 
 extension Catalog {
-    /// Whether there are items of which a run of the feed must tell whether they are gone.
+    /// Whether there are items for which a run of the feed must show whether they are gone.
     public func hasAnyThatMayBeGone(_ account: AccountID) async throws(CatalogError) -> Bool {
         try await readAsync { database in
             try database.has(
@@ -117,29 +117,29 @@ extension Catalog {
     }
 }
 
-/// What became of an item that was told to be gone.
+/// What became of an item that was reported as gone.
 enum GoneOutcome {
-    /// It is out of the remote tree with all below it, which these are: nothing of them is open.
+    /// It is out of the remote tree with all below it, which are these items: none has to be asked for.
     case takenOut(Set<ItemID>)
-    /// It may still be gone: these of what lies below it must be asked for first.
+    /// It may still be gone: these items below it must be asked for first.
     case doubtful(Set<ItemID>)
 }
 
 extension CatalogTransaction {
-    /// Notes that an item was told to be gone, which the end of a run of the feed decides.
+    /// Notes that an item was reported as gone, which the end of a run of the feed decides.
     mutating func setMayBeGone(_ node: Node) throws {
         try startMotion(node)
         try database.run("UPDATE motion SET remote_state = 3 WHERE inode = ?", [node.inode.column])
     }
 
-    /// An item is gone at the service with all below it.
+    /// Takes an item that is gone at the service, with all below it, out of the remote tree.
     ///
-    /// A tree that is clean vanishes at once; the rest is the planner's. What an operation of ours
-    /// touched since this was asked for may lie elsewhere by now: it is asked for by itself, and a
-    /// later run of the feed decides of the whole.
+    /// A clean tree vanishes at once; the planner decides about any other. Items that an operation of ours
+    /// touched since this was asked for may lie elsewhere by now: they are asked for by themselves, and a
+    /// later run of the feed decides about the whole.
     ///
-    /// With `enumeration` nothing was said of the item but that it was not named: where something
-    /// below it was, one of the two changed meanwhile, and the next run of the feed tells which.
+    /// With `enumeration` the service reported nothing but that it did not name the item. If it named one
+    /// below it, one of the two changed meanwhile, and the next run of the feed shows which.
     mutating func takeOutGone(
         _ node: Node,
         _ suspects: Set<ItemID>,
@@ -173,7 +173,7 @@ extension CatalogTransaction {
         return outcome
     }
 
-    /// What lies below an item and may lie elsewhere by now.
+    /// The items below an item that may lie elsewhere by now.
     private func doubtful(
         in tree: RemoteSubtree,
         below top: Node,
@@ -186,14 +186,14 @@ extension CatalogTransaction {
         return found
     }
 
-    /// Whether nobody here has anything in a tree that the service would not know.
+    /// Whether a tree has nothing here that the service does not know.
     private func isClean(_ tree: RemoteSubtree, below top: Node) throws -> Bool {
         if let motion = try Catalog.motion(top.inode, database), !motion.isOnlyRemovedByPath {
             return false
         }
-        // What is written to a file is to be found in it.
+        // A program that writes to a file must find it.
         if tree.inodes.contains(where: writers.isOpen) { return false }
-        // A pipe, or what was made here, may lie in a folder.
+        // A folder may hold a pipe, or something that was made here.
         return try !tree.has(
             """
             SELECT 1 FROM json_each(?) AS item WHERE
@@ -209,8 +209,8 @@ extension CatalogTransaction {
 }
 
 extension MotionRow {
-    /// Whether the service was heard not to have the item, for certain or perhaps.
+    /// Whether the service reported that it does not have the item, for certain or perhaps.
     var isHeardMissing: Bool { remoteState == .gone || remoteState == .mayBeGone }
-    /// Whether the item was clean until a removal by path put it in motion.
+    /// Whether nothing was changed here, and the service reported that the item may be gone.
     fileprivate var isOnlyRemovedByPath: Bool { remoteState == .mayBeGone && changed == 0 }
 }

@@ -1,14 +1,14 @@
 import GRDB
 import OortModel
 
-/// Where a search looks, of what the index has.
+/// Where a search looks, using the index.
 ///
-/// An item has some of the words in its own name, and the others above it. The index knows names only.
-/// So what has all words in its name is asked for first: it fits best. Then each word is asked for by
-/// itself, and all is looked at that has one of the rarer words. What is left has frequent words only, and
-/// lies below a folder of another one; these folders are found by their names, since there are few of
-/// them, and what lies below them is compared with what the index has of the frequent words. What
-/// filters leave is listed first: where that is little, nothing needs to be asked.
+/// An item has some of the words in its own name, and the others above it. The index knows names only. So
+/// items with all words in their names are asked for first: they fit best. Then each word is asked for by
+/// itself, and all items with one of the rarer words are looked at. What remains has only frequent words,
+/// and lies below a folder with another one: these folders are found by their names, since they are few,
+/// and the items below them are compared with those that the index has for the frequent words. If filters
+/// leave few items, these are listed first, and the index need not be asked.
 extension Search {
     func askIndex() throws {
         let wanted = try listWanted()
@@ -25,9 +25,9 @@ extension Search {
         try askApart(in: wanted)
     }
 
-    /// What has all words in its own name.
+    /// Items with all words in their own names.
     private func askTogether(in wanted: Region?) throws {
-        // Where a letter or two are enough, the index takes long to say how much there is.
+        // Where a letter or two are enough, the index takes long to say how many items there are.
         if terms.allSatisfy(\.isFoundInside),
             let few = try few(question(terms, .inside), in: wanted)
         {
@@ -35,7 +35,7 @@ extension Search {
             return
         }
         for fit in [SearchTerm.Fit.beginning, .word, .inside] {
-            // Two words are not both the first one, and what is found inside of no word is no more.
+            // Two words cannot both come first, and no term may be one that is found inside others.
             if fit == .beginning && terms.count > 1 { continue }
             if fit == .inside && !terms.contains(where: \.isFoundInside) { continue }
             guard foundCount < enough else {
@@ -46,7 +46,7 @@ extension Search {
         }
     }
 
-    /// What has some of the words in its own name, and the others above it.
+    /// Items with some of the words in their own names, and the others above them.
     private func askApart(in wanted: Region?) throws {
         var frequent: [SearchTerm] = []
         for term in terms {
@@ -57,7 +57,7 @@ extension Search {
             }
         }
         guard !frequent.isEmpty else { return }
-        // What has all words in its own name fits better than what lies in a folder of one of them.
+        // Items with all words in their names fit better than items in a folder with one of them.
         guard foundCount < query.limit else {
             isCut = true
             return
@@ -79,14 +79,14 @@ extension Search {
         }
     }
 
-    /// The words of which a folder must be above what has only `frequent` ones in its name, each with
+    /// The words that a folder must have above items with only `frequent` ones in their names, each with
     /// these folders; nil for more than a few.
     private func foldersToLookBelow(
         _ frequent: [SearchTerm]
     ) throws -> [(term: SearchTerm, folders: [Int64]?)] {
         var found: [(term: SearchTerm, folders: [Int64]?)] = []
         let rare = terms.filter { !frequent.contains($0) }
-        // Each rare word is above it; of the frequent ones any may be.
+        // Each rare word is in a folder's name; of the frequent ones any may be.
         for term in rare.isEmpty ? terms : rare {
             let indexed = try few(question([term], .inside, of: .folder), in: nil)
             found.append((term, indexed.map { $0 + unindexedFolders(named: term) }))
@@ -102,10 +102,10 @@ extension Search {
     private struct Region {
         /// The items, the latest first; nil for more than can be listed.
         var inodes: [Int64]?
-        /// The folders that they lie in; nil where they are not told apart by these.
+        /// The folders that they lie in; nil where the part is not made of folders.
         var folders: Set<Int64>?
 
-        /// What lies in both, as far as that is known.
+        /// What lies in both, as far as is known.
         func intersection(_ other: Region) -> Region {
             let both: [Int64]?
             if let inodes, let others = other.inodes {
@@ -159,11 +159,11 @@ extension Search {
         return Region(inodes: inodes.sorted(by: >), folders: known)
     }
 
-    /// What has more bytes; nil for more than can be listed, and where no index tells.
+    /// Items with more bytes; nil for more than can be listed, and where no index can say.
     private func larger(than size: Int64) throws -> Region? {
         guard size >= Self.leastLarge else { return nil }
         let inodes = try database.all(
-            // SQLite takes the index where it is asked for by the index's own words.
+            // SQLite uses the index where the query has the index's own words.
             "SELECT inode FROM node WHERE size > ? AND size >= \(Self.leastLarge) LIMIT ?",
             [size, bounds.listed + 1]
         ) { $0[0] as Int64 }
@@ -178,7 +178,7 @@ extension Search {
 
     private var enough: Int { max(bounds.enough, query.limit) }
 
-    /// The question for names that have all terms, at least so well where that is possible.
+    /// The query for names that have all terms, at least this well where that is possible.
     private func question(
         _ terms: [SearchTerm],
         _ fit: SearchTerm.Fit,
@@ -189,7 +189,7 @@ extension Search {
         return parts.joined(separator: " AND ")
     }
 
-    /// Looks at what the index finds, the latest first, until that is enough.
+    /// Looks at what the index finds, the latest first, until there is enough.
     private func ask(_ question: String, in region: Region?) throws {
         var count = 0
         try inodes(question, among: region?.inodes) { inode in
@@ -214,7 +214,7 @@ extension Search {
         return few.count <= bounds.few ? few : nil
     }
 
-    /// What the index finds, the latest first; of `others`, in the same order, only what these have.
+    /// What the index finds, the latest first; only those among `others`, which has the same order.
     private func inodes(
         _ question: String,
         among others: [Int64]?,

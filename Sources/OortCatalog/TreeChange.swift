@@ -1,18 +1,18 @@
 public import OortModel
 
-/// One change of the local tree, as somebody sees it who watches the mount.
+/// One change of the local tree, as a watcher of the mount sees it.
 public struct TreeChange: Hashable, Sendable {
     /// What happened.
     public enum Kind: Hashable, Sendable {
-        /// It came into the tree.
+        /// The item came into the tree.
         case created
-        /// It is another one at the same place: its bytes (`content`), or its attributes only.
+        /// The item changed at its place: its bytes (`content`), or only its attributes.
         case changed(content: Bool)
-        /// It lay elsewhere, or was called otherwise.
+        /// The item moved, or was renamed.
         case moved(from: [String])
-        /// It left the tree.
+        /// The item left the tree.
         case deleted
-        /// The service has now what was written here; nothing that is seen of it is another.
+        /// The service now has what was written here; nothing visible changed.
         case sent
     }
 
@@ -22,9 +22,9 @@ public struct TreeChange: Hashable, Sendable {
     public var inode: Inode
     /// What the item is.
     public var item: NodeKind
-    /// The shown names from the mount's top down to where it lies, or lay when it is deleted.
+    /// The shown names from the mount's root down to the item's place, or former place if it is deleted.
     public var path: [String]
-    /// Whether the service told of it; else it was done on this machine.
+    /// Whether the service reported it; if not, it was done on this machine.
     public var isNews: Bool
 
     /// A change with all of its parts.
@@ -39,19 +39,19 @@ public struct TreeChange: Hashable, Sendable {
 
 /// What one transaction changed in the local tree.
 public enum TreeChanges: Hashable, Sendable {
-    /// All that changed: what left the tree first, the deepest before what held it, then what
-    /// moved, what came, what is another, what was sent.
+    /// All changes: items that left the tree first, the deepest before its folder, then those that moved,
+    /// came, changed, were sent.
     case these([TreeChange])
-    /// So much that only looking anew tells.
+    /// Too many: only a new look shows them.
     case tooMany
 }
 
-/// Whoever watches the local tree.
+/// A watcher of the local tree.
 public struct TreeObserver: Sendable {
-    /// Hears what a transaction changed, in the order of the transactions, on the thread that
-    /// writes; must return at once and not call the catalog.
+    /// Gets what a transaction changed, in the order of the transactions, on the thread that writes; must
+    /// return at once and not call the catalog.
     public var changed: @Sendable (TreeChanges) -> Void
-    /// Called when all other listeners know of it, too.
+    /// Called when all other listeners have been notified, too.
     public var told: @Sendable () -> Void
 
     /// An observer.

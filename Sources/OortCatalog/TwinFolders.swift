@@ -1,28 +1,27 @@
 import GRDB
 public import OortModel
 
-/// Two folders that two machines made of one name in one folder, before either heard of the other, at a
-/// service that holds a name twice.
+/// Two folders of one name that two machines made in one folder, before either learnt of the other's, at a
+/// service that allows a name twice.
 ///
-/// They become one: the one that was made first stays, by the service's clock and then by the ids, so
-/// that all machines agree. Only the machine that made the other one acts: its folder becomes the first
-/// one, what lies in it is moved there, and what is left of the other one, which is empty then, is
-/// deleted. Each step of that is what a program could have done by `mv` and `rmdir`. `Numbering` finds
-/// the twins.
+/// They become one. The one that was made first stays, by the service's clock and then by the ids, so that
+/// all machines agree. Only the machine that made the other one acts: that folder becomes the first one,
+/// its contents are moved there, and the emptied remainder is deleted. A program could do each step by `mv`
+/// and `rmdir`. `Numbering` finds the twins.
 struct TwinFolders {
-    /// The one that this machine made.
+    /// The folder that this machine made.
     var younger: Inode
-    /// The one that stays at the service.
+    /// The folder that stays at the service.
     var elder: Inode
 
-    /// How much later than its twin a folder was made at most, in seconds: what people call alike on
-    /// purpose has its second folder later.
+    /// How much later than its twin a folder may have been made, in seconds: people who choose the same
+    /// name on purpose make the second folder later.
     static let longestGap: Int64 = 120
 
-    /// Whether all that lies in a folder at the service can be moved out of it, as far as is known.
+    /// Whether all contents of a folder at the service can be moved out of it, as far as is known.
     static func canLeave(_ folder: Node, _ database: Database) throws -> Bool {
         guard let id = folder.remoteID?.rawValue else { return false }
-        // What comes into it first comes into it here; what we move into it, too.
+        // An item on its way into it must arrive first, and so must one that we move into it.
         let isComing = try database.has(
             """
             SELECT 1 FROM motion WHERE account = ? AND (remote_state = 1 AND remote_parent_id = ?
@@ -37,7 +36,7 @@ struct TwinFolders {
 }
 
 extension Catalog {
-    /// Says that others are about to be let into an item: a folder is no twin of another one from then on.
+    /// Notes that an item is about to be shared: such a folder is nobody's twin from then on.
     public func noteShared(_ inode: Inode) async throws(CatalogError) {
         try await mutateAsync { transaction in
             transaction.touch(inode)
@@ -50,9 +49,9 @@ extension Catalog {
 }
 
 extension CatalogTransaction {
-    /// Makes one of two folders, where both still lie where they lay.
+    /// Merges two folders, if both are still where they were.
     ///
-    /// The one that was here first keeps its number, as programs work in it.
+    /// The one that was here first keeps its inode, as programs use it.
     mutating func merge(_ twins: TwinFolders, _ rules: AccountNameRules) throws {
         guard let younger = try Catalog.fetch(twins.younger, database),
             let elder = try Catalog.fetch(twins.elder, database), let id = younger.remoteID,
@@ -79,7 +78,7 @@ extension CatalogTransaction {
         effects.locallyChanged.insert(younger.account)
     }
 
-    /// What lies in a folder lies at the service, or is to appear there, in what is left of that.
+    /// Notes that the contents of a folder lie, or are to appear, in what remains of it at the service.
     private mutating func stayAtService(
         in rest: Inode,
         as id: ItemID,
@@ -99,7 +98,7 @@ extension CatalogTransaction {
             """,
             [folder.inode.column]
         )
-        // It is a change of this machine's, as `mv` would be.
+        // This counts as a change by this machine, as `mv` would be.
         try database.run(
             """
             UPDATE motion SET changed_ms = max(changed_ms, ?)
@@ -114,7 +113,7 @@ extension CatalogTransaction {
         try leadIntents(into: id, to: rest, of: folder.account)
     }
 
-    /// What is under way into a folder at the service goes to the node that stands for it now.
+    /// Leads operations under way into a folder at the service to the node that stands for it now.
     private func leadIntents(into id: ItemID?, to folder: Inode, of account: AccountID) throws {
         try database.run(
             """
@@ -125,7 +124,7 @@ extension CatalogTransaction {
         )
     }
 
-    /// A folder says of itself what the elder one said, which the service has.
+    /// Gives a folder the attributes of the elder one, which the service has.
     private mutating func takeLocalSide(
         of elder: Node,
         beside younger: Node,
@@ -143,7 +142,7 @@ extension CatalogTransaction {
         )
     }
 
-    /// What was set of a folder on this machine holds for another one, of which nothing was set
+    /// Gives a folder the attributes that another one had on this machine only; it has none of its own
     /// (`Numbering`).
     private mutating func takeAttributes(of gone: Inode, for folder: Inode) throws {
         try database.run(

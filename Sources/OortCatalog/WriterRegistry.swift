@@ -1,21 +1,21 @@
 public import OortModel
 import Synchronization
 
-/// Which files programs have open for writing, and which of these they write.
+/// Which files programs have open for writing, and which of these they have written to.
 ///
-/// What is being written is not sent before it is closed. What is only open, as an office program keeps
-/// its document, is; but nobody takes it away, nor gives it another content.
+/// A file that is being written is not sent before it is closed. A file that is only open, as an office
+/// program keeps its document, is sent; but it is neither taken away nor given another content.
 public final class WriterRegistry: Sendable {
     private struct State {
         var counts: [Inode: (open: Int, writing: Int)] = [:]
         var listener: @Sendable (Inode) -> Void = { _ in }
-        /// Which files a transaction that is under way has asked about; nil when there is none.
+        /// The files that the transaction under way has asked about; nil when there is none.
         var asked: Set<Inode>?
     }
 
     private let state = Mutex(State())
 
-    /// Nobody writes.
+    /// No file is open.
     public init() {}
 
     /// Whether a program has a file open for writing.
@@ -31,19 +31,19 @@ public final class WriterRegistry: Sendable {
         state.withLock { $0.counts[inode].map { $0.writing > 0 } ?? false }
     }
 
-    /// A transaction of the catalog begins; one at a time.
+    /// Notes that a transaction of the catalog begins; there is one at a time.
     func transactionBegan() { state.withLock { $0.asked = [] } }
 
-    /// It is over.
+    /// Notes that the transaction is over.
     func transactionEnded() { state.withLock { $0.asked = nil } }
 
-    /// Who hears that a file is not open for writing, or not written, any more; called on the thread that
-    /// closed it, and must return at once.
+    /// Sets the listener for files that are no longer open for writing, or no longer written; called on the
+    /// thread that closed the file, and must return at once.
     public func setListener(_ listener: @escaping @Sendable (Inode) -> Void) {
         state.withLock { $0.listener = listener }
     }
 
-    /// Notes one more writer; of a file that is there already, `Catalog.opened(forWriting:)` does.
+    /// Counts one more writer; for a file that exists already, `Catalog.opened(forWriting:)` does.
     ///
     /// - Returns: whether a transaction that is under way may take the file for unused.
     @discardableResult
@@ -59,7 +59,7 @@ public final class WriterRegistry: Sendable {
         state.withLock { $0.counts[inode, default: (0, 0)].writing += 1 }
     }
 
-    /// Notes one writer less; `hasWritten` says whether it was told of by `beganWriting`.
+    /// Counts one writer less; `hasWritten` says whether `beganWriting` was called for it.
     public func closed(_ inode: Inode, hasWritten: Bool) {
         let listener = state.withLock { state -> (@Sendable (Inode) -> Void)? in
             var count = state.counts[inode] ?? (1, 0)
