@@ -4,7 +4,7 @@ public struct AccountIdentity: Hashable, Sendable {
     public var id: String
     /// The person's name, for display.
     public var displayName: String
-    /// The e-mail address, where the service tells it.
+    /// The e-mail address, where the service reports it.
     public var email: String?
     /// The id of the folder that is the account's root.
     public var rootID: ItemID
@@ -25,7 +25,7 @@ public struct Quota: Hashable, Sendable {
     /// Bytes that may be used; nil when there is no limit.
     public var total: Int64?
 
-    /// Bytes in use and allowed; a negative number is taken for 0.
+    /// Bytes in use and allowed; a negative number counts as 0.
     public init(used: Int64, total: Int64?) {
         self.used = max(used, 0)
         self.total = total.map { max($0, 0) }

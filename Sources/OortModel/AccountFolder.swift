@@ -24,8 +24,10 @@ extension ItemID: Codable {
 }
 
 extension ProviderError {
-    /// Why the folder where an account begins could not be asked for: that it is not there says nothing of
-    /// what lies in it, which stays as it was known until the folder is there again.
+    /// The error as one of the folder where an account begins.
+    ///
+    /// That this folder is not there says nothing about its contents, which stay as they were known until
+    /// it is there again.
     public var asOfAccountFolder: ProviderError {
         guard isLastingRefusal, kind != .noPermission else { return self }
         return ProviderError(

@@ -1,7 +1,8 @@
-/// Names at a server whose protocol says nothing of their letters are bytes; names of the core are text.
+/// Names as bytes, at a server whose protocol does not say how letters are encoded, and as text, in the
+/// core.
 ///
-/// Bytes that are no UTF-8 show as rclone
-/// shows them, so that both read each other's: `‛` and two digits of hex (its encoder/README.md).
+/// Bytes that are not UTF-8 are shown as rclone shows them, so that both read each other's: `‛` and two
+/// hexadecimal digits (its encoder/README.md).
 public enum ByteNames {
     private static let quote: Unicode.Scalar = "\u{201B}"
 
@@ -25,7 +26,7 @@ public enum ByteNames {
         return text
     }
 
-    /// Why a name's text is none that listings show: its bytes would come back as another text.
+    /// Why a listing cannot show this name's text: its bytes would come back as another text.
     public static func problem(_ text: String) -> String? {
         self.text(bytes(text)).isSameText(as: text)
             ? nil : "\(quote) in a name stands for bytes that are no text here"
@@ -63,7 +64,7 @@ public enum ByteNames {
         guard let high = digits.firstIndex(of: high), let low = digits.firstIndex(of: low) else {
             return nil
         }
-        // What is UTF-8 by itself is never written so.
+        // Valid UTF-8 is never written in this form.
         return high < 8 ? nil : UInt8(high << 4 | low)
     }
 }

@@ -1,11 +1,11 @@
 import Synchronization
 
-/// Bytes that arrive over time, pulled by one reader: nobody sends faster than it reads.
+/// Bytes that arrive over time, pulled by one reader: they are not sent faster than it reads.
 ///
 /// Letting the stream go without reading it to the end cancels the transfer.
 public struct ByteStream: Sendable {
-    /// How many bytes come at most, up to the end of a part, before the service has confirmed whose
-    /// they are; 0 where nothing has to be confirmed.
+    /// How many bytes may come, up to the end of a part, before the service has confirmed their revision; 0
+    /// where nothing has to be confirmed.
     ///
     /// Until `confirm` has returned, they may be of another revision than the one asked for.
     public let provisionalBytes: Int
@@ -54,29 +54,29 @@ public struct ByteStream: Sendable {
     /// As much as the kernel asks for at once when a program begins to read.
     private static let mostProvisional = 128 << 10
 
-    /// These bytes, of which the first come at once, and all others, and the end, when
-    /// `confirmation` has succeeded; its error is thrown otherwise.
+    /// Bytes of which the first come at once, and all others, and the end, once `confirmation` has
+    /// succeeded; its error is thrown otherwise.
     ///
-    /// The confirmation begins when the first part is asked for, and is cancelled when the stream is
-    /// let go.
+    /// The confirmation begins when the first part is asked for, and is cancelled when the stream is let
+    /// go.
     public func confirmed(
         by confirmation: @escaping @Sendable () async -> Result<Void, ProviderError>
     ) -> ByteStream {
         ByteStream(self, Gate(confirmation, provisional: Self.mostProvisional))
     }
 
-    /// Has all bytes come without a confirmation, which begins with `confirm`.
+    /// Lets all bytes come without a confirmation, which begins with `confirm`.
     ///
-    /// For who gives none of them to anybody before they were compared with the revision's hash, or
+    /// For a reader that hands none of them on before they were compared with the revision's hash, or
     /// confirmed. To be called before the first part is asked for.
     public func letAllPass() { gate?.letAllPass() }
 
-    /// Waits until the service has confirmed whose the bytes are.
+    /// Waits until the service has confirmed the revision of the bytes.
     ///
     /// - Throws: `.preconditionFailed` where they are of another revision than the one asked for.
     public func confirm() async throws(ProviderError) { try await gate?.pass() }
 
-    /// Lets the first bytes through, and the others after the confirmation.
+    /// Lets the first bytes through at once, and the others after the confirmation.
     private final class Gate: Sendable {
         private struct State {
             /// How many bytes may come before the confirmation; nil: all, and the end.
@@ -100,7 +100,7 @@ public struct ByteStream: Sendable {
 
         func letAllPass() { state.withLock { $0.left = nil } }
 
-        /// Asks for the confirmation beside the bytes, where not all may come without it.
+        /// Asks for the confirmation while bytes come, unless all may come without it.
         func begin() {
             state.withLock { state in
                 if state.left != nil { start(&state) }
@@ -119,7 +119,7 @@ public struct ByteStream: Sendable {
         /// Whether more may come before the confirmation.
         var mayPass: Bool { state.withLock { $0.left ?? 1 } > 0 }
 
-        /// The end says that all came, so it waits, too, where not all may come without it.
+        /// Waits for the confirmation, which the end needs, too, unless all may come without it.
         func passEnd() async throws(ProviderError) {
             if state.withLock({ $0.left != nil }) { try await pass() }
         }

@@ -4,7 +4,7 @@ public enum Change: Hashable, Sendable {
     case changed(Item)
     /// The item is gone from the account, with all below it (deleted, or no longer visible).
     case removed(ItemID)
-    /// What lies at this path is gone, with all below it (services that tell removals by path).
+    /// What lies at this path is gone, with all below it (services that report removals by path).
     case removedPath(RemotePath)
 }
 
@@ -21,11 +21,11 @@ public struct ChangePage: Sendable {
     ///
     /// When an enumeration's last page is applied, an item that it did not name is gone.
     public var isEnumeration: Bool
-    /// Items of which the service did not let us see all: what is known of each, and of what lies below
-    /// it, stays, though the enumeration does not name it.
+    /// Items that the service did not let us see in full: what is known of each, and of what lies below it,
+    /// stays, although the enumeration does not name it.
     public var untold: Set<ItemID> = []
 
-    /// A page with all of its parts, of which nothing was left untold.
+    /// A page with all of its parts, without items that could not be seen in full.
     public init(changes: [Change], cursor: Cursor, hasMore: Bool, isEnumeration: Bool) {
         self.changes = changes
         self.cursor = cursor
@@ -34,7 +34,7 @@ public struct ChangePage: Sendable {
     }
 }
 
-/// What waiting for the change feed brought.
+/// The result of waiting for the change feed.
 public enum FeedNews: Hashable, Sendable {
     /// The feed has something, or may have: read it.
     case changed

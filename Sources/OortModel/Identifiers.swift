@@ -31,8 +31,10 @@ public struct Revision: Hashable, Sendable, CustomStringConvertible {
     /// The raw revision, for logs.
     public var description: String { rawValue }
 
-    /// The revision of the bytes that were sent, where the service stores others under this one: the
-    /// service never reports it, so what it reports is news.
+    /// A stand-in for the revision of the bytes that were sent, where the service stores others under this
+    /// revision.
+    ///
+    /// The service never reports the stand-in, so the revision that it does report counts as news.
     public var asSent: Revision { Revision("\(rawValue) as sent") }
 
     public static func == (one: Revision, other: Revision) -> Bool {

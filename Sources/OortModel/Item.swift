@@ -27,7 +27,7 @@ public struct Item: Hashable, Sendable {
     public var originalFileName: String?
     /// The free text that belongs to the item.
     public var description: String?
-    /// When the content was last modified, by the clock of whoever modified it.
+    /// When the content was last modified, by the clock of the machine that modified it.
     public var clientModifiedTime: Timestamp?
     /// When the service took the last change.
     public var serverModifiedTime: Timestamp?
@@ -39,7 +39,7 @@ public struct Item: Hashable, Sendable {
     public var mimeType: String?
     /// The folder that holds the item; nil for the root and where the service gives only a path.
     public var parentID: ItemID?
-    /// Whether the service can render a thumbnail; nil when only asking would tell.
+    /// Whether the service can render a thumbnail; nil when only a request can say.
     public var thumbnail: Bool?
     /// The service's tag of the whole item (etag): changes with any change.
     public var tag: String?
@@ -51,17 +51,18 @@ public struct Item: Hashable, Sendable {
     public var contentHash: ContentHash?
     /// What this account may do with the item.
     public var permissions: Permissions
-    /// Whether this account owns the item and wrote its content, as far as the service tells; false
-    /// where it does not tell.
+    /// Whether this account owns the item and wrote its content, as far as the service reports; false where
+    /// it does not.
     public var isOwn: Bool
-    /// Whose it is, by the name that the service tells; nil for the account's own person, and where the
-    /// service does not tell.
+    /// The owner's name, as the service gives it; nil for the account's own person, and where the service
+    /// does not say.
     public var owner: String?
-    /// Who made it, named as `owner` is.
+    /// The name of the person who created it, under the same rules as `owner`.
     public var createdBy: String?
-    /// Who changed it last, named as `owner` is.
+    /// The name of the person who last changed it, under the same rules as `owner`.
     public var modifiedBy: String?
-    /// Whether others can reach it by the service, as far as that tells; false where it does not.
+    /// Whether other people can reach it through the service, as far as the service reports; false where it
+    /// does not.
     public var isShared: Bool
     /// Whether the item lies in the trash, by itself or under a trashed folder.
     public var isTrashed: Bool

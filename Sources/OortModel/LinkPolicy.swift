@@ -1,6 +1,6 @@
 /// Which of the small `NAME.rclonelink` files at a service show as the symbolic links that they hold.
 ///
-/// A link of somebody else's may lead anywhere on this machine, and what follows it (an editor, a
+/// Another person's link may lead anywhere on this machine, and a program that follows it (an editor, a
 /// backup) reads or writes there.
 public enum LinkPolicy: String, Hashable, Sendable, CaseIterable {
     /// Those that this account made or owns.

@@ -33,9 +33,9 @@ public struct NameRules: Sendable {
     public var longestPath: Int?
     /// Patterns of names that the service refuses and that mean something on one machine only.
     ///
-    /// In the grammar of gitignore(5): what a program is still writing, or what a system leaves in any
-    /// folder. A file or folder of such a name stays here, as by the person's own rules, which are asked
-    /// after these.
+    /// In the grammar of gitignore(5): files that a program is still writing, or that a system leaves in
+    /// any folder. An item of such a name stays here, as by the person's own rules, which are applied after
+    /// these.
     public var stayHere: [String]
 
     /// Rules with all of their parts; `refusal` is given the name, the kind and how many folders lie

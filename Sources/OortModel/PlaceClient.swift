@@ -26,7 +26,7 @@ public protocol PlaceClient: Sendable {
     /// - Throws: `.unsupported` where the service cannot.
     func signOut() async throws(ProviderError)
 
-    /// Ends connections and processes of the client's own; no call follows.
+    /// Ends the client's own connections and processes; no call follows.
     func close() async
 
     // MARK: Looking
@@ -52,8 +52,8 @@ public protocol PlaceClient: Sendable {
     /// Called only where `traits.scan` is `.snapshots`.
     func snapshot(page: PageToken?) async throws(ProviderError) -> SnapshotPage
 
-    /// Returns when the account is to be looked at: after `limit`; where the service gives notice of changes,
-    /// when it did, or has given none for long.
+    /// Waits until the account should be looked at: when `limit` has passed or, where the service gives
+    /// notice of changes, when it did, or has not for long.
     ///
     /// - Throws: `.cancelled`.
     func waitForNews(atMost limit: Duration) async throws(ProviderError)
@@ -74,7 +74,7 @@ public protocol PlaceClient: Sendable {
     /// - Throws: `.nameTaken`, `.parentNotFound`.
     func createFolder(at path: RemotePath) async throws(ProviderError) -> PlaceEntry
 
-    /// Creates the folder that another one is carried into, for those who may enter that one.
+    /// Creates the folder that another one is carried into, open to the same people as that one.
     ///
     /// - Throws: `.nameTaken`, `.parentNotFound`.
     func createFolder(
@@ -82,7 +82,7 @@ public protocol PlaceClient: Sendable {
         like old: RemotePath
     ) async throws(ProviderError) -> PlaceEntry
 
-    /// Sends content to a place, where nobody ever sees a part of it.
+    /// Sends content to a place, where a part of it is never visible.
     ///
     /// The answer's size is `upload.size`, and its hash, where it has one, `upload.hash`.
     ///
@@ -106,7 +106,7 @@ public protocol PlaceClient: Sendable {
 
     /// Removes a file, or a folder with all that it holds, to the service's trash where it has one.
     ///
-    /// Something already gone is a success.
+    /// An entry that is already gone is a success.
     ///
     /// - Throws: `.preconditionFailed` when a file's `revision` is given and another is current;
     ///   `.unsupported` for a folder where there is no trash: what is known of it is then deleted piece
@@ -119,7 +119,8 @@ public protocol PlaceClient: Sendable {
 
     /// Removes a folder in which nothing lies any more, and never what came into it meanwhile.
     ///
-    /// Called only where a folder is moved or deleted piece by piece; something already gone is a success.
+    /// Called only where a folder is moved or deleted piece by piece; a folder that is already gone is a
+    /// success.
     func removeEmptyFolder(at path: RemotePath) async throws(ProviderError)
 
     /// Copies a file at the service, the modified time with it; no bytes travel.
@@ -134,7 +135,7 @@ public protocol PlaceClient: Sendable {
 
     /// Sets the modified time of a file; the answer is the file afterwards.
     ///
-    /// With a `revision` the content is believed to be still that one's: a service that can compare sets
+    /// With a `revision`, the content is assumed to be that revision's: a service that can compare changes
     /// nothing on another one.
     ///
     /// - Throws: `.unsupported`; `.preconditionFailed` when another revision is current.
@@ -165,7 +166,7 @@ public protocol PlaceClient: Sendable {
     var webPages: (any WebPages)? { get }
 }
 
-/// What is rare: a client without it says so.
+/// Rare capabilities: a client without one need not declare it.
 extension PlaceClient {
     public func waitForNews(atMost limit: Duration) async throws(ProviderError) {
         guard (try? await Task.sleep(for: limit)) != nil else {
@@ -234,26 +235,27 @@ extension PlaceClient {
 
 /// How a service of places differs from the others.
 public struct PlaceTraits: Sendable {
-    /// How it is found out what somebody else changed.
+    /// How another client's changes are found.
     public enum Scan: Sendable, Hashable, CaseIterable {
         /// A folder's stamp changes with anything below it: only what changed is listed.
         case subtreeStamps
         /// A folder's stamp changes when an entry comes or goes, not when one is rewritten in place:
         /// folders of a new stamp are listed at once, all others now and then.
         case folderStamps
-        /// Folders have no stamps: those that were listed the longest ago are listed, some with each look.
+        /// Folders have no stamps: each look lists some folders, those first that were not listed for
+        /// longest.
         case listings
-        /// The whole account comes in one flat list, which is read as often as it has as many pages as
-        /// there were looks since the last time: a look costs one page on average.
+        /// The whole account comes in one flat list, which is read again after as many looks as it has
+        /// pages: a look costs one page on average.
         case snapshots
     }
 
     /// What the core needs to know; `OortPlaces` sets `feed`.
     public var provider: ProviderTraits
-    /// How it is found out what somebody else changed.
+    /// How another client's changes are found.
     public var scan: Scan
-    /// How long a listing is believed although the folder's stamp stays as it is; nil where stamps show
-    /// each change, or there are none.
+    /// How long a listing is trusted while the folder's stamp stays the same; nil where stamps show each
+    /// change, or there are none.
     public var listingFreshness: Duration?
     /// How many listings may be asked for at once.
     public var listingsInFlight: Int
@@ -261,13 +263,14 @@ public struct PlaceTraits: Sendable {
     public var listingsPerPage = 128
     /// Whether a folder is moved in one step; else it is made anew and its files are moved.
     public var movesFolders: Bool
-    /// Whether what is deleted can be had back.
+    /// Whether deleted items can be restored.
     public var deletesToTrash: Bool
-    /// Whether the account may lie on several disks: a folder that cannot go from one to another in one
-    /// step (`.unsupported`) is moved piece by piece, and where there is no trash deleted so.
+    /// Whether the account may lie on several disks: a folder that cannot be moved from one to another in
+    /// one step (`.unsupported`) is moved piece by piece and, where there is no trash, deleted piece by
+    /// piece.
     public var mayHaveDisks = false
-    /// Whether a file's size and second are all that its revision is made of: another content of both has
-    /// the same revision, and a machine that knows the former content does not see it.
+    /// Whether the revision is made of a file's size and second only: other content with the same of both
+    /// has the same revision, and a machine that knows the former content does not see it.
     public var hasRevisionsOfTimes = false
 
     /// Traits of a service whose stamps show each change, that lists 4 folders at once, moves folders and
@@ -323,7 +326,7 @@ public struct FolderStamp: Hashable, Sendable {
 
 /// One file or folder at its place.
 public struct PlaceEntry: Hashable, Sendable {
-    /// What lies there; links and what else a service has are shown as files or left out.
+    /// What lies there; links and other kinds are shown as files or left out.
     public enum Kind: Hashable, Sendable {
         /// Bytes.
         case file
@@ -339,16 +342,16 @@ public struct PlaceEntry: Hashable, Sendable {
     public var size: Int64?
     /// The version of a file's content, never nil of a file; nil of a folder.
     public var revision: Revision?
-    /// Whether the revision may stay when the content changes at once again (a time in seconds that is
-    /// not past yet): it is looked at once more, later.
+    /// Whether the revision may stay the same if the content changes again at once (its time is in seconds,
+    /// and that second is not over): it is looked at once more, later.
     public var isYoung = false
     /// When the content was last modified.
     public var modifiedTime: Timestamp?
-    /// When the service took what lies there, where it says that beside the modified time or in its
-    /// place.
+    /// When the service stored the entry, where it reports that besides the modified time, or instead of
+    /// it.
     ///
-    /// A listing that has this time of a file and no `modifiedTime` says nothing of the modified time:
-    /// what is known of the same revision stays, and only `entry(at:)` gives it.
+    /// A listing that has this time of a file and no `modifiedTime` says nothing about the modified time:
+    /// that of the same revision stays as known, and only `entry(at:)` gives it.
     public var storedTime: Timestamp?
     /// When the entry was created, where the service keeps that.
     public var createdTime: Timestamp?
@@ -356,7 +359,7 @@ public struct PlaceEntry: Hashable, Sendable {
     public var mimeType: String?
     /// The content's hash, where the service knows it.
     public var hash: ContentHash?
-    /// What stays with the entry when somebody moves it (a file id, an inode); nil where nothing does.
+    /// What an entry keeps when somebody moves it (a file id, an inode); nil where there is no such thing.
     public var key: String?
     /// A folder's stamp; nil of a file, and where the service has none.
     public var stamp: FolderStamp?
@@ -364,11 +367,11 @@ public struct PlaceEntry: Hashable, Sendable {
     public var permissions: Permissions = .all
     /// Whether this account owns it, as far as the service says.
     public var isOwn = false
-    /// Whose it is, by name, where that is not the account's own person; nil where the service does not say.
+    /// The owner's name, where that is not the account's own person; nil where the service does not say.
     public var owner: String?
-    /// Whether others share it with the account's person, as far as the service says.
+    /// Whether other people share it with the account's person, as far as the service reports.
     public var isShared = false
-    /// Whether the service can render a thumbnail; nil when only asking would show.
+    /// Whether the service can render a thumbnail; nil when only a request can say.
     public var hasThumbnail: Bool?
 
     /// A file.
@@ -410,9 +413,9 @@ public struct PlaceListing: Sendable {
     /// Places in the folder of which the service could not say what lies there (a storage that is down):
     /// whatever is known of them stays.
     public var unknown: [String]
-    /// Whether the folder holds what has no name that could be asked for, and is not shown.
+    /// Whether the folder holds something without a usable name, which is not shown.
     public var holdsUnnamed = false
-    /// The disk on which the folder lies, the same text for as long as it is the same disk; nil where the
+    /// The disk on which the folder lies, by a text that stays the same for the same disk; nil where the
     /// service does not say.
     public var disk: String?
 
@@ -440,7 +443,7 @@ public struct SnapshotPage: Sendable {
 
 /// An upload to a place, without its bytes.
 public struct PlaceUpload: Sendable {
-    /// What is to be at the place before.
+    /// What must be at the place before.
     public enum Before: Hashable, Sendable {
         /// Nothing: fails with `.nameTaken`.
         case nothing
@@ -450,7 +453,7 @@ public struct PlaceUpload: Sendable {
 
     /// Where the content goes.
     public var path: RemotePath
-    /// What is to be there before.
+    /// What must be there before.
     public var before: Before
     /// Bytes of content.
     public var size: Int64

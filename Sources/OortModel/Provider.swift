@@ -3,8 +3,8 @@
 /// Isolation: every operation may be called from any task, several at once; none blocks a thread.
 /// Cancellation of the calling task ends the request and throws `.cancelled`. A provider repeats
 /// what may be repeated (see `OortTransport`) and never repeats a write whose outcome is unknown
-/// unless the repetition can do no harm; it throws `.outcomeUnknown` instead, and the caller looks
-/// before it tries again.
+/// unless the repetition can do no harm; it throws `.outcomeUnknown` instead, and the caller asks what was
+/// done before it tries again.
 public protocol Provider: Sendable {
     /// How the service differs from the others; constant.
     var traits: ProviderTraits { get }
@@ -18,7 +18,9 @@ public protocol Provider: Sendable {
     func quota() async throws(ProviderError) -> Quota
 
     /// Whether the service keeps this item when it is deleted, where it keeps others (`trash`); true where
-    /// that is not known. Answered at once, without the service; may block for a read of the disk.
+    /// that is not known.
+    ///
+    /// Answered at once, without the service; may block for a read of the disk.
     func keepsDeleted(_ id: ItemID) -> Bool
 
     /// Revokes the token at the service, where the service can; `.unsupported` where it cannot.
@@ -35,9 +37,10 @@ public protocol Provider: Sendable {
     /// - Throws: `.cursorLost` when the service no longer knows the cursor.
     func changes(since cursor: Cursor?) async throws(ProviderError) -> ChangePage
 
-    /// All that the feed told up to a cursor has been stored; pages may be asked for before that.
+    /// Notes that all pages up to a cursor have been stored; pages may be asked for before that.
     ///
-    /// A provider that deletes folders by looking through them deletes nothing that was not told so.
+    /// A provider that looks through folders before it deletes them deletes nothing that was not reported
+    /// and stored.
     func hasStored(upTo cursor: Cursor)
 
     /// Returns when the feed has news after `cursor`, or `limit` has passed.
@@ -122,15 +125,15 @@ public protocol Provider: Sendable {
         observer: any UploadObserver
     ) async throws(ProviderError) -> Item
 
-    /// Whether a file is what an upload made whose answer never came, wherever somebody moved it since.
+    /// Whether a file is what an upload without an answer created, wherever somebody moved it since.
     ///
-    /// Asked where nothing is found at the upload's own place, and, where the client chose the id, of
-    /// a file with other content.
+    /// Asked where nothing is found at the upload's own place and, where the client chose the id, for a
+    /// file with other content.
     ///
-    /// Of a file whose hash the service does not tell, it may go by what else is known of it: the engine
-    /// compares the bytes then.
+    /// For a file whose hash the service does not report, the provider may go by its other attributes: the
+    /// engine then compares the bytes.
     ///
-    /// - Returns: false, too, where the service keeps nothing by which it could be told.
+    /// - Returns: false, too, where the service keeps nothing that could prove it.
     func isOutcome(
         _ item: Item,
         of upload: LostUpload
@@ -143,8 +146,8 @@ public protocol Provider: Sendable {
 
     /// Moves an item to the service's trash, a folder with all it holds.
     ///
-    /// Something already gone is a success. Throws `.preconditionFailed` when `revision` is given
-    /// and stale, and when a folder holds something that `expectsNothing`, where the service can check.
+    /// An item that is already gone is a success. Throws `.preconditionFailed` when `revision` is given and
+    /// stale and, with `expectsNothing`, when a folder holds something, where the service can check.
     func delete(_ deletion: Deletion) async throws(ProviderError)
 
     /// Copies a file at the service; no bytes travel. The answer is complete: an asynchronous copy
@@ -185,7 +188,7 @@ public protocol Provider: Sendable {
     /// The service's trash; nil where it has none, or none that can be listed.
     var trash: (any Trash)? { get }
 
-    /// How deleted items come back without a look at the trash; nil where they do not.
+    /// Restores deleted items without a look at the trash; nil where that cannot be done.
     var undeletion: (any Undeletion)? { get }
 
     /// Earlier contents of files; nil where the service keeps none.
@@ -201,7 +204,7 @@ public protocol Provider: Sendable {
     var contentSearch: (any ContentSearching)? { get }
 }
 
-/// Hears nothing.
+/// An observer that ignores everything.
 public struct SilentUploadObserver: UploadObserver {
     /// An observer for uploads that nobody follows.
     public init() {}
@@ -209,7 +212,7 @@ public struct SilentUploadObserver: UploadObserver {
     public func sent(_ bytes: Int64) {}
 }
 
-/// Services without any of it.
+/// The defaults of a service without any of these.
 extension Provider {
     public func hasStored(upTo cursor: Cursor) {}
     public var trash: (any Trash)? { nil }
@@ -220,7 +223,7 @@ extension Provider {
     public var contentSearch: (any ContentSearching)? { nil }
 }
 
-/// Services without batch calls: one after the other.
+/// The defaults of a service without batch calls: one after the other.
 extension Provider {
     public func createFolders(_ folders: [NewFolder]) async -> [Result<Item, ProviderError>] {
         var results: [Result<Item, ProviderError>] = []

@@ -1,7 +1,6 @@
 /// Why an operation of a provider did not give its answer.
 ///
-/// `kind` is all that code may decide by; `detail` is for the log and for people and never holds a
-/// secret.
+/// Code may decide by `kind` only; `detail` is for the log and for people and never holds a secret.
 public struct ProviderError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The closed list of what can go wrong.
     public enum Kind: Hashable, Sendable {
@@ -79,7 +78,7 @@ public struct ProviderError: Error, Hashable, Sendable, CustomStringConvertible 
         self.item = item
     }
 
-    /// Whether the same call may work a little later without anybody doing anything.
+    /// Whether the same call may work a little later by itself.
     public var isTransient: Bool {
         switch kind {
         case .rateLimited, .offline, .outcomeUnknown, .malformedAnswer, .locked, .contentDamaged:
@@ -93,7 +92,7 @@ public struct ProviderError: Error, Hashable, Sendable, CustomStringConvertible 
         }
     }
 
-    /// Whether only what was asked for is refused, and for good: anything else can be asked for.
+    /// Whether just this request is refused, and for good: others may still be answered.
     public var isLastingRefusal: Bool {
         switch kind {
         case .notFound, .parentNotFound, .sessionLost, .preconditionFailed, .nameTaken,
@@ -107,7 +106,8 @@ public struct ProviderError: Error, Hashable, Sendable, CustomStringConvertible 
         }
     }
 
-    /// Whether the service may have done it although no good answer came: look before repeating.
+    /// Whether the service may have done it although no usable answer came: ask what was done before
+    /// repeating.
     public var isOutcomeUnknown: Bool {
         switch kind {
         case .outcomeUnknown, .malformedAnswer, .cancelled: true
@@ -115,8 +115,8 @@ public struct ProviderError: Error, Hashable, Sendable, CustomStringConvertible 
         }
     }
 
-    /// The error of an operation of several requests, one of which was done or may have been: that
-    /// a later one certainly was not does not say so of the operation.
+    /// The error of an operation of several requests, of which an earlier one was done, or may have been:
+    /// that a later one certainly was not does not hold for the operation.
     public var asUnknownOutcome: ProviderError {
         switch kind {
         case .offline, .rateLimited, .locked, .signedOut, .clientRefused:
@@ -125,8 +125,8 @@ public struct ProviderError: Error, Hashable, Sendable, CustomStringConvertible 
         }
     }
 
-    /// The error of a request that says nothing but where in the feed to go on: what the service does
-    /// not take of it is the cursor.
+    /// The error of a request that holds nothing but a cursor: if the service refuses it, it refuses the
+    /// cursor.
     public var asOfCursor: ProviderError {
         kind == .badRequest ? ProviderError(.cursorLost, detail: detail) : self
     }

@@ -6,8 +6,8 @@ public struct ProviderTraits: Sendable {
         case longPoll
         /// `waitForChanges` sleeps; the feed itself is asked then.
         case poll
-        /// There is no feed: `waitForChanges` sleeps and has the next `changes` look at the service. What
-        /// somebody else moved may come as one item that is gone and another that is new.
+        /// There is no feed: `waitForChanges` sleeps and has the next `changes` look at the service. An
+        /// item that another client moved may come as one that is gone and a new one.
         case scan
     }
 
@@ -32,7 +32,7 @@ public struct ProviderTraits: Sendable {
     public var names: NameRules
     /// The hash by which it names files' contents; verifies transfers and finds equal content.
     public var hashAlgorithm: HashAlgorithm
-    /// Whether it tells that hash of files at all; else only this machine computes it.
+    /// Whether it reports that hash of files at all; if not, only this machine computes it.
     public var tellsHashes = true
     /// Bytes that one simple upload may have; above, upload sessions are used.
     public var largestSimpleUpload: Int64
@@ -49,8 +49,8 @@ public struct ProviderTraits: Sendable {
     /// Whether a creation or a move is refused when its name is taken (else the service makes a
     /// duplicate): where it is not, the feed is read before a folder is made.
     public var refusesTakenNames: Bool
-    /// Whether what is made in a folder that somebody took away may make that folder anew, in place of
-    /// `.parentNotFound`.
+    /// Whether a creation in a folder that somebody removed may create that folder again, instead of
+    /// failing with `.parentNotFound`.
     public var makesMissingFolders = false
     /// Whether the client may choose the id of what it creates (`reserveIDs`).
     public var takesClientIDs: Bool
@@ -58,11 +58,11 @@ public struct ProviderTraits: Sendable {
     public var keepsModifiedTime = true
     /// Whether the modified time of an item can be set without uploading its content.
     public var setsModifiedTime: Bool
-    /// Whether a time that is set makes another revision of the same content, and the provider looks at a
-    /// file before: else another revision always is another content.
+    /// Whether setting a time gives the same content another revision, and the provider compares the file
+    /// before it does; if not, another revision always means other content.
     public var timeChangesRevision = false
-    /// How the revision of a `NAME.rclonelink` begins that is a link `NAME` on the service's disk, so that
-    /// nothing else can be called `NAME` there; nil where links are files like others.
+    /// What the revision of a `NAME.rclonelink` begins with where that is a link `NAME` on the service's
+    /// disk, so that nothing else can be called `NAME` there; nil where links are files like others.
     public var linkMark: String?
     /// Whether folders have a modified time of their own that can be set.
     public var setsFolderModifiedTime: Bool
@@ -77,11 +77,11 @@ public struct ProviderTraits: Sendable {
     /// Whether an item's revision may change when the item, or a folder above it, is moved although
     /// its content stays.
     public var moveChangesRevision: Bool
-    /// Whether only the service can say if a folder can be: then it is made there before `mkdir` returns,
-    /// and what the service refuses is refused at once.
+    /// Whether only the service can say if a folder can be created: then it is created there before `mkdir`
+    /// returns, so that a refusal is reported at once.
     public var makesFoldersItself = false
-    /// Whether the service alone fills folders, with native documents: then `rmdir` takes one with all that
-    /// lies in it, and nothing goes by itself.
+    /// Whether only the service fills folders, with native documents: then `rmdir` removes one with all
+    /// that lies in it, and no document can be removed by itself.
     public var fillsFolders = false
     /// How news arrive.
     public var feed: Feed
@@ -93,7 +93,7 @@ public struct ProviderTraits: Sendable {
     /// The most bytes of content that are worth reading in one range request.
     public var largestRangeRequest: Int64
     /// The most range requests of one file that are worth making before their bytes are asked for; fewer
-    /// where a request that somebody waits for would stand in line behind them.
+    /// where a request that a program waits for would stand in line behind them.
     public var rangesAhead = 24
 
     /// Traits with what every service must say; the rest has cautious defaults: no batch forms, no

@@ -1,14 +1,14 @@
 import Synchronization
 
-/// How much passes a second, from what was counted while it passed.
+/// How much passes a second, measured over the last seconds.
 ///
-/// A value without a clock: times are given, and never go back.
+/// A value without a clock: times are passed in, and never go back.
 public struct RateWindow: Sendable {
     /// All that was counted.
     public private(set) var total: Int64 = 0
-    /// What was counted in each second of the window in which something was, oldest first.
+    /// The amounts of those seconds of the window that have any, oldest first.
     private var seconds: [(second: Int64, amount: Int64)] = []
-    /// The second in which counting began after the last silence as long as the window.
+    /// The second in which counting began, after a silence as long as the window.
     private var beginning: Int64 = 0
 
     /// How many seconds back the rate is measured.
@@ -34,7 +34,7 @@ public struct RateWindow: Sendable {
     /// nothing was counted in them.
     public func perSecond(at time: Duration) -> Double? {
         let now = time.components.seconds
-        // The first second is one only in part.
+        // The first second was counted only in part.
         let start = max(beginning + 1, now - Self.length)
         guard now - start >= 2 else { return nil }
         let amount = seconds.lazy.filter { (start..<now).contains($0.second) }
@@ -43,7 +43,7 @@ public struct RateWindow: Sendable {
     }
 }
 
-/// Counts what passes, and how much of it a second.
+/// Counts what passes, and how much of it passes a second.
 ///
 /// Isolation: any thread; a lock is held for moments only.
 public final class RateMeter: Sendable {

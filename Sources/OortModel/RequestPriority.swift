@@ -8,15 +8,15 @@ public enum RequestPriority: Int, Sendable, Comparable {
     case ahead
     /// A program waits in a system call.
     case interactive
-    /// An answer that has begun to arrive is not read on before this one's: it cannot wait for
-    /// that one's end, however few requests the service allows at a time.
+    /// The answer to another request, which has begun to arrive, waits for this one's: this one cannot wait
+    /// for that to end, however few requests the service allows at a time.
     case attendant
 
     /// The priority of whatever runs in the current task; transports send interactive requests
     /// before others.
     @TaskLocal public static var current: RequestPriority = .interactive
 
-    /// Who waits longer is less.
+    /// A request that can wait longer is less.
     public static func < (left: RequestPriority, right: RequestPriority) -> Bool {
         left.rawValue < right.rawValue
     }
@@ -24,14 +24,15 @@ public enum RequestPriority: Int, Sendable, Comparable {
 
 /// How long requests may be tried.
 public enum RequestPatience {
-    /// After this what failed is handed up by whatever sends requests in the current task; nil for as long
-    /// as it thinks right.
+    /// How long the current task's requests are tried before a failure is thrown; nil for as long as the
+    /// transport thinks right.
     ///
-    /// It is for what rests on news that grow old: whoever asked looks again before the next try.
+    /// For requests that depend on news, which grow old: the caller looks at the news again before the next
+    /// try.
     @TaskLocal public static var longest: Duration?
 }
 
-/// Makes a request that nobody waited for interactive once a program waits for its bytes.
+/// Raises a request that no program waited for to interactive once one waits for its bytes.
 ///
 /// Isolation: any thread.
 public final class RequestUrgency: Sendable {
@@ -45,11 +46,11 @@ public final class RequestUrgency: Sendable {
 
     private let state = Mutex(State())
 
-    /// Of requests that nobody waits for yet.
+    /// An urgency for requests that no program waits for yet.
     public init() {}
 
-    /// A program waits now: the request that waits for its turn becomes interactive, and so are those
-    /// that follow it.
+    /// A program waits now: the request that waits for its turn becomes interactive, and so do those that
+    /// follow it.
     public func raise() {
         let action = state.withLock { state in
             state.isRaised = true
@@ -59,8 +60,8 @@ public final class RequestUrgency: Sendable {
         action?()
     }
 
-    /// Runs `action` when a program comes to wait, at once where one does; in place of the action
-    /// given before.
+    /// Runs `action` when a program begins to wait, or at once if one does; replaces the action given
+    /// before.
     public func whenRaised(_ action: @escaping @Sendable () -> Void) {
         let isRaised = state.withLock { state in
             state.action = state.isRaised ? nil : action

@@ -1,4 +1,4 @@
-/// Links by which whoever has them reaches an item of the account, made and withdrawn at the service.
+/// Links that give whoever has them an item of the account, made and withdrawn at the service.
 ///
 /// Isolation, cancellation and repetition are those of `Provider`; a link made twice is never worse
 /// than one. A client of places reads the paths of references only.
@@ -6,9 +6,9 @@ public protocol LinkSharing: Sendable {
     /// What links of this service can have.
     var abilities: LinkAbilities { get }
 
-    /// Makes a link as wished; the caller has looked that there is none like it.
+    /// Makes a link as wished; the caller has checked that there is none like it.
     ///
-    /// Only what `abilities` has is wished.
+    /// A wish asks only for what `abilities` has.
     ///
     /// - Throws: `.notFound`, `.unsupported` when the account's plan or the item does not allow it,
     ///   `.noPermission`, `.nameTaken` where an item has one link and has it already.
@@ -23,7 +23,7 @@ public protocol LinkSharing: Sendable {
         page: PageToken?
     ) async throws(ProviderError) -> LinkPage
 
-    /// Takes a link back: it opens nothing any more; one that is gone already is a success.
+    /// Withdraws a link, which then opens nothing; a link that is already gone is a success.
     ///
     /// - Throws: `.unsupported` where `abilities.withdraws` is false.
     func withdraw(_ link: SharedLink) async throws(ProviderError)
@@ -116,14 +116,14 @@ public struct SharedLink: Hashable, Sendable {
         hasPassword = false
     }
 
-    /// Whether it is what somebody wishes; the passwords of two links cannot be compared.
+    /// Whether the link is as wished; the passwords of two links cannot be compared.
     public func fulfils(_ wish: LinkWish) -> Bool {
         mayEdit == wish.mayEdit && !hasPassword && wish.password == nil
             && expires?.seconds == wish.expires?.seconds
     }
 
-    /// Whether it gives nobody more than somebody wishes: a service may answer with another link that
-    /// it has already, or leave a part of the wish out.
+    /// Whether the link gives nobody more than was wished: a service may answer with another link that it
+    /// has already, or leave a part of the wish out.
     ///
     /// `precision` is how much later than wished it may end.
     public func keeps(_ wish: LinkWish, precision: Duration) -> Bool {

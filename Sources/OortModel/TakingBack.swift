@@ -1,13 +1,13 @@
-/// What a service keeps of what was deleted, for one account.
+/// The service's trash of deleted items, for one account.
 ///
 /// Isolation, cancellation and repetition are those of `Provider`. A client of places reads the paths
 /// of references only.
 public protocol Trash: Sendable {
     /// One page of what was deleted at or below `folder`; without a token, the first.
     ///
-    /// A service that cannot ask for a part answers with the whole trash, so the caller looks at the
-    /// entries' places itself. What lay in a deleted folder is no entry of its own where the folder is
-    /// one. A page may be empty and not the last.
+    /// A service that cannot list a part answers with the whole trash, so the caller checks the entries'
+    /// places itself. What lay in a deleted folder is no entry of its own where the folder is one. A page
+    /// may be empty without being the last.
     ///
     /// - Throws: `.notFound` when the folder is positively not there.
     func entries(
@@ -17,15 +17,15 @@ public protocol Trash: Sendable {
 
     /// Puts an entry of `entries` back into the tree, at `place`; a folder with all that lay in it.
     ///
-    /// Never replaces what is there, as far as the service can refuse that; the caller has looked
-    /// just before.
+    /// Never replaces another item, as far as the service can refuse that; the caller has checked just
+    /// before.
     ///
-    /// - Throws: `.notFound` when it is in the trash no more, `.nameTaken`, `.parentNotFound`,
-    ///   `.unsupported` where this account's kind cannot.
+    /// - Throws: `.notFound` when it is no longer in the trash, `.nameTaken`, `.parentNotFound`,
+    ///   `.unsupported` where this kind of account cannot.
     func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError)
 }
 
-/// Bringing back what was deleted and is known by its id and revision, without a look at the trash.
+/// Restores deleted items that are known by id and revision, without a look at the trash.
 ///
 /// Isolation, cancellation and repetition are those of `Provider`.
 public protocol Undeletion: Sendable {
@@ -37,9 +37,9 @@ public protocol Undeletion: Sendable {
     /// - Parameters:
     ///   - item: the id that it had.
     ///   - revision: the content that a file had.
-    ///   - place: where it is to be; the caller has looked that nothing is there.
-    /// - Throws: `.notFound` when it is in the trash no more, `.nameTaken`, `.unsupported` where this
-    ///   account's kind cannot.
+    ///   - place: where it is to be; the caller has checked that nothing is there.
+    /// - Throws: `.notFound` when it is no longer in the trash, `.nameTaken`, `.unsupported` where this
+    ///   kind of account cannot.
     func restore(
         _ item: ItemID,
         revision: Revision?,
@@ -104,11 +104,11 @@ public struct TrashPage: Sendable {
 
 /// The earlier contents of files that a service keeps, for one account.
 public protocol VersionHistory: Sendable {
-    /// Whether `restore` works; else an earlier content comes back by being read and written again.
+    /// Whether `restore` works; if not, an earlier content is read and written again.
     var restoresAtService: Bool { get }
 
-    /// What reading an earlier version does at the service beyond reading, in words for people; nil
-    /// where it does nothing.
+    /// What reading an earlier version does at the service besides, in words for people; nil where it does
+    /// nothing else.
     var readingCost: String? { get }
 
     /// One page of a file's versions, the newest first, the current one among them; without a token,
@@ -122,7 +122,7 @@ public protocol VersionHistory: Sendable {
 
     /// The bytes of a version, whole.
     ///
-    /// - Throws: `.notFound` when the service keeps it no more, `.contentBlocked`.
+    /// - Throws: `.notFound` when the service no longer keeps it, `.contentBlocked`.
     func read(
         _ version: ItemVersion,
         of item: ItemReference
@@ -131,7 +131,7 @@ public protocol VersionHistory: Sendable {
     /// Makes the content of an earlier version the newest one; what was current becomes an earlier
     /// one itself.
     ///
-    /// - Throws: `.preconditionFailed` where the service sees that `current` is current no more,
+    /// - Throws: `.preconditionFailed` where the service sees that `current` is no longer current,
     ///   `.notFound`, `.unsupported`.
     func restore(
         _ version: ItemVersion,

@@ -39,13 +39,13 @@ public enum TrashFolder {
         return (Timestamp(seconds: seconds), folder)
     }
 
-    /// The folders of deletions that may go for good, in the trash's order: those that have lain in the
+    /// The folders of deletions that may be removed for good, in the trash's order: those that were in the
     /// trash for 30 days when `deletion` was made.
     ///
-    /// `folders` are the entries of the trash with the server's times; what is no deletion's folder is
-    /// none. A folder is old only where both its name, which the deleting machine wrote, and the server's
-    /// time say so, each beside those of `deletion`, which has both of just now: any one clock may be
-    /// wrong, this machine's too. Where `deletion` is not among them, nothing is old.
+    /// `folders` are the entries of the trash with the server's times; entries that are no deletion's
+    /// folder are skipped. A folder is old only if both its name, which the deleting machine wrote, and the
+    /// server's time say so, each compared with those of `deletion`, which are both recent: any one clock
+    /// may be wrong, this machine's too. If `deletion` is not among them, nothing is old.
     public static func outlived(
         among folders: [(name: String, modified: Timestamp)],
         at deletion: String

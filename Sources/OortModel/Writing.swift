@@ -119,7 +119,7 @@ public struct UploadSession: Hashable, Sendable {
     }
 }
 
-/// Hears how an upload goes on, so that it can be resumed after a restart.
+/// Follows an upload, so that it can be resumed after a restart.
 public protocol UploadObserver: Sendable {
     /// The session was opened, moved on or (nil) is over; returns when that is stored durably.
     func sessionChanged(_ session: UploadSession?) async
@@ -158,7 +158,7 @@ public struct Move: Hashable, Sendable {
 
 /// A deletion into the service's trash.
 public struct Deletion: Hashable, Sendable {
-    /// What goes, with all below it.
+    /// What is deleted, with all below it.
     public var item: ItemReference
     /// For a file: only if this revision is current, where the service can check.
     public var revision: Revision?
@@ -206,7 +206,7 @@ public struct Copy: Hashable, Sendable {
 public struct AttributeChange: Hashable, Sendable {
     /// The new modified time.
     public var modifiedTime: Timestamp?
-    /// The new description; the empty text takes it away.
+    /// The new description; the empty text removes it.
     public var description: String?
 
     /// A change of what is not nil.
