@@ -3,8 +3,8 @@ import Synchronization
 
 /// The bytes of a file that may be moved while they come.
 ///
-/// Some servers tell of a file only by its path, at the end of a transfer, too: a move of ours in between
-/// is none of the reader's, who goes on where the file is then.
+/// Some servers know a file by its path only, also at the end of a transfer. If we move it meanwhile, the
+/// reader does not notice: it goes on where the file is then.
 final class MovableReading: Sendable {
     /// Bytes on their way from a place.
     struct Opened: Sendable {
@@ -14,14 +14,15 @@ final class MovableReading: Sendable {
 
     private struct State {
         var current: Opened
-        /// The bytes that were given.
+        /// How many bytes were handed on.
         var count: Int64 = 0
     }
 
     private let state: Mutex<State>
     private let open: @Sendable (_ count: Int64) async throws(ProviderError) -> Opened
 
-    /// Goes on by `open`, which is given how many bytes came already, and finds the file where it is.
+    /// Continues with `open`, which gets the count of bytes that came already, and finds the file where it
+    /// is then.
     init(
         _ first: Opened,
         goingOnBy open: @escaping @Sendable (Int64) async throws(ProviderError) -> Opened

@@ -3,11 +3,11 @@ import GRDB
 public import OortModel
 import Synchronization
 
-/// The durable memory of what lies where at a service of places: it gives each entry an id that stays
-/// over renames, and numbers what changes, so that a change feed can be made of it.
+/// The durable record of what lies where at a service of places: it gives each entry an id that stays over
+/// renames, and numbers its changes, so that a change feed can be made of it.
 ///
-/// Ids are never used twice, also not by a map that was made anew: they hold the map's generation. A
-/// commit is durable when it returns, since the catalog keeps the ids that it gave out.
+/// Ids are never used twice, not even by a new map: they hold the map's generation. A commit is durable
+/// when it returns, since the catalog keeps the ids that it gave out.
 ///
 /// Isolation: every method may be called from any task; one statement at a time.
 public final class PlaceMap: Sendable {
@@ -17,13 +17,13 @@ public final class PlaceMap: Sendable {
     static let rootID = ItemID("root")
 
     private let queue: DatabaseQueue
-    /// Writes that no transaction has taken yet.
+    /// Writes that are in no transaction yet.
     private let waiting = Mutex<[Write]>([])
     private let isClosed = Atomic(false)
     let generation: String
 
-    /// Opens the map at `path`, or makes one; a file that is no sound database is put aside as
-    /// `PATH.damaged`, and all is found anew.
+    /// Opens the map at `path`, or creates it; a file that is no sound database is put aside as
+    /// `PATH.damaged`, and everything is found anew.
     ///
     /// - Throws: `.localContent` when the folder cannot be written.
     public init(path: String) throws(ProviderError) {
@@ -49,10 +49,10 @@ public final class PlaceMap: Sendable {
         } catch { throw Self.failure(error) }
     }
 
-    /// Ends all use: every later call fails, also one that is waiting.
+    /// Ends all use: every later call fails, and so does one that waits.
     ///
-    /// The file is closed with the map itself: GRDB does not bear calls that come after a connection was
-    /// closed, and operations that are under way may make some.
+    /// The file is closed with the map itself: GRDB does not allow calls after a connection was closed, and
+    /// operations that are under way may make some.
     public func close() { isClosed.store(true, ordering: .sequentiallyConsistent) }
 
     private func checkOpen() throws {
@@ -254,7 +254,7 @@ public final class PlaceMap: Sendable {
         } catch { throw Self.failure(error) }
     }
 
-    /// As the other `read`; blocks the calling thread, and is for one that may be blocked.
+    /// The same as `read`, but blocks the calling thread.
     func readBlocking<Value>(
         _ body: (Database) throws -> Value
     ) throws(ProviderError) -> Value {
@@ -266,11 +266,11 @@ public final class PlaceMap: Sendable {
         } catch { throw Self.failure(error) }
     }
 
-    /// Writes all or nothing, which the cancellation of the calling task does not undo: what the service did
-    /// is to be known.
+    /// Writes all or nothing; cancelling the calling task does not undo it, since what the service did must
+    /// be recorded.
     ///
-    /// Writes that wait for the disk together become durable together, in the order of the calls: each of
-    /// thirty listings or uploads would else wait for the disk by itself.
+    /// Writes that wait for the disk together become durable together, in the order of the calls: otherwise
+    /// each of thirty listings or uploads would wait for the disk by itself.
     ///
     /// - Throws: as `read`.
     func write<Value: Sendable>(
@@ -287,7 +287,7 @@ public final class PlaceMap: Sendable {
         )
         waiting.withLock { $0.append(write) }
         await Task {
-            // By now one that came before may have taken this one with it.
+            // An earlier one may have run this write with its own.
             try? await queue.writeWithoutTransaction { runWaiting($0) }
         }.value
         do {
@@ -298,16 +298,16 @@ public final class PlaceMap: Sendable {
         } catch { throw Self.failure(error) }
     }
 
-    /// One caller's write, and how that caller hears that it was not done.
+    /// A caller's write, and how that caller learns that it failed.
     private struct Write: Sendable {
         let run: @Sendable (Database) throws -> Void
         let fail: @Sendable (any Error) -> Void
     }
 
-    /// How many writes no transaction has taken yet.
+    /// How many writes are in no transaction yet.
     var countOfWaitingWrites: Int { waiting.withLock(\.count) }
 
-    /// Runs all writes that wait, in one transaction; the failure of one undoes that one alone.
+    /// Runs all writes that wait, in one transaction; if one fails, only that one is undone.
     private func runWaiting(_ database: Database) {
         let writes = waiting.withLock { waiting in
             defer { waiting = [] }
@@ -324,7 +324,7 @@ public final class PlaceMap: Sendable {
                         }
                     } catch {
                         write.fail(error)
-                        // A disk that is full or fails takes back what was done before, too.
+                        // A full or failing disk undoes the whole transaction.
                         guard database.isInsideTransaction else { throw error }
                     }
                 }

@@ -1,16 +1,17 @@
 import Logging
 import OortModel
 
-/// Moves entries, also where a service moves files only, and ends moves whose answers never came.
+/// Moves entries, even where a service moves only files, and finds out what became of moves without an
+/// answer.
 struct PlaceMoves: Sendable {
     let client: any PlaceClient
     let map: PlaceMap
     let turns: PlaceTurns
     let logger: Logger
 
-    /// Moves a row to a place; the row then.
+    /// Moves a row to a place; returns the row then.
     ///
-    /// To be called in an operation on both places. Where it ends in the middle, `settle` goes on.
+    /// To be called in an operation on both places. If it ends half-way, `settle` continues it.
     ///
     /// - Throws: as `PlaceClient.move`.
     func move(_ row: PlaceRow, to parent: Int64, name: String) async throws(ProviderError)
@@ -35,10 +36,10 @@ struct PlaceMoves: Sendable {
         return try await record(row.id, at: parent, name: name, as: entry)
     }
 
-    /// Writes down that a row lies at a place now.
+    /// Records that a row lies at a place now.
     ///
-    /// - Throws: `.notFound` where what was moved is of the other kind: somebody had put it in place of what
-    ///   the row was.
+    /// - Throws: `.notFound` where the moved entry is of the other kind: somebody had replaced the row's
+    ///   entry.
     private func record(
         _ id: Int64,
         at parent: Int64,
@@ -59,8 +60,8 @@ struct PlaceMoves: Sendable {
 
     // MARK: Moves without an answer
 
-    /// Finds out what became of the moves whose answers never came; one that waits for something else is
-    /// left for the next time.
+    /// Finds out what became of all moves without an answer; a move that would have to wait is left for the
+    /// next time.
     func settleAll() async throws(ProviderError) {
         for row in try await map.read({ try PlaceTransaction(database: $0).motions() }) {
             do throws(ProviderError) {
@@ -69,7 +70,7 @@ struct PlaceMoves: Sendable {
                     try await settle(ground)
                 }
             } catch {
-                // One that cannot be settled holds up nothing else; it is tried with each look.
+                // A move that cannot be settled delays nothing else; it is tried again with each look.
                 guard error.isLastingRefusal || error.isOutcomeUnknown, !Task.isCancelled else {
                     throw error
                 }
@@ -78,8 +79,8 @@ struct PlaceMoves: Sendable {
         }
     }
 
-    /// Finds out what became of a move of ours, if the answer to one is missing; one that was done in
-    /// part is done to its end.
+    /// Finds out what became of a move without an answer, if there is one; a move that was done in part is
+    /// completed.
     func settle(_ id: Int64) async throws(ProviderError) {
         guard let task = try await settling(id) else { return }
         do throws(ProviderError) {
@@ -87,12 +88,12 @@ struct PlaceMoves: Sendable {
                 try await settle(ground)
             }
         } catch {
-            // The row went, or the folder that it was to lie in, and the move with it.
+            // The row is gone, or the target folder is, and the move with it.
             guard error.kind == .notFound || error.kind == .parentNotFound else { throw error }
         }
     }
 
-    /// The task of settling a row's move; nil where it has none.
+    /// The task to settle a row's move; nil where it has none.
     private func settling(_ id: Int64) async throws(ProviderError) -> PlaceTask? {
         try await map.read { try PlaceTransaction(database: $0).motion(of: id) }.map { motion in
             PlaceTask(
@@ -116,12 +117,12 @@ struct PlaceMoves: Sendable {
         }
         do throws(ProviderError) { try await look(row, motion) } catch {
             guard error.isLastingRefusal else { throw error }
-            // What a look may not see, listings say.
+            // If a look is refused, listings will say where the entry is.
             try await forget(row, to: motion.parent)
         }
     }
 
-    /// Forgets a move of ours: both folders say what became of it.
+    /// Forgets a move: the listings of both folders will say what became of it.
     private func forget(_ row: PlaceRow, to parent: Int64) async throws(ProviderError) {
         try await map.write { database in
             let transaction = PlaceTransaction(database: database)
@@ -144,7 +145,7 @@ struct PlaceMoves: Sendable {
         if row.entry.kind == .folder, !client.traits.movesFolders || client.traits.mayHaveDisks,
             try await isEmptyFolder(at: new), try await find(.folder, at: old) != nil
         {
-            // It was made for what was to go into it.
+            // The new folder was created for the contents of the old one.
             try await map.write { try PlaceTransaction(database: $0).noteBegun(row.id) }
             _ = try await move(row, to: motion.parent, name: motion.name)
             return
@@ -178,9 +179,9 @@ struct PlaceMoves: Sendable {
 
     // MARK: Piece by piece
 
-    /// Moves an entry; what lies in a folder that the service does not move, piece by piece.
+    /// Moves an entry; the contents of a folder that the service cannot move, piece by piece.
     ///
-    /// A try that ended half-way is gone on with: what the new place has already, it moved.
+    /// A try that ended half-way is continued: what the new place has already, it moved.
     private func carry(
         _ row: PlaceRow,
         from old: RemotePath,
@@ -194,7 +195,7 @@ struct PlaceMoves: Sendable {
             do throws(ProviderError) {
                 return try await client.move(row.entry.kind, from: old, to: new)
             } catch {
-                // Its way leads to another disk.
+                // The new place is on another disk.
                 guard isFolder, client.traits.mayHaveDisks, error.kind == .unsupported else {
                     throw error
                 }
@@ -206,7 +207,7 @@ struct PlaceMoves: Sendable {
         }
         do throws(ProviderError) {
             if try await carryContents(from: old, to: new) {
-                // What is not shown cannot be carried: with it the old place keeps the folder.
+                // Entries that are not shown cannot be carried: they keep the folder at its old place.
                 if let parent = row.parent {
                     try await map.write { try PlaceTransaction(database: $0).makeDue(parent) }
                 }
@@ -217,17 +218,17 @@ struct PlaceMoves: Sendable {
             }
             return try await client.entry(at: new)
         } catch {
-            // A disk that is away for a while is waited for.
+            // A disk that is away for a while may come back.
             if error.saysNothingIsThere, !client.traits.mayHaveDisks,
                 try await find(.folder, at: new) == nil
             {
-                // There is nothing to go on with; the feed says what is left at the old place.
+                // There is nothing to continue; the feed will report what is left at the old place.
                 throw ProviderError(
                     .preconditionFailed,
                     detail: "somebody removed \(new) while a folder was moved there"
                 )
             }
-            // Some of it is at the new place: only going on ends that.
+            // Some of it is at the new place: only continuing ends that.
             throw ProviderError(
                 .outcomeUnknown(retryAfter: error.retryAfter),
                 detail: "a folder was moved in part: \(error.detail)"
@@ -235,11 +236,12 @@ struct PlaceMoves: Sendable {
         }
     }
 
-    /// Carries what lies in a folder until nothing does, and removes the folder: what somebody puts there
-    /// meanwhile goes along.
+    /// Carries a folder's contents until nothing is left, and removes the folder; what others put there
+    /// meanwhile is carried, too.
     ///
-    /// - Returns: whether the folder is left at its old place, where nothing shows in it but what is left:
-    ///   the server keeps it (a socket in it, a temporary file of another client), or refuses to move it.
+    /// - Returns: whether the folder stays at its old place, with nothing to be seen in it but pieces that
+    ///   cannot be moved: the server keeps it (a socket in it, a temporary file of another client), or
+    ///   refuses to move it.
     private func carryContents(
         from old: RemotePath,
         to new: RemotePath
@@ -247,7 +249,7 @@ struct PlaceMoves: Sendable {
         var left: Set<ExactText> = []
         for _ in 0..<Self.mostLooks {
             guard let entries = try await shown(in: old) else { return false }
-            // A folder that was left is looked at once more where something else is carried.
+            // If anything else was carried, the folder is looked at once more.
             let isCarried = entries.allSatisfy { left.contains(ExactText($0.name)) }
             if isCarried {
                 guard entries.isEmpty else { return true }
@@ -256,7 +258,7 @@ struct PlaceMoves: Sendable {
                     return false
                 } catch {
                     guard error.kind == .locked || error.kind == .noPermission else { throw error }
-                    // Something may have come into it since it was listed.
+                    // An entry may have come into it since it was listed.
                     guard let now = try await shown(in: old) else { return false }
                     if now.isEmpty { return true }
                     continue
@@ -270,8 +272,8 @@ struct PlaceMoves: Sendable {
                         left.insert(ExactText(entry.name))
                     }
                 } catch {
-                    // One piece that cannot go (an archived object, a file that the login may not read)
-                    // must not keep all others between two places.
+                    // One piece that cannot be moved (an archived object, a file that the login may not
+                    // read) must not keep all others between two places.
                     guard error.refusesThePiece else { throw error }
                     logger.warning("a piece of a folder stays", metadata: ["error": "\(error)"])
                     left.insert(ExactText(entry.name))
@@ -281,7 +283,7 @@ struct PlaceMoves: Sendable {
         throw ProviderError(.locked, detail: "\(old) is being written while it is moved")
     }
 
-    /// Carries a file, or a folder with what lies in it.
+    /// Carries a file, or a folder with its contents.
     ///
     /// - Returns: whether nothing of it is left at its old place.
     private func carryPiece(
@@ -299,8 +301,8 @@ struct PlaceMoves: Sendable {
         return try await !carryContents(from: old, to: new)
     }
 
-    /// What a folder shows that is being carried; nil where the try before removed it, or somebody did,
-    /// who may have put a file in its place.
+    /// The entries of a folder that is being carried; nil if an earlier try, or another client, removed it,
+    /// even if a file is in its place now.
     private func shown(in folder: RemotePath) async throws(ProviderError) -> [PlaceEntry]? {
         let listing: PlaceListing
         do throws(ProviderError) { listing = try await client.listing(of: folder) } catch {
@@ -313,10 +315,10 @@ struct PlaceMoves: Sendable {
         return listing.entries
     }
 
-    /// How often a folder is looked at until nothing comes into it any more.
+    /// How often a folder is looked at before new entries in it end the move.
     private static let mostLooks = 20
 
-    /// Moves a file; where something has its name already, under a free one.
+    /// Moves a file; under a numbered name where its own is taken.
     private func carryFile(from old: RemotePath, to new: RemotePath) async throws(ProviderError) {
         for number in 1...Self.mostLooks {
             let place =
@@ -328,7 +330,7 @@ struct PlaceMoves: Sendable {
             } catch {
                 switch error.kind {
                 case .nameTaken: continue
-                // It was moved, or somebody took it away.
+                // It was moved already, or somebody removed it.
                 case .notFound: return
                 default: throw error
                 }
@@ -339,7 +341,7 @@ struct PlaceMoves: Sendable {
 }
 
 extension ProviderError {
-    /// Whether this piece cannot be moved, and nothing of it was: all else may be half done, and goes on.
+    /// Whether only this piece cannot be moved, and certainly was not: the other pieces are still moved.
     fileprivate var refusesThePiece: Bool {
         switch kind {
         case .contentBlocked, .noPermission, .nameRefused, .nameTooLong, .tooLarge, .unsupported:
@@ -348,7 +350,7 @@ extension ProviderError {
         }
     }
 
-    /// Whether nothing of the kind that was asked for lies at a place, or above it.
+    /// Whether there is nothing of the expected kind at a place, or no folder above it.
     fileprivate var saysNothingIsThere: Bool {
         switch kind {
         case .notFound, .parentNotFound, .notAFolder: true
@@ -357,11 +359,11 @@ extension ProviderError {
     }
 }
 
-/// A move of ours whose answer is not here.
+/// A move without an answer.
 struct PlaceMotion: Sendable {
-    /// The folder's row, and the name that the row is to have there.
+    /// The target folder's row, and below the name that the row is to have there.
     let parent: Int64
     let name: String
-    /// Whether a part of it was done for certain.
+    /// Whether a part of it was certainly done.
     let isBegun: Bool
 }

@@ -1,17 +1,17 @@
 import OortModel
 
-/// What an operation is about: entries where they lie now, and names in folders.
+/// What an operation concerns: entries where they lie now, and names in folders.
 struct PlaceTask: Sendable {
-    /// What else may go on meanwhile.
+    /// What may happen at the same time.
     enum Manner: Sendable {
-        /// Changes its entries and names: nobody else does meanwhile, and no folder above is moved.
+        /// Changes its entries and names: nothing else does meanwhile, and no folder above is moved.
         case change
-        /// Changes the first entry's path, or takes it away, too: nothing goes on below it.
+        /// Also changes the first entry's path, or removes it: no operation runs below it.
         case moveOrRemove
         /// Looks; no folder above is moved meanwhile.
         case look
-        /// As `look`, while the entry itself is not moved either; rather by a path that may be old than not
-        /// at all.
+        /// As `look`, but the entry itself is not moved meanwhile either; a path that may be old is better
+        /// than none.
         case read
     }
 
@@ -20,9 +20,9 @@ struct PlaceTask: Sendable {
     var rows: [Int64] = []
     /// Names in folders.
     var places: [PlaceTurns.Place] = []
-    /// Rows of folders in which something is looked at.
+    /// Rows of folders that are looked at.
     var folders: [Int64] = []
-    /// The row whose unsettled move the operation is to settle.
+    /// The row whose open move the operation is to settle.
     var settling: Int64?
 
     /// A task about one entry.
@@ -36,7 +36,7 @@ struct PlaceTask: Sendable {
     }
 }
 
-/// What a task found: it stays so until the operation ends, as far as we are concerned.
+/// What a task found; our own operations leave it so until the operation ends.
 struct PlaceGround: Sendable {
     /// The task's entries, and their paths.
     var rows: [PlaceRow] = []
@@ -48,12 +48,12 @@ struct PlaceGround: Sendable {
     var motions: [Int64] = []
 }
 
-/// Operations on ground that stands.
+/// Operations on ground that does not move.
 ///
-/// A path is worth something only while no folder above is moved: all that an operation asks of the
-/// service is asked by paths that were found after its turn began.
+/// A path holds only while no folder above is moved: an operation asks the service only by paths that were
+/// found after its turn began.
 extension PlaceMoves {
-    /// Runs an operation when it has its turn, and moves above it that had no answer are settled.
+    /// Runs an operation when it is its turn, and open moves above it are settled.
     ///
     /// - Throws: `.notFound` where an entry is gone, `.parentNotFound` and `.notAFolder` where there is
     ///   no folder for a name; what `body` throws.
@@ -72,14 +72,14 @@ extension PlaceMoves {
             }
             let turn = try await turns.hold(first.claim)
             defer { turns.release(turn) }
-            // Until its turn came, others went on.
+            // Other operations ran before its turn came.
             if let ground = try await standing(task, as: first.claim) {
                 return try await body(ground)
             }
         }
     }
 
-    /// Runs an operation if nothing stands against it; nil if something does.
+    /// Runs an operation at once, or returns nil if another one stands in its way.
     func operateAtOnce<Value>(
         on task: PlaceTask,
         _ body: (PlaceGround) async throws(ProviderError) -> Value
@@ -91,7 +91,7 @@ extension PlaceMoves {
         return try await body(ground)
     }
 
-    /// The ground of a task whose claim is held; nil when it is another by now.
+    /// The ground of a task whose claim is held; nil when it has changed.
     private func standing(
         _ task: PlaceTask,
         as claim: PlaceTurns.Claim
@@ -151,7 +151,7 @@ extension PlaceTransaction {
         for (row, motion) in try allMotions() where row != task.settling {
             let isAtPlace = places.contains(PlaceTurns.Place(motion.parent, motion.name))
             var isConcerned = concerned.contains(row) || isAtPlace
-            // What goes is first known to be all that went into it and out of it.
+            // Before a removal or move, all moves into it and out of it have to be settled.
             if !isConcerned, let moved = ground.claim.moved, task.settling == nil {
                 isConcerned = try lies(row, below: moved) || lies(motion.parent, below: moved)
             }

@@ -1,6 +1,6 @@
 public import OortModel
 
-/// What a client has of trash, versions and links: the map says where each thing lies now.
+/// The client's trash, versions and links; the map says where each item lies now.
 extension PlaceProvider {
     public var trash: (any Trash)? {
         client.trash.map { PlaceTrash(provider: self, trash: $0) }
@@ -18,7 +18,7 @@ extension PlaceProvider {
         client.webPages.map { PlaceWebPages(provider: self, pages: $0) }
     }
 
-    /// Runs a question about an item, given by the path that it has while that lasts.
+    /// Runs a request about an item, by a path that holds until the request ends.
     fileprivate func placed<Value>(
         _ reference: ItemReference,
         _ manner: PlaceTask.Manner = .look,

@@ -2,7 +2,8 @@ import Logging
 public import OortModel
 import Synchronization
 
-/// Writing: the service first, then the map, while listings that are on their way are not believed.
+/// Writing: first at the service, then in the map; listings that are under way meanwhile do not count for
+/// these places.
 extension PlaceProvider {
     public func createFolder(_ folder: NewFolder) async throws(ProviderError) -> Item {
         let parent = try await self.folder(folder.parent)
@@ -81,10 +82,10 @@ extension PlaceProvider {
 
     /// The modified time that a file gets.
     ///
-    /// Where size and second are the revision, no content gets the second that another one of its size has
-    /// or had there: two saves within a second, and programs that set the old time again after they wrote
-    /// (`touch -r`), would leave it unseen by everybody else, who would then write over it. `hash` is of
-    /// the content that is to have the time; nil for the one that the file holds.
+    /// Where size and second make the revision, a content must not get the second that another one of its
+    /// size has or had there. Otherwise two saves within a second, or programs that restore the old time
+    /// after they wrote (`touch -r`), would go unseen by every other client, which would then overwrite
+    /// them. `hash` is of the content that is to have the time; nil for the content that the file has.
     private func time(
         _ wanted: Timestamp?,
         for row: PlaceRow?,
@@ -120,7 +121,7 @@ extension PlaceProvider {
                     detail: "\(move.item.path) would lie in itself"
                 )
             }
-            // It is where it is to be: an earlier try did it.
+            // It is there already: an earlier try moved it.
             if parent == row.parent, name.isSameText(as: row.entry.name) { return item(row) }
             return item(try await moves.move(row, to: parent, name: name))
         }
@@ -160,7 +161,7 @@ extension PlaceProvider {
                     revision: row.entry.kind == .file ? revision : nil
                 )
             } catch {
-                // Past a trash that cannot take it nothing is deleted.
+                // If there is a trash that cannot take it, it is not deleted.
                 guard error.kind == .unsupported, row.entry.kind == .folder,
                     !client.traits.deletesToTrash
                 else { throw error }
@@ -170,9 +171,9 @@ extension PlaceProvider {
         try await map.write { try PlaceTransaction(database: $0).remove(row.id) }
     }
 
-    /// Deletes a folder with what the map knows of it, and nothing else.
+    /// Deletes a folder with the entries that the map knows, and nothing else.
     ///
-    /// A try that ended half-way is gone on with by the next.
+    /// The next try continues one that ended half-way.
     private func deletePieces(
         of folder: Int64,
         at path: RemotePath
@@ -192,7 +193,7 @@ extension PlaceProvider {
             guard error.kind == .locked else { throw error }
             let listing = try await client.listing(of: path)
             guard listing.entries.isEmpty, listing.unknown.isEmpty else { throw error }
-            // A socket, say: no later try would find it gone.
+            // For instance a socket: later tries would fail, too.
             throw ProviderError(
                 .noPermission,
                 detail: "\(path) holds what is not shown: \(error.detail)"
@@ -211,7 +212,7 @@ extension PlaceProvider {
         return try await moves.operate(on: task) { ground throws(ProviderError) in
             let (row, old, new) = (ground.rows[0], ground.rowPaths[0], ground.namePaths[0])
             guard !(try await unchanged(row, at: old)).isYoung else {
-                // Its content may be another one under the same revision.
+                // Its content may have changed under the same revision.
                 throw ProviderError(.unsupported, detail: "\(old) was written a moment ago")
             }
             var entry = try await refusable(in: parent) { () async throws(ProviderError) in
@@ -227,7 +228,7 @@ extension PlaceProvider {
                         revision: entry.revision
                     )
                 } catch {
-                    // The copy is there, whatever became of its time.
+                    // The copy exists, whatever became of its time.
                     guard !error.isOutcomeUnknown else { throw error }
                     throw ProviderError(
                         .outcomeUnknown(retryAfter: error.retryAfter),
@@ -235,8 +236,8 @@ extension PlaceProvider {
                     )
                 }
             }
-            // Without the service's word a copy has the hash that is known only of an original that was
-            // the same all the while; of another one nobody knows what was copied.
+            // If the service gives no hash, the copy has that of an original that stayed the same
+            // throughout; otherwise it is not known what was copied.
             if entry.hash == nil {
                 do throws(ProviderError) {
                     if !(try await unchanged(row, at: old)).isYoung { entry.hash = row.entry.hash }
@@ -261,13 +262,13 @@ extension PlaceProvider {
             ground throws(ProviderError) in
             let row = ground.rows[0]
             guard let parent = row.parent else { throw gone(reference) }
-            // The new revision is believed to have the content of the one that is known.
+            // The new revision is assumed to have the known revision's content.
             _ = try await unchanged(row, at: ground.rowPaths[0])
             let free = try await self.time(time, for: row, size: row.entry.size, hash: nil)
             var entry = try await refusable(in: parent) { () async throws(ProviderError) in
                 try await stamp(row, with: free ?? time, at: ground.rowPaths[0])
             }
-            // Where the time is a part of the revision, the content is still the one that was known.
+            // Where the time is part of the revision, the content is still the known one.
             if entry.hash == nil, entry.size == row.entry.size { entry.hash = row.entry.hash }
             let new = try await map.write { [entry] database -> PlaceRow? in
                 let transaction = PlaceTransaction(database: database)
@@ -278,10 +279,10 @@ extension PlaceProvider {
         }
     }
 
-    /// Sets the time of a file that has the content which the map knows.
+    /// Sets the time of a file whose content the map knows.
     ///
-    /// A try whose answer is lost may have done it, and made another revision by that: a file of the same size
-    /// that has the time now, and had another one, is what was asked for.
+    /// A try without an answer may have done so and changed the revision: a file of the same size that has
+    /// this time now, and had another one, counts as done.
     private func stamp(
         _ row: PlaceRow,
         with time: Timestamp,
@@ -299,7 +300,7 @@ extension PlaceProvider {
         }
     }
 
-    /// A file as the service has it, in the revision that the map knows.
+    /// A file as the service has it, if it is still in the revision that the map knows.
     ///
     /// - Throws: `.preconditionFailed` where the service has another revision by now.
     private func unchanged(
@@ -316,8 +317,8 @@ extension PlaceProvider {
         return now
     }
 
-    /// An operation in a folder; where the service says that something is not as the map has it, the
-    /// folder is looked at with the next round.
+    /// Runs an operation in a folder; if the service says that something is not as in the map, the folder
+    /// is listed in the next round.
     private func refusable<Value: Sendable>(
         in folder: Int64,
         _ body: () async throws(ProviderError) -> Value
@@ -333,12 +334,13 @@ extension PlaceProvider {
         }
     }
 
-    /// Looks at a folder and all below it before it goes: whatever the feed told, others went on since.
+    /// Looks at a folder and all below it before it is deleted: others may have changed it since the feed
+    /// was read.
     ///
-    /// Where stamps are of whole trees, only what has a new one is listed; else all is.
+    /// Where stamps cover whole trees, only folders with a new stamp are listed; otherwise all are.
     ///
-    /// - Throws: `.preconditionFailed` where something lies there of which the feed did not speak yet, or
-    ///   a folder is not where it was.
+    /// - Throws: `.preconditionFailed` where something lies there that the feed has not reported, or a
+    ///   folder is not where it was.
     private func lookThrough(_ folder: Int64) async throws(ProviderError) {
         let stampsTrees = client.traits.scan == .subtreeStamps
         var waiting = stampsTrees ? try await changedFolders(below: folder) : [folder]
@@ -363,7 +365,7 @@ extension PlaceProvider {
         let after = try await map.read {
             try PlaceTransaction(database: $0).lastNews(below: folder)
         }
-        // What the map has and who reads the feed has not stored yet counts as not known.
+        // A change in the map that the feed's reader has not stored counts as not reported.
         guard after <= stored.withLock(\.self) else {
             throw ProviderError(
                 .preconditionFailed,
@@ -372,7 +374,8 @@ extension PlaceProvider {
         }
     }
 
-    /// What has no name here, or could not be read, goes with its folder only where a trash keeps it.
+    /// Refuses unless a trash keeps the folder, since something in it has no name here, or could not be
+    /// read.
     private func refuseUnseen(in folder: Int64) async throws(ProviderError) {
         guard !client.traits.deletesToTrash else { return }
         let path = try await map.read { try PlaceTransaction(database: $0).path(of: folder) }
@@ -382,7 +385,7 @@ extension PlaceProvider {
         )
     }
 
-    /// What it means that a folder could not be looked at that is to go with one above.
+    /// Decides what it means for a deletion that a folder below could not be looked at.
     private func judge(_ error: ProviderError, of folder: Int64) async throws(ProviderError) {
         switch error.kind {
         case .notFound, .notAFolder:
@@ -394,13 +397,13 @@ extension PlaceProvider {
             }
             throw ProviderError(.preconditionFailed, detail: error.detail)
         case .noPermission where client.traits.deletesToTrash:
-            // Nobody here ever saw what is in it; the trash keeps it.
+            // Its contents were never seen here; the trash keeps them.
             logger.notice("a folder goes unseen", metadata: ["error": "\(error)"])
         default: throw error
         }
     }
 
-    /// The folders at and below one that are to be listed, by the stamp of its whole tree as it is now.
+    /// The folders at and below one that must be listed, judging by its tree's stamp as it is now.
     private func changedFolders(below folder: Int64) async throws(ProviderError) -> [Int64] {
         let path = try await map.read { try PlaceTransaction(database: $0).path(of: folder) }
         guard let path, let answer = await client.stamps(of: [path]).first else { return [folder] }

@@ -2,11 +2,12 @@ public import Logging
 public import OortModel
 import Synchronization
 
-/// The provider of a service of places: gives its entries ids and a change feed out of a durable map,
-/// so that the core needs one kind of identity only.
+/// The provider of a service of places: gives its entries ids and a change feed, from a durable map, so
+/// that the core needs one kind of identity only.
 ///
-/// The cursor is a number of the map's changes. `changes` looks at the service only after
-/// `waitForChanges` has let the poll interval pass, and at the beginning: in between it reads the map.
+/// The cursor is a number of the map's changes. `changes` looks at the service only in a round, which
+/// begins at the start, after `waitForChanges` has let the poll interval pass, or where an entry is not
+/// found; otherwise it reads the map.
 public final class PlaceProvider: Provider {
     /// The id of the root of every account.
     public static let rootID = PlaceMap.rootID
@@ -18,7 +19,7 @@ public final class PlaceProvider: Provider {
     let moves: PlaceMoves
     let scan: PlaceScan
     let logger: Logger
-    /// Up to which change of the map what the feed told has been stored.
+    /// The change of the map up to which the feed has been stored.
     let stored = Mutex<Int64>(0)
 
     /// The most rows that one page of the feed has.
@@ -80,7 +81,7 @@ public final class PlaceProvider: Provider {
                 return try disk.isSameText(as: root) && !transaction.isOfOtherDisk(row, than: root)
             }
         } catch {
-            // The service says it when it is asked.
+            // The service will say so when it is asked.
             logger.warning("a disk could not be read", metadata: ["error": "\(error)"])
             return true
         }
@@ -102,7 +103,7 @@ public final class PlaceProvider: Provider {
             if let round = place.enumeration {
                 await scan.resumeFull(round)
             } else if place.step == 0 {
-                // All up to here was read to its end.
+                // Everything up to here has been read.
                 let position = place.position
                 try await map.write {
                     try PlaceTransaction(database: $0).forgetGone(upTo: position)
@@ -115,7 +116,7 @@ public final class PlaceProvider: Provider {
         let isRunning = await scan.isRunning
         let isEnumeration = place.enumeration != nil
         var news: [PlaceNews] = []
-        // What one step finds missing another may find elsewhere: only whole rounds are news.
+        // An entry that is missing in one step may turn up in another: only whole rounds are news.
         if isEnumeration || !isRunning {
             let position = place.position
             let read = try await map.read { database in
@@ -141,7 +142,7 @@ public final class PlaceProvider: Provider {
     }
 
     public func hasStored(upTo cursor: Cursor) {
-        // One of another map says nothing of this one.
+        // A cursor of another map does not apply to this one.
         guard let place = try? FeedPlace(cursor, of: map.generation) else { return }
         stored.withLock { $0 = max($0, place.position) }
     }
@@ -209,7 +210,7 @@ public final class PlaceProvider: Provider {
             guard var now = try transaction.row(row.id) else { return nil }
             let place = PlaceTurns.Place(parent, row.entry.name)
             guard turns.writes(place, begun: began) else {
-                // True of that moment; what is newer stays written.
+                // The answer was true at its moment; the newer state stays in the map.
                 now.entry = entry
                 return now
             }
@@ -233,7 +234,7 @@ public final class PlaceProvider: Provider {
                 guard error.kind == .notFound else { throw error }
                 return []
             }
-            // A service that compares without case answers of the name as it is stored.
+            // A service that ignores case answers with the name as it is stored.
             let row = try await map.write { database in
                 try PlaceTransaction(database: database).put(entry, in: parent)
             }
@@ -249,8 +250,8 @@ public final class PlaceProvider: Provider {
         range: Range<Int64>
     ) async throws(ProviderError) -> ByteStream {
         let first = try await open(item, revision, range)
-        // Without a revision nothing says that the rest at another place is of the same content; and what the
-        // service confirms, it confirms of one place.
+        // Without a revision, nothing proves that the bytes at another place are of the same content; and a
+        // confirmation by the service is for one place.
         guard revision != nil, first.stream.provisionalBytes == 0 else { return first.stream }
         let reader = MovableReading(first) { count throws(ProviderError) in
             try await self.open(item, revision, range.lowerBound + count..<range.upperBound)
@@ -270,7 +271,7 @@ public final class PlaceProvider: Provider {
         }
     }
 
-    /// Opens what is to be read, while neither it nor a folder above is moved.
+    /// Opens an item for reading, while neither it nor a folder above is moved.
     private func reading<Opened>(
         _ reference: ItemReference,
         _ body: (PlaceRow, RemotePath) async throws(ProviderError) -> Opened
@@ -334,7 +335,7 @@ public final class PlaceProvider: Provider {
     /// A name in the form in which the service stores it, and its listings show it.
     func stored(_ name: String) -> String { traits.names.comparison.stored(name) }
 
-    /// The row of a folder in which something is to be.
+    /// The row of a folder in which an item is to be.
     func folder(_ reference: ItemReference) async throws(ProviderError) -> Int64 {
         do throws(ProviderError) {
             let row = try await row(of: reference)
@@ -348,8 +349,8 @@ public final class PlaceProvider: Provider {
         }
     }
 
-    /// Has a round find out whether what is not at its place is gone, or elsewhere, or behind a disk that
-    /// is not mounted; the error until then.
+    /// Has a round find out whether a missing entry is gone, or elsewhere, or on a disk that is not
+    /// mounted; returns the error until then.
     private func doubt(
         _ row: PlaceRow,
         _ words: String
@@ -369,7 +370,7 @@ public final class PlaceProvider: Provider {
 /// A place in the map's feed: `GENERATION.POSITION`, within a round `GENERATION.POSITION.STEP`, within
 /// an enumeration `GENERATION.POSITION.STEP.ROUND`.
 struct FeedPlace {
-    /// The last change that was given.
+    /// The last change that was handed out.
     var position: Int64
     /// The round that lists everything for the enumeration under way.
     var enumeration: Int64?

@@ -7,13 +7,13 @@ struct PlaceRow: FetchableRecord, Sendable {
     /// The folder's row; nil of the root.
     var parent: Int64?
     var entry: PlaceEntry
-    /// The number of the change that made the row what it is.
+    /// The number of the row's last change.
     var changed: Int64
     /// Whether the last listing did not name it.
     var isMissing: Bool
 
-    /// The columns of a row, in the order in which they are read: by their places, since to find one by its
-    /// name takes longer than to read it.
+    /// The columns of a row, in the order in which they are read: reading by position is faster than by
+    /// name.
     static let columns = """
         id, parent, changed, is_missing, name, is_folder, size, revision, modified, modified_nanoseconds,
         stored, stored_nanoseconds, created, created_nanoseconds, mime_type, hash, item_key, permissions,
@@ -90,7 +90,7 @@ extension PlaceEntry {
         return entry
     }
 
-    /// Whether the name can be an entry's: what cannot is not shown.
+    /// Whether the name can be an entry's: an entry whose name cannot is not shown.
     var hasName: Bool {
         !name.isEmpty && !name.isSameText(as: ".") && !name.isSameText(as: "..")
             && !name.utf8.contains(0) && !name.utf8.contains(UInt8(ascii: "/"))

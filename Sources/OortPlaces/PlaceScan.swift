@@ -1,7 +1,7 @@
 import Logging
 import OortModel
 
-/// Looks through the account in rounds, and writes what it finds into the map.
+/// Looks through the account in rounds, and records what it finds in the map.
 ///
 /// Isolation: an actor; one step of a round at a time.
 actor PlaceScan {
@@ -15,9 +15,9 @@ actor PlaceScan {
         var folders: [Int64] = []
         /// The folders whose stamps are to be asked for.
         var unstamped: [Int64] = []
-        /// Those among the folders that nothing but their age brings up.
+        /// Those of the folders that are to be listed only because of their age.
         var aged: Set<Int64> = []
-        /// The folders whose own folder was listed again because they were not found.
+        /// The folders whose parents were listed again because they themselves were not found.
         var lookedAbove: Set<Int64> = []
         /// Whether due folders were collected.
         var isCollected = false
@@ -25,7 +25,7 @@ actor PlaceScan {
         var page: PageToken?
         /// When the snapshot began, by the turns' clock.
         var snapshotBegan: UInt64?
-        /// The pages of the snapshot so far, and how many.
+        /// The walk over the snapshot's pages so far; below, how many they are.
         var walk = PageWalk()
         var pages = 0
     }
@@ -37,28 +37,29 @@ actor PlaceScan {
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
     private var current: Round?
-    /// Whether a look is wanted that has not begun.
+    /// Whether a round is wanted and has not begun.
     private var isWanted = true
-    /// The pages of the last snapshot, and the rounds that began since.
+    /// The pages of the last snapshot; below, the rounds that began since.
     private var pages = 0
     private var looks = 0
-    /// How often folders could not be listed, one time after the other, whose servers say that it may pass.
+    /// How often in a row folders could not be listed, by errors that may pass.
     private var failures: [Int64: Int] = [:]
-    /// When a program last used something in a folder.
+    /// When a program last used an item in a folder.
     private var visits: [Int64: Timestamp] = [:]
-    /// Whether folders' stamps change with what lies in them, as far as is known.
+    /// Whether folders' stamps change with their contents, as far as is known.
     private var stampsTell = true
-    /// The stamps that folders had before something of ours came into them: they are to have others.
+    /// The stamps that folders had before an item of ours came into them, and which must change.
     private var stampsBefore: [Int64: String] = [:]
 
     /// How long a folder counts as visited.
     private static let visitLength: Int64 = 300
-    /// How often a folder is tried, with the pauses of the feed in between, before it holds up nothing more.
+    /// How often a folder is tried, with the feed's pauses in between, before it no longer delays anything
+    /// else.
     private static let mostTries = 6
-    /// The folders that are listed in one round although nothing says so, without stamps or under stamps of
-    /// whole trees: a small account is looked through each time, a large one in turn.
+    /// How many folders are listed in one round without a sign of change, where there are no stamps or
+    /// stamps of whole trees: a small account is looked through each time, a large one in turn.
     private static let listingsAtOnce = 32
-    /// The folders whose stamps go into one question.
+    /// How many folders' stamps one request asks for.
     private static let stampsAtOnce = 256
 
     init(
@@ -80,7 +81,7 @@ actor PlaceScan {
     /// Has the next `step` begin a round.
     func want() { isWanted = true }
 
-    /// Notes that a program uses something in a folder: it is looked at in each round for a while.
+    /// Notes that a program uses an item in a folder: the folder is looked at in each round for a while.
     func visit(_ folder: Int64) {
         if visits.count > 1000 {
             let oldest = now().seconds - Self.visitLength
@@ -89,7 +90,7 @@ actor PlaceScan {
         visits[folder] = now()
     }
 
-    /// Notes that something of ours came into a folder, a moment ago.
+    /// Notes that an item of ours came into a folder a moment ago.
     func changed(_ folder: Int64) async {
         guard client.traits.scan == .folderStamps, stampsTell else { return }
         let second = now().seconds
@@ -99,10 +100,10 @@ actor PlaceScan {
         if let stamp { stampsBefore[folder] = stamp }
     }
 
-    /// Takes folders' stamps for nothing from now on, until the next start: folders are looked through in
-    /// turn, as where there are none.
+    /// Ignores folders' stamps from now until the next start: folders are looked through in turn, as where
+    /// there are none.
     ///
-    /// A server before an object store may tell one time of a folder for ever.
+    /// A server in front of an object store may report the same time of a folder for ever.
     private func distrustStamps() {
         guard stampsTell else { return }
         stampsTell = false
@@ -112,7 +113,7 @@ actor PlaceScan {
 
     // MARK: Rounds
 
-    /// Begins a round that lists everything; its number.
+    /// Begins a round that lists everything; returns its number.
     func beginFull() async throws(ProviderError) -> Int64 {
         if let began = current?.snapshotBegan { turns.listingEnds(began) }
         let number = try await map.write { try PlaceTransaction(database: $0).nextRound() }
@@ -121,9 +122,9 @@ actor PlaceScan {
         return number
     }
 
-    /// Goes on with a round that lists everything, after a restart.
+    /// Continues a round that lists everything, after a restart.
     func resumeFull(_ number: Int64) {
-        // In this process it is under way, or over while its last pages are read.
+        // In this process the round is under way, or it has ended and its last pages are being read.
         guard current == nil, isWanted else { return }
         current = Round(number: number, isFull: true)
         isWanted = false
@@ -134,7 +135,7 @@ actor PlaceScan {
 
     /// Does a part of the round that is under way, or begins one.
     ///
-    /// - Throws: what listing threw where it may pass by itself; the round goes on with the next step.
+    /// - Throws: the error of a listing that may work later; the next step continues the round.
     func step() async throws(ProviderError) {
         try await moves.settleAll()
         if current == nil {
@@ -184,7 +185,7 @@ actor PlaceScan {
         let fresh = client.traits.listingFreshness.map { length in
             second - length.components.seconds...second + 60
         }
-        // A look at stamps of whole trees costs one question: what is old does not come all at once.
+        // With stamps of whole trees a look costs one request: old folders must not all come at once.
         let aged = scan == .subtreeStamps ? Self.listingsAtOnce : .max
         let isUnstamped = scan == .listings || scan == .folderStamps && !stampsTell
         let budget = isUnstamped ? Self.listingsAtOnce : 0
@@ -208,7 +209,7 @@ actor PlaceScan {
         }
     }
 
-    /// Asks for stamps; the folders of new ones, and those that are due otherwise, are listed then.
+    /// Asks for stamps; then the folders with new ones, and those that are due otherwise, are listed.
     private func readStamps() async throws(ProviderError) {
         guard var round = current else { return }
         let some = Array(round.unstamped.suffix(Self.stampsAtOnce))
@@ -216,7 +217,7 @@ actor PlaceScan {
             try some.map { try PlaceTransaction(database: database).path(of: $0) }
         }
         let known = zip(some, paths).compactMap { folder, path in path.map { (folder, $0) } }
-        // What comes into a folder while the answers are on their way may be in them or not.
+        // An item that comes into a folder during the request may or may not be in the answer.
         let before = stampsBefore
         let stamps = await client.stamps(of: known.map(\.1))
         var found: [(Int64, FolderStamp)] = []
@@ -229,7 +230,7 @@ actor PlaceScan {
                 if old == stamp.rawValue { distrustStamps() }
             case .success(nil): break
             case .failure(let error):
-                // A folder that is gone or closed shows in the listing of its own folder.
+                // The parent's listing shows a folder that is gone or closed.
                 guard error.isLastingRefusal, folder != PlaceMap.rootRow else {
                     throw error.asOfAccountFolder
                 }
@@ -267,11 +268,11 @@ actor PlaceScan {
                 logger.notice("a folder cannot be listed now", metadata: ["error": "\(error)"])
                 unanswered.append(folder)
             case .failure(let error) where folder == PlaceMap.rootRow:
-                // Nothing is known of the account then, and nothing is gone.
+                // Nothing is known about the account then, so nothing counts as gone.
                 failure = error.asOfAccountFolder
                 left.append(folder)
             case .failure(let error) where error.kind == .notFound || error.kind == .notAFolder:
-                // Its own folder's listing says whether it is gone.
+                // The parent's listing says whether it is gone.
                 unlistable.append(folder)
                 if round.lookedAbove.insert(folder).inserted,
                     let above = try await parent(of: folder)
@@ -296,7 +297,7 @@ actor PlaceScan {
         round.folders += untried.reversed() + new.reversed()
         // Last, so that one that fails each time keeps no other one waiting.
         round.folders.insert(contentsOf: left.reversed(), at: 0)
-        // What the listing of its own folder brings up is listed for more than its age.
+        // A folder that its parent's listing names as due is listed for more than its age.
         round.aged.subtract(new)
         unanswered.removeAll { new.contains($0) }
         current = round
@@ -304,7 +305,8 @@ actor PlaceScan {
         let freshness = client.traits.listingFreshness?.components.seconds ?? 0
         try await map.write { [unlistable, longFailing, unanswered] database in
             for folder in unanswered {
-                // Soon again, since it may have been the line; but behind what waits for its turn.
+                // Tried again soon, since the network may have failed; but after folders that wait for
+                // their turn.
                 try PlaceTransaction(database: database)
                     .noteUnanswered(folder, asOf: second - freshness + freshness / 24)
             }
@@ -312,16 +314,16 @@ actor PlaceScan {
                 try PlaceTransaction(database: database)
                     .noteUnlistable(folder, round: number, now: second)
             }
-            // They are tried in each round.
+            // These are tried in each round.
             for folder in longFailing { try PlaceTransaction(database: database).makeDue(folder) }
         }
         if let failure { throw failure }
     }
 
-    /// Whether a folder could not be listed for so long that all else goes on without it: what is known of it
-    /// stays, and what left another folder for this one shows as gone until it can be listed.
+    /// Whether a folder could not be listed for so long that all else goes on without it: what is known of
+    /// it stays, and an entry that was moved into it shows as gone until it can be listed.
     ///
-    /// Where its own folder cannot be listed either, it may be the server.
+    /// If its parent cannot be listed either, the server may be at fault.
     private func failsForLong(_ folder: Int64, _ error: ProviderError) async -> Bool {
         guard Self.isOfOneFolder(error) else { return false }
         let tries = failures[folder, default: 0] + 1
@@ -338,8 +340,8 @@ actor PlaceScan {
         } catch { return false }
     }
 
-    /// Whether a listing failed of the folder, as far as anybody can tell, where others may be listed: what
-    /// is looked at for its age alone holds nothing up then.
+    /// Whether a failure is probably the folder's own, while others can be listed: a folder that is listed
+    /// only for its age delays nothing then.
     private static func isOfOneFolder(_ error: ProviderError) -> Bool {
         switch error.kind {
         case .outcomeUnknown, .malformedAnswer, .locked: true
@@ -395,7 +397,7 @@ actor PlaceScan {
         } catch { return .failure(error) }
     }
 
-    /// Lists a folder, while no folder above it is moved, and writes down what lies in it; the folders in
+    /// Lists a folder, while no folder above it is moved, and records its contents; returns the folders in
     /// it that are to be listed.
     @discardableResult
     nonisolated func readListing(
@@ -428,15 +430,15 @@ actor PlaceScan {
         } catch { return .failure(error) }
     }
 
-    /// What a listing that was read leaves to do.
+    /// What follows from a listing that was read.
     struct StandingListing {
         /// The folders in it that are to be listed.
         var folders: [Int64] = []
-        /// Whether the folder holds what is not shown.
+        /// Whether the folder holds entries that are not shown.
         var holdsUnseen = false
     }
 
-    /// As `readListing`, for who knows that no folder above is being moved.
+    /// As `readListing`, for a caller that knows that no folder above is being moved.
     nonisolated func readStandingListing(
         of folder: Int64,
         round: Int64? = nil
@@ -459,27 +461,27 @@ actor PlaceScan {
             let transaction = PlaceTransaction(database: database)
             guard try transaction.row(folder) != nil else { return [] }
             let number = try round ?? transaction.round()
-            // Nobody knows where it lies: what is known of it stays.
+            // It is not known where the folder lies: what is known of it stays.
             guard try !transaction.isInMotion(folder) else {
                 try transaction.noteUnlistable(folder, round: number, now: second)
                 try transaction.makeDue(folder)
                 return []
             }
-            // A newer one says more.
+            // A newer listing was recorded already.
             guard turns.writes(folder, begun: began) else { return [] }
             return try transaction.apply(heard, round: number, now: second, asked: asked)
         }
         return StandingListing(folders: folders, holdsUnseen: holdsUnseen)
     }
 
-    /// Reads a page of everything.
+    /// Reads a page of the flat list of everything.
     private func readSnapshot() async throws(ProviderError) {
         guard var round = current, let began = round.snapshotBegan else { return }
         if let page = round.page { try round.walk.goOn(to: page.rawValue) }
         let page: SnapshotPage
         do throws(ProviderError) { page = try await client.snapshot(page: round.page) } catch {
             if error.kind == .badRequest, round.page != nil {
-                // A store that is another one by now does not know the page: the next step begins anew.
+                // A store that was replaced does not know the page: the next step begins anew.
                 current?.page = nil
                 current?.walk = PageWalk()
                 current?.pages = 0

@@ -1,26 +1,26 @@
 import GRDB
 import OortModel
 
-/// What a listing says, and which of it may be believed.
+/// A listing, and which parts of it are current.
 struct HeardListing: Sendable {
     /// The folder's row.
     let folder: Int64
     /// What the service said.
     let listing: PlaceListing
-    /// Whether an operation of ours touched a place of this name in the folder while the listing was
-    /// on its way: what it says of that place may be old.
+    /// Whether an operation of ours touched a place of this name in the folder while the listing was under
+    /// way: what it says of that place may be old.
     let isUnsettled: @Sendable (_ name: String) -> Bool
 }
 
-/// News by whole folders.
+/// Changes by whole folders.
 extension PlaceTransaction {
-    /// Writes what a listing says over the rows of its folder.
+    /// Records a listing over the rows of its folder.
     ///
-    /// A row that it does not name is marked and goes at the end of the round, since it may turn up
-    /// elsewhere. `round` is the number of the round, or of the last one; `now` counts seconds since
-    /// 1970, as does `asked`, when the listing was asked for where stamps are times, nil elsewhere: a
-    /// change in the second of a stamp leaves it as it is, so the folder is listed in each round until
-    /// it was asked for when that second was over.
+    /// A row that it does not name is marked, and removed at the end of the round, since it may turn up
+    /// elsewhere. `round` is the number of the round, or of the last one. `now` and `asked` are seconds
+    /// since 1970; `asked` is when the listing was asked for, where stamps are times, and nil elsewhere. A
+    /// change in the same second as a stamp does not change the stamp, so the folder is listed in each
+    /// round until a listing was asked for after that second.
     ///
     /// Returns the folders in it that are to be listed.
     func apply(
@@ -84,9 +84,10 @@ extension PlaceTransaction {
         return folders
     }
 
-    /// The stamp of a folder of which nothing is to be expected but by a new stamp: it was listed under this
-    /// one, in an earlier second than `now` (since 1970) and once more after a change of the stamp; nil
-    /// otherwise.
+    /// The stamp of a folder whose next change must give it another one; nil where that is not sure.
+    ///
+    /// It is sure where the folder was listed under this stamp in an earlier second than `now` (since
+    /// 1970), and once more after a change of the stamp.
     func settledStamp(of folder: Int64, listedBefore now: Int64) throws -> String? {
         try String.fetchOne(
             database.cachedStatement(
@@ -111,7 +112,7 @@ extension PlaceTransaction {
         ).execute(arguments: [round, id])
     }
 
-    /// A row that its own folder's listing no longer named and whose key an entry elsewhere has.
+    /// A row that its own folder's listing no longer named, and that has the key of an entry elsewhere.
     private func missing(like entry: PlaceEntry) throws -> PlaceRow? {
         guard let key = entry.key else { return nil }
         return try PlaceRow.fetchOne(
@@ -125,7 +126,7 @@ extension PlaceTransaction {
         )
     }
 
-    /// Whether a folder's stamp is another than that of its last listing, or it was never listed.
+    /// Whether a folder's stamp differs from that of its last listing, or it was never listed.
     private func isNew(_ folder: Int64) throws -> Bool {
         try Bool.fetchOne(
             database.cachedStatement(
@@ -147,8 +148,8 @@ extension PlaceTransaction {
         )
     }
 
-    /// Notes that a folder could not be listed for good: what is known of it stays, and it is tried
-    /// again when its stamp changes.
+    /// Notes that a folder's listing was refused for good: what is known of it stays, and it is tried again
+    /// when its stamp changes.
     func noteUnlistable(_ folder: Int64, round: Int64, now: Int64) throws {
         try database.execute(
             sql: """
@@ -159,8 +160,8 @@ extension PlaceTransaction {
         )
     }
 
-    /// Notes that a folder that was looked at for its age alone could not be listed: it counts as last listed
-    /// at a second since 1970, and all else that is known of it stays.
+    /// Notes that a folder that was listed only for its age could not be: it counts as last listed at a
+    /// second since 1970, and all else that is known of it stays.
     func noteUnanswered(_ folder: Int64, asOf second: Int64) throws {
         try database.cachedStatement(sql: "UPDATE folder SET listed_at = ? WHERE id = ?")
             .execute(arguments: [second, folder])
@@ -174,7 +175,7 @@ extension PlaceTransaction {
 
     // MARK: Snapshots
 
-    /// Writes down an entry that a snapshot names, and that the folders above it are there.
+    /// Records an entry that a snapshot names, and that the folders above it exist.
     func apply(
         _ entry: PlaceEntry,
         in path: RemotePath,
@@ -190,7 +191,7 @@ extension PlaceTransaction {
             else { return }
             let row =
                 if let old = try row(named: name, in: folder), old.entry.kind == .folder {
-                    // What the snapshot says of the folder itself may come before or after.
+                    // The snapshot may name the folder itself earlier or later.
                     try rewrite(old, as: old.entry)
                 } else { try put(above, in: folder) }
             try see(row.id, round)
@@ -207,8 +208,8 @@ extension PlaceTransaction {
             .execute(arguments: [round, id])
     }
 
-    /// Marks what a whole snapshot did not name; of what is below a place that was touched meanwhile it
-    /// says nothing.
+    /// Marks the rows that a whole snapshot did not name, except below places that were touched meanwhile,
+    /// about which it says nothing.
     func endSnapshot(
         round: Int64,
         now: Int64,
@@ -222,8 +223,8 @@ extension PlaceTransaction {
         let moving = Set(try motions())
         var unsettled: Set<Int64> = []
         var settled: Set<Int64> = []
-        // Of what lies below a folder that was moved meanwhile nothing is said, though an earlier page may
-        // have named the folder itself.
+        // A snapshot says nothing about what lies below a folder that was moved meanwhile, even if an
+        // earlier page named the folder itself.
         func isBelowUnsettled(_ id: Int64) throws -> Bool {
             var way: [Int64] = []
             var next: Int64? = id
@@ -248,7 +249,7 @@ extension PlaceTransaction {
             sql: "UPDATE folder SET listed_round = ?, listed_at = ?, is_due = 0",
             arguments: [round, now]
         )
-        // The next list of everything may be some rounds away.
+        // The next snapshot may be some rounds away.
         for id in unseen where unsettled.contains(id) {
             if let folder = try row(id)?.parent { try makeDue(folder) }
         }
@@ -287,8 +288,8 @@ extension PlaceTransaction {
         )
     }
 
-    /// The folders that were last listed outside of a span of seconds since 1970, the longest ago first: what
-    /// was listed after its end was so before the clock was set back.
+    /// The folders that were last listed outside of a span of seconds since 1970, the longest ago first;
+    /// one that was listed after the span's end was so before the clock was set back.
     func agedFolders(outside span: ClosedRange<Int64>, atMost count: Int) throws -> [Int64] {
         try Int64.fetchAll(
             database,
@@ -334,11 +335,11 @@ extension PlaceTransaction {
         )
     }
 
-    /// Removes what listings no longer named, unless it turned up elsewhere, or so much is missing that
-    /// it looks like a disk that is not there: then it stays until its folder was listed in a later round
-    /// and named it as little.
+    /// Removes rows that listings no longer named, unless they turned up elsewhere, or so much is missing
+    /// that a disk may be away: then they stay until a later round has listed their folder and it named as
+    /// little.
     ///
-    /// Returns whether all of it is done; else another round is to look again.
+    /// Returns whether all of it is done; if not, another round must look again.
     func removeMissing() throws -> Bool {
         let all = try PlaceRow.fetchAll(
             database,
@@ -351,8 +352,8 @@ extension PlaceTransaction {
         let doubted = try doubtful(all)
         var missing: [PlaceRow] = []
         for (row, round) in zip(all, rounds) {
-            // Zero was in doubt before and is missing again; below zero waits for that listing. What is
-            // seen elsewhere was moved, whatever its folder lost.
+            // Zero was in doubt before and is missing again; below zero waits for that listing. An entry
+            // that is seen elsewhere was moved, whatever its folder lost.
             guard round < 0 || round > 0 && row.parent.map(doubted.contains) == true,
                 try elsewhere(row) == nil
             else {
@@ -365,10 +366,10 @@ extension PlaceTransaction {
             if let folder = row.parent { try makeDue(folder) }
         }
         for row in missing {
-            // It may have gone with its folder.
+            // It may have been removed with its folder.
             guard try self.row(row.id) != nil else { continue }
             if let twin = try elsewhere(row), let parent = twin.parent {
-                // The elder id stays, with what both hold.
+                // The older id stays, with the children of both.
                 for child in try children(of: twin.id)
                 where try self.row(named: child.entry.name, in: row.id) == nil {
                     try move(child.id, to: row.id, name: child.entry.name)
@@ -384,7 +385,7 @@ extension PlaceTransaction {
         return missing.count == all.count
     }
 
-    /// A younger row of the same key, which is there.
+    /// A younger row of the same key, which is not missing.
     private func elsewhere(_ row: PlaceRow) throws -> PlaceRow? {
         guard let key = row.entry.key else { return nil }
         return try PlaceRow.fetchOne(
@@ -396,7 +397,7 @@ extension PlaceTransaction {
                 """,
             arguments: [key, row.entry.kind == .folder, row.id]
         ).flatMap { twin in
-            // One that lies in the other cannot take its place.
+            // A row below the other one cannot take its place.
             guard let parent = twin.parent, try !lies(parent, below: row.id),
                 try !lies(row.id, below: twin.id)
             else { return nil }
@@ -404,10 +405,10 @@ extension PlaceTransaction {
         }
     }
 
-    /// The folders that lost so much at once that it may be a disk which is not there.
+    /// The folders that lost so much at once that a disk may be away.
     ///
-    /// That is all that they held, or more than half of more than 100 entries. Where more than half of an
-    /// account of more than 100 places is missing, it is all of the folders.
+    /// That is everything that they held, or more than half of more than 100 entries. If more than half of
+    /// an account of more than 100 places is missing, it is all of the folders.
     private func doubtful(_ missing: [PlaceRow]) throws -> Set<Int64> {
         let folders = Set(missing.compactMap(\.parent))
         guard !folders.isEmpty else { return [] }
@@ -439,11 +440,11 @@ extension PlaceTransaction {
         try Int64.fetchOne(database, sql: "SELECT change FROM state") ?? 0
     }
 
-    /// The rows that changed after `position`, in order, at most `limit`, and the number of the last
-    /// change among them; where there are no more, what is gone comes after them.
+    /// The rows that changed after `position`, in order, at most `limit`, and the number of the last change
+    /// among them; the rows that are gone come after all others.
     ///
-    /// What is gone comes last, since it takes with it, at who reads, all that was seen below it: what
-    /// moved elsewhere is to be known of by then.
+    /// They come last because the reader removes everything below them as it knows it: it must have learnt
+    /// by then what moved elsewhere.
     func news(after position: Int64, limit: Int) throws -> (news: [PlaceNews], last: Int64) {
         let rows = try PlaceRow.fetchAll(
             database,
@@ -459,7 +460,7 @@ extension PlaceTransaction {
         return (news + gone.map { PlaceNews.gone($0) }, try lastChange())
     }
 
-    /// Forgets what is gone and was read: the reader came back with this position.
+    /// Forgets rows that are gone, once the reader has come back with this position.
     func forgetGone(upTo position: Int64) throws {
         try database.execute(sql: "DELETE FROM gone WHERE change <= ?", arguments: [position])
     }

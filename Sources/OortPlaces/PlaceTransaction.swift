@@ -1,7 +1,7 @@
 import GRDB
 import OortModel
 
-/// One transaction on the map; lives no longer than that.
+/// One transaction on the map; not valid after it.
 struct PlaceTransaction {
     let database: Database
 
@@ -44,7 +44,7 @@ struct PlaceTransaction {
         return RemotePath(names.reversed())
     }
 
-    /// The disk on which a folder lies, as far as its listings told.
+    /// The disk on which a folder lies, as far as its listings said.
     func disk(of folder: Int64) throws -> String? {
         try String.fetchOne(
             database.cachedStatement(sql: "SELECT disk FROM folder WHERE id = ?"),
@@ -77,19 +77,19 @@ struct PlaceTransaction {
         return try Int64.fetchOne(database.cachedStatement(sql: "SELECT change FROM state")) ?? 0
     }
 
-    /// Writes what an entry is like over the row at its place, or makes one; the row as it is then.
+    /// Records an entry over the row at its place, or makes a row; returns the row as it is then.
     ///
-    /// Nothing changes where all is as it was.
+    /// Changes nothing if everything is as it was.
     @discardableResult
     func put(_ entry: PlaceEntry, in parent: Int64) throws -> PlaceRow {
         if let old = try row(named: entry.name, in: parent) { return try rewrite(old, as: entry) }
         return try insert(entry, in: parent)
     }
 
-    /// A new row, whatever was at the place before.
+    /// Makes a new row, whatever was at the place before.
     func insert(_ entry: PlaceEntry, in parent: Int64) throws -> PlaceRow {
         guard try row(parent)?.entry.kind == .folder else {
-            // The service took it into a folder that others moved or removed meanwhile.
+            // The service put it into a folder that others moved or removed meanwhile.
             throw ProviderError(
                 .outcomeUnknown(retryAfter: nil),
                 detail: "the folder of \(entry.name) is not where it was"
@@ -112,10 +112,10 @@ struct PlaceTransaction {
         return try row(id) ?? { throw lost(id) }()
     }
 
-    /// Writes what an entry is like over a row, wherever that lies; the row then.
+    /// Records an entry over a row, wherever that lies; returns the row then.
     ///
-    /// A row of the other kind makes way for a new one, since what lies there now is not what the id was
-    /// given to, and a file holds nothing.
+    /// A row of the other kind makes way for a new one: the entry is not the one that the id was given to,
+    /// and a file holds nothing.
     @discardableResult
     func rewrite(_ old: PlaceRow, as entry: PlaceEntry) throws -> PlaceRow {
         var entry = entry
@@ -124,14 +124,14 @@ struct PlaceTransaction {
             return try insert(entry, in: parent)
         }
         if entry.kind == .file, entry.revision == old.entry.revision {
-            // What a listing does not say of a content holds for as long as the revision.
+            // What a listing does not say about a content stays known for the same revision.
             if entry.modifiedTime == nil, entry.storedTime != nil {
                 entry.modifiedTime = old.entry.modifiedTime
             }
             entry.storedTime = entry.storedTime ?? old.entry.storedTime
             entry.mimeType = entry.mimeType ?? old.entry.mimeType
         }
-        // What was known of the content holds for as long as the revision.
+        // What was known about the content stays known for the same revision.
         if entry.revision == old.entry.revision { entry.hash = entry.hash ?? old.entry.hash }
         if entry.kind == .folder, let stamp = entry.stamp {
             try database.cachedStatement(sql: "UPDATE folder SET stamp = ? WHERE id = ?")
@@ -173,7 +173,8 @@ struct PlaceTransaction {
 
     /// Removes a row with all below it.
     ///
-    /// Each is noted by itself: who reads the feed may know some of them elsewhere, where they moved from.
+    /// Each row is recorded by itself: the reader of the feed may know some of them elsewhere, where they
+    /// came from.
     func remove(_ id: Int64) throws {
         let change = try lastChange()
         try database.cachedStatement(
@@ -213,7 +214,7 @@ struct PlaceTransaction {
         ) ?? 0
     }
 
-    // MARK: What we began and heard no answer of
+    // MARK: Moves without an answer
 
     func noteMotion(of id: Int64, to parent: Int64, name: String) throws {
         try database.execute(
@@ -256,7 +257,7 @@ struct PlaceTransaction {
         }
     }
 
-    /// The names in a folder at which a move without an answer began or is to end.
+    /// The names in a folder from which, or to which, a move without an answer leads.
     func namesInMotion(in folder: Int64) throws -> Set<ExactText> {
         var names: Set<ExactText> = []
         for (id, motion) in try allMotions() {
@@ -268,7 +269,7 @@ struct PlaceTransaction {
         return names
     }
 
-    /// Whether a row, or a folder above it, has a move without an answer: where it lies nobody knows.
+    /// Whether a row, or a folder above it, has a move without an answer: it is not known where it lies.
     func isInMotion(_ id: Int64) throws -> Bool {
         let moving = Set(try motions())
         var next: Int64? = moving.isEmpty ? nil : id
@@ -283,8 +284,8 @@ struct PlaceTransaction {
         try database.execute(sql: "DELETE FROM motion WHERE id = ?", arguments: [id])
     }
 
-    /// The first second from a time on that a file had with no other content of a size, and, where what
-    /// is to get it is `isOther` than what the file holds, has not now either.
+    /// The first second from a time on that a file had with no other content of a size; and that it does
+    /// not have now either, if the content `isOther` than its present one.
     func freeTime(
         from time: Timestamp,
         of row: PlaceRow,

@@ -1,10 +1,10 @@
 import OortModel
 import Synchronization
 
-/// Gives operations of ours their turns: no two at one place, and none below a folder whose path changes.
+/// Gives our operations their turns: never two at one place, and none below a folder whose path changes.
 ///
-/// It knows, too, which places were touched, since what a listing says that was on its way meanwhile may
-/// be from before or after.
+/// It also knows which places were touched, since a listing that was under way meanwhile may show them
+/// before or after.
 ///
 /// Isolation: any thread.
 final class PlaceTurns: Sendable {
@@ -24,11 +24,11 @@ final class PlaceTurns: Sendable {
     struct Claim: Equatable, Sendable {
         /// The places that it changes; none where it only looks.
         var places: Set<Place>
-        /// The folders, up to the root, whose paths are to stay as they are.
+        /// The folders, up to the root, whose paths must stay.
         var above: Set<Int64>
-        /// What gets another path, or goes, a folder with all below it.
+        /// The row that gets another path, or is removed, a folder with all below it.
         var moved: Int64?
-        /// What is being opened by its path.
+        /// The row that is being opened by its path.
         var opened: Int64?
 
         func excludes(_ other: Claim) -> Bool {
@@ -45,21 +45,21 @@ final class PlaceTurns: Sendable {
     }
 
     private struct State {
-        /// Counts what begins and ends.
+        /// Counts beginnings and ends.
         var tick: UInt64 = 0
         /// The operations that are under way, by their numbers.
         var held: [UInt64: Claim] = [:]
-        /// Those that wait for them, the eldest first.
+        /// Claims that wait for them, the oldest first.
         var waiting: [Waiter] = []
-        /// The numbers of those that were cancelled before they waited.
+        /// The numbers of claims that were cancelled before they waited.
         var cancelled: Set<UInt64> = []
         /// The places of operations that are under way.
         var busy: Set<Place> = []
         /// When the last operation at a place ended.
         var touched: [Place: UInt64] = [:]
-        /// When the newest listing of a folder began that was written down.
+        /// For each folder, when its newest recorded listing began.
         var written: [Int64: UInt64] = [:]
-        /// When the listings that are on their way began.
+        /// When the listings that are under way began.
         var listings: [UInt64: Int] = [:]
 
         func isHeld(against claim: Claim) -> Bool { held.values.contains { $0.excludes(claim) } }
@@ -72,7 +72,7 @@ final class PlaceTurns: Sendable {
         mutating func touch(_ places: Set<Place>) {
             tick += 1
             for place in places { touched[place] = tick }
-            // What ended before each listing on its way concerns none.
+            // An operation that ended before all listings under way began concerns none of them.
             guard touched.count > 1000 else { return }
             let oldest = listings.keys.min() ?? tick
             touched = touched.filter { $0.value >= oldest }
@@ -83,10 +83,11 @@ final class PlaceTurns: Sendable {
 
     // MARK: Turns
 
-    /// Waits until nothing stands against a claim, and holds it; its number is for `release`.
+    /// Waits until nothing stands in the way of a claim, and holds it; returns its number for `release`.
     ///
-    /// Who changes something waits behind those that came before; who only looks waits for what is under
-    /// way, not for those that wait themselves: a rename that waits for a long upload holds up no reader.
+    /// An operation that changes something waits behind those that came before. One that only looks waits
+    /// for those that are under way, but not for those that wait themselves: a rename that waits for a long
+    /// upload holds up no reader.
     ///
     /// - Throws: `.cancelled`; nothing is held then.
     func hold(_ claim: Claim) async throws(ProviderError) -> UInt64 {
@@ -121,7 +122,7 @@ final class PlaceTurns: Sendable {
                 return nil
             }
             waiter?.continuation.resume(returning: false)
-            // Who waited behind this one may go.
+            // Claims that waited behind this one may begin.
             if waiter != nil { goOn() }
         }
         state.withLock { _ = $0.cancelled.remove(number) }
@@ -129,7 +130,7 @@ final class PlaceTurns: Sendable {
         return number
     }
 
-    /// Holds a claim if nothing stands against it now; nil if something does.
+    /// Holds a claim at once, or returns nil if another one stands in its way.
     func holdAtOnce(_ claim: Claim) -> UInt64? {
         state.withLock { state in
             guard !state.isHeld(against: claim) else { return nil }
@@ -139,7 +140,7 @@ final class PlaceTurns: Sendable {
         }
     }
 
-    /// Ends what `hold` began.
+    /// Releases the claim that `hold` gave.
     func release(_ number: UInt64) {
         state.withLock { state in
             guard let claim = state.held.removeValue(forKey: number) else { return }
@@ -172,7 +173,7 @@ final class PlaceTurns: Sendable {
 
     // MARK: Listings
 
-    /// Says that a listing goes on its way; the answer goes to `listingEnds` once it is written down.
+    /// Notes that a listing begins; `listingEnds` gets the returned number once the listing is recorded.
     func listingBegins() -> UInt64 {
         state.withLock { state in
             state.tick += 1
@@ -188,7 +189,7 @@ final class PlaceTurns: Sendable {
         }
     }
 
-    /// Whether a listing of a folder may be written down: no newer one was.
+    /// Whether a listing of a folder may be recorded: no newer one was.
     func writes(_ folder: Int64, begun: UInt64) -> Bool {
         state.withLock { state in
             guard (state.written[folder] ?? 0) < begun else { return false }
@@ -201,9 +202,9 @@ final class PlaceTurns: Sendable {
         }
     }
 
-    /// Whether what one look at a place said may be written down: nothing newer is known of it.
+    /// Whether a look at a place may be recorded: nothing newer is known of it.
     ///
-    /// Listings that began before say less then.
+    /// Listings that began before then no longer count for the place.
     func writes(_ place: Place, begun: UInt64) -> Bool {
         state.withLock { state in
             guard !state.busy.contains(place), (state.touched[place] ?? 0) <= begun,
