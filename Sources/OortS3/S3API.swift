@@ -33,7 +33,7 @@ struct S3API: Sendable {
 
     /// Sends a request; an answer of any status is no error.
     ///
-    /// A request that was refused for its region or its time is sent once more.
+    /// A request that was refused for its region or its time is sent once more, corrected.
     func exchange(_ request: S3Request) async throws(ProviderError) -> HTTPResponse {
         let answer = try await once(request)
         guard answer.head.status >= 300, learns(from: answer) else { return answer }
@@ -82,11 +82,11 @@ struct S3API: Sendable {
         return answer
     }
 
-    /// Sends a request and reads its answer's XML; where stores name its root as they like, `root` is
-    /// nil.
+    /// Sends a request and reads its answer's XML; `root` is nil where stores differ in the name of its
+    /// root.
     ///
-    /// Stores begin some answers with 200 before they know how it ends: an error in such an answer, or
-    /// one that cannot be read, is as one with 500.
+    /// Stores begin some answers with 200 before they know the outcome: an error in such an answer, or one
+    /// that cannot be read, counts as one with 500.
     func element(
         _ request: S3Request,
         named root: String? = nil,
@@ -108,7 +108,7 @@ struct S3API: Sendable {
         var result = HTTPRequest(
             method: request.method,
             url: place.url(of: request.key, request.query, region: signer.region),
-            // Or a store may unpack what is stored packed, and lengths and ranges are of other bytes.
+            // Otherwise a store may unpack packed content, and lengths and ranges refer to other bytes.
             headers: request.headers + [("Accept-Encoding", "identity")],
             body: request.body,
             repetition: request.repetition,
@@ -119,7 +119,7 @@ struct S3API: Sendable {
         return result
     }
 
-    /// Whether an answer taught something with which the request may be taken.
+    /// Whether an answer brought something with which the request may succeed.
     private func learns(from answer: HTTPResponse) -> Bool {
         let status = answer.head.status
         guard [301, 307, 400, 403].contains(status) else { return false }
@@ -180,7 +180,7 @@ struct S3API: Sendable {
         return request
     }
 
-    /// A text in XML; ends of lines are numbered, or readers would change them.
+    /// A text in XML; line breaks become character references, which readers do not change.
     static func escaped(_ text: String) -> String {
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -199,7 +199,7 @@ struct S3API: Sendable {
 }
 
 extension HTTPResponse {
-    /// An answer without success, where an answer with it would be a stream.
+    /// An answer without success, where success would have given a stream.
     struct Refusal: Error {
         var answer: HTTPResponse
     }

@@ -5,9 +5,9 @@ import Synchronization
 
 /// The uploads in parts that were begun from here and have not ended, in a file.
 ///
-/// A store keeps, and charges for, their parts for ever, and does not tell which program began them:
-/// by its list alone somebody else's would be given up. What a file that cannot be read or written would
-/// have told stays at the store; nothing else depends on it.
+/// A store keeps, and charges for, their parts for ever, and does not say which program began them: by its
+/// list alone, another program's would be given up. If the file cannot be read or written, such parts stay
+/// at the store; nothing else depends on it.
 ///
 /// Isolation: any thread; one process writes the file.
 final class S3BegunUploads: Sendable {
@@ -25,13 +25,13 @@ final class S3BegunUploads: Sendable {
     /// Nil before the file was read.
     private let known = Mutex<[Upload]?>(nil)
 
-    /// More than that are begun and not ended only where something is wrong: the oldest is forgotten.
+    /// More than these are open only if something is wrong: the oldest is forgotten.
     private static let most = 1000
 
-    /// Those in a file; nil for none that is kept.
+    /// The open uploads in a file; nil for no file.
     init(path: String?) { self.path = path }
 
-    /// All that was begun until a second.
+    /// All uploads that were begun until a second.
     func begun(until second: Int64) -> [Upload] {
         known.withLock { known in uploads(&known).filter { $0.begun <= second } }
     }

@@ -11,7 +11,7 @@ extension S3Client {
         abilities.listsMarkers ? prefix : prefix + S3Names.keeper
     }
 
-    /// Creates a folder, wherever it lies: in a bucket no folder needs another.
+    /// Creates a folder anywhere: in a bucket no folder needs another.
     public func createFolder(at path: RemotePath) async throws(ProviderError) -> PlaceEntry {
         guard let name = path.name else {
             throw ProviderError(.nameTaken, detail: "the account's root is there")
@@ -50,11 +50,11 @@ extension S3Client {
         memory.withLock { $0.remember(marked: prefix) }
     }
 
-    /// Keeps the folder from which something is about to go, should nothing be left in it then.
+    /// Keeps the folder that a key is about to leave, in case it becomes empty.
     ///
-    /// In a bucket a folder is there as long as a key begins with its name: whoever lists it between the
-    /// deletion of the last one and a marker's arrival believes that it is gone. A folder that holds more than
-    /// this program deletes at once needs none.
+    /// In a bucket a folder exists as long as a key begins with its name: a client that lists it after the
+    /// last key was deleted and before a marker arrives takes it for gone. A folder with more keys than
+    /// this program deletes at once needs no marker.
     private func keep(folderOf path: RemotePath) async throws(ProviderError) {
         guard let folder = path.parent, !folder.parts.isEmpty else { return }
         let prefix = try space.prefix(of: folder)
@@ -62,12 +62,12 @@ extension S3Client {
         do throws(ProviderError) {
             if try await holdsFew(prefix) { try await mark(prefix) }
         } catch {
-            // Who may not list or write may still delete.
+            // A login that may not list or write may still delete.
             guard error.isLastingRefusal || error.kind == .malformedAnswer else { throw error }
         }
     }
 
-    /// Whether a folder without a marker holds something, and no more than may go at once.
+    /// Whether a folder without a marker holds something, but no more keys than may be deleted at once.
     private func holdsFew(_ prefix: String) async throws(ProviderError) -> Bool {
         let most = traits.provider.maximumWritesInFlight + 1
         let marker = marker(of: prefix)
@@ -133,7 +133,7 @@ extension S3Client {
                             detail: "another revision is current"
                         )
                     }
-                    // A repetition could delete what somebody wrote after the first try.
+                    // A repetition could delete what another client wrote after the first try.
                     request.repetition = .onlyIfNotDone
                 }
             }
@@ -143,8 +143,7 @@ extension S3Client {
             } catch  where error.kind == .notFound {
                 return
             } catch  where error.kind == .preconditionFailed {
-                // Some stores answer so when there is nothing, perhaps since an earlier try deleted
-                // it.
+                // Some stores answer this when there is nothing, perhaps because an earlier try deleted it.
                 guard try await head(key) != nil else { return }
                 throw error
             } catch {
@@ -156,14 +155,14 @@ extension S3Client {
         throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "no answer to a deletion")
     }
 
-    /// Deletes all keys that begin with a prefix; the folder's own marker goes last, so that what an
-    /// interruption leaves is seen.
+    /// Deletes all keys that begin with a prefix; the folder's own marker goes last, so that a folder whose
+    /// deletion was interrupted still shows.
     private func deleteAll(below prefix: String) async throws(ProviderError) {
         let marker = marker(of: prefix)
         var last: Set<ExactText>?
         var isDeletingFolders = false
         while true {
-            // From the beginning each time: what was deleted is listed no more.
+            // From the beginning each time: deleted keys are no longer listed.
             var keys: [String] = []
             var token: String?
             var pages = 0
@@ -180,7 +179,7 @@ extension S3Client {
             guard !keys.isEmpty else { break }
             let these = Set(keys.map { ExactText($0) })
             guard these != last else {
-                // Where folders are real, each goes when nothing is left in it.
+                // Where folders are real, each can be deleted once it is empty.
                 let folders = keys.filter { $0.ends(with: "/") }
                 guard folders.count == keys.count, !isDeletingFolders else {
                     throw ProviderError(
@@ -202,8 +201,7 @@ extension S3Client {
         try await delete(key: marker, revision: nil)
     }
 
-    /// Deletes folders that are there without any key, as stores that keep keys in a tree of folders
-    /// leave them.
+    /// Deletes folders without any key, which stores leave that keep keys in a tree of folders.
     private func deleteRealFolders(
         below prefix: String,
         depth: Int
@@ -226,7 +224,7 @@ extension S3Client {
 
     /// Deletes up to a page of keys.
     private func delete(keys: [String]) async throws(ProviderError) {
-        // XML cannot carry other control characters.
+        // XML cannot carry all control characters.
         func isPlain(_ key: String) -> Bool {
             key.unicodeScalars.allSatisfy { $0.value >= 0x20 || [9, 10, 13].contains($0.value) }
         }
@@ -288,12 +286,12 @@ extension S3Client {
         }
         if old.parent != new.parent { try await keep(folderOf: old) }
         let (entry, copied) = try await copy(source, to: target, path: new)
-        // What somebody wrote meanwhile stays where it is, and is news.
+        // What another client wrote meanwhile stays where it is, and is news.
         do throws(ProviderError) {
             try await delete(key: source, revision: Revision(copied))
         } catch  where error.kind == .preconditionFailed {
         } catch {
-            // The file is at both places, and whoever asked must look.
+            // The file is at both places, and the caller must look.
             throw error.asUnknownOutcome
         }
         return entry
@@ -319,7 +317,7 @@ extension S3Client {
             throw ProviderError(.nameRefused, detail: "the store's names are of other forms")
         }
         var failure: ProviderError?
-        // Again, should somebody write the source while it is copied.
+        // Tried again if another client writes the source while it is copied.
         for _ in 0..<4 {
             guard let head = try await file(source) else {
                 throw failure?.isOutcomeUnknown == true
@@ -364,7 +362,7 @@ extension S3Client {
                 failure = error
             }
         }
-        // Some stores take no object whose key is the beginning of others up to a slash.
+        // Some stores refuse an object whose key, with a slash, begins other keys.
         if let failure, try await isAnything(below: target + "/") {
             throw failure.asKind(.nameTaken)
         }
@@ -372,7 +370,7 @@ extension S3Client {
             ?? ProviderError(.locked, detail: "the object changes too fast to be copied")
     }
 
-    /// Whether an object is what a copy of another makes: an earlier try may have done it.
+    /// Whether an object is what the copy of another would be: an earlier try may have made it.
     private static func isCopy(_ copy: S3Head, of source: S3Head) -> Bool {
         guard copy.size == source.size else { return false }
         let isSame =
@@ -452,13 +450,13 @@ extension S3Client {
             }
             let root = try await api.element(request, named: "CopyObjectResult", about: subject)
             if let tag = try? Self.tag(root) { return tag }
-            // Some stores do not say what they made.
+            // Some stores do not describe the copy in their answer.
             guard let made = try await file(target), made.size == head.size else {
                 throw ProviderError(.malformedAnswer, detail: "a copy that is not there")
             }
             return made.tag
         }
-        // In parts; the store is asked for the target's condition at the end.
+        // In parts; the store checks the condition on the target at the end.
         var request = S3Request("POST", target)
         request.query = [("uploads", "")]
         request.headers = fields + metadata
@@ -501,7 +499,7 @@ extension S3Client {
             begun.forget(id)
             return tag
         } catch {
-            // An end whose answer is lost left nothing that could be given up.
+            // If the answer to the end is lost, there is nothing left to give up.
             await abort(id, at: target)
             throw error
         }

@@ -68,8 +68,8 @@ extension S3Client {
 // MARK: Archived objects
 
 extension S3Client {
-    /// Whether the store said a little while ago that the object is archived: who reads on, as programs do
-    /// that look into each file of a folder, need not ask for each.
+    /// Whether the store said a short while ago that the object is archived: a program that looks into each
+    /// file of a folder need not wait for each answer.
     private func isArchived(_ key: String, _ revision: Revision) -> Bool {
         memory.withLock { memory in
             guard let known = memory.archived[ExactText(key)],
@@ -88,7 +88,7 @@ extension S3Client {
         }
     }
 
-    /// Forgets of a listed object that it is archived, where its class says that it is not.
+    /// Forgets that a listed object is archived, where its storage class says that it is not.
     func learn(_ object: S3Object) {
         guard !S3Errors.archives.contains(object.storageClass ?? "STANDARD") else { return }
         memory.withLock { memory in
@@ -98,7 +98,7 @@ extension S3Client {
     }
 }
 
-/// A part of a stream: some bytes are let go, then exactly so many are handed on.
+/// A part of a stream: skips some bytes, then hands on exactly so many.
 private final class Slice: Sendable {
     private let source: ByteStream
     private let rest: Mutex<(skip: Int64, take: Int64)>

@@ -42,7 +42,7 @@ extension S3Client {
             await abandon(stored)
             await observer.sessionChanged(nil)
         }
-        // What an earlier upload of this run to the same key left, and nobody goes on with.
+        // An earlier upload of this run to the same key, which nothing will continue.
         let earlier = memory.withLock { $0.sessions[ExactText(key)] }
         if let earlier, earlier != stored?.id { await abort(earlier, at: key) }
         if upload.size <= settings.largestSimpleUpload, stored?.isOf(upload, at: key) != true {
@@ -59,8 +59,8 @@ extension S3Client {
 
     // MARK: Conditions
 
-    /// The condition under which the key may be written, where the store knows such; where it does
-    /// not, the look before, right before.
+    /// The condition under which the key may be written; where the store knows no conditions, the key is
+    /// looked at just before.
     private func conditions(
         _ upload: PlaceUpload,
         at key: String
@@ -87,7 +87,7 @@ extension S3Client {
         }
     }
 
-    /// Whether an object is what an upload makes: an earlier try may have done it.
+    /// Whether an object is what this upload would make: an earlier try may have made it.
     private func isOutcome(_ head: S3Head, of upload: PlaceUpload) -> Bool {
         let md5 = upload.hash.value
         let isSame =
@@ -97,8 +97,8 @@ extension S3Client {
         return isSame && head.modified == time
     }
 
-    /// What an answer without success to the writing of a key means: what lies there decides, since
-    /// the store may have refused the repetition of a try that had succeeded.
+    /// What it means that writing a key was refused: the object at the key decides, since the store may
+    /// have refused the repetition of a try that had succeeded.
     private func settled(
         _ error: ProviderError,
         _ upload: PlaceUpload,
@@ -119,7 +119,7 @@ extension S3Client {
         switch (error.kind, upload.before) {
         case (.outcomeUnknown, _), (.malformedAnswer, _), (.sessionLost, _): throw error
         case (_, .nothing):
-            // Some stores take no object whose key is the beginning of others up to a slash.
+            // Some stores refuse an object whose key, with a slash, begins other keys.
             if now == nil, try await !isAnything(below: key + "/") {
                 throw error.asKind(.rateLimited(retryAfter: nil))
             }
@@ -170,7 +170,7 @@ extension S3Client {
         request.headers += try await api.protection(of: upload.content, range, md5: md5).headers
         request.body = upload.size == 0 ? .bytes([]) : .content(upload.content, range)
         request.weight = .bulk
-        // Without a condition, a repetition could undo what somebody wrote after the first try.
+        // Without a condition, a repetition could undo what another client wrote after the first try.
         let isGuarded = !conditions.isEmpty || upload.before == .file(nil)
         request.repetition = isGuarded ? .harmless : .onlyIfNotDone
         request.isLong = true
@@ -216,7 +216,7 @@ extension S3Client {
             do throws(ProviderError) {
                 known = try await parts(of: stored)
             } catch  where error.kind == .sessionLost {
-                // It was ended, by an answer that was lost, or the store has given it up.
+                // It was ended, and the answer was lost, or the store has given it up.
                 begun.forget(stored.id)
                 let head = try await settled(error, upload, at: key)
                 await observer.sessionChanged(nil)
@@ -247,7 +247,8 @@ extension S3Client {
         at key: String,
         observer: any UploadObserver
     ) async throws(ProviderError) -> Session {
-        // The end of the upload is what the store makes conditions of; all of it would be in vain.
+        // The store checks conditions only at the end of an upload in parts; without this look, all of it
+        // could be in vain.
         if upload.before != .file(nil) { try await lookBefore(upload, at: key) }
         var request = S3Request("POST", key)
         request.query = [("uploads", "")]
@@ -321,7 +322,7 @@ extension S3Client {
         throw ProviderError(.malformedAnswer, detail: "a list of parts without end")
     }
 
-    /// Sends what the store lacks, four parts at a time.
+    /// Sends the parts that the store lacks, four at a time.
     private func send(
         _ upload: PlaceUpload,
         by session: Session,
@@ -383,7 +384,7 @@ extension S3Client {
         let range = start..<min(start + session.partSize, upload.size)
         let size = range.upperBound - range.lowerBound
         let (headers, md5) = try await api.protection(of: upload.content, range, md5: nil)
-        // A part of an earlier run may be of other bytes: only its hash says that it is not.
+        // A part of an earlier run may be of other bytes: only its hash can prove that it is not.
         if let known, known.size == size, known.tag.lowercased() == S3Text.hex(md5) {
             sent.set(number, size)
             return known
@@ -428,7 +429,7 @@ extension S3Client {
                 about: .session
             )
             let tag = root.text(of: "ETag").map(S3Head.bare) ?? ""
-            // Some stores give the object another ETag than they say here.
+            // Some stores give the object another ETag than in this answer.
             if let head = try? await head(session.key), isOutcome(head, of: upload) {
                 return uploaded(upload, tag: head.tag)
             }
@@ -446,7 +447,7 @@ extension S3Client {
 
     private func abandon(_ session: Session) async { await abort(session.id, at: session.key) }
 
-    /// Notes an upload in parts, by which it is found when nobody goes on with it.
+    /// Notes an upload in parts, so that it is found when nothing continues it.
     func note(begun id: String, at key: String) {
         let second = Timestamp(api.signer.serviceTime).seconds
         begun.note(S3BegunUploads.Upload(id: id, key: key, begun: second))
@@ -469,7 +470,7 @@ extension S3Client {
         }
     }
 
-    /// Looks for leftovers behind the rest, once a day.
+    /// Looks for leftovers in the background, once a day.
     func cleanUp() {
         let isDue = memory.withLock { memory in
             if let last = memory.lastCleaning, .now - last < .seconds(86_400) { return false }
@@ -477,12 +478,12 @@ extension S3Client {
             return true
         }
         guard isDue else { return }
-        // Ends by itself; what is not given up now is another day.
+        // Ends by itself; what cannot be given up now is tried another day.
         Task { await removeLeftovers() }
     }
 
-    /// Gives up the uploads in parts that were begun from here so long ago and that nobody goes on with
-    /// in this run: stores keep, and charge for, their parts for ever.
+    /// Gives up the uploads in parts that were begun from here so long ago and that nothing in this run
+    /// continues: stores keep, and charge for, their parts for ever.
     ///
     /// - Returns: How many were given up.
     @discardableResult
@@ -503,7 +504,7 @@ extension S3Client {
 }
 
 extension S3Client.Session {
-    /// Whether the session is of this very content, which may lie elsewhere by now.
+    /// Whether the session is for exactly this content, whose place may have changed.
     fileprivate func isOf(_ upload: PlaceUpload, at key: String) -> Bool {
         size == upload.size && hash == upload.hash.value && self.key.isSameText(as: key)
             && partSize > 0

@@ -21,7 +21,7 @@ public final class S3Client: PlaceClient {
         public var copyPartSize: Int64 = 512 << 20
         /// Keys on a page of a listing.
         public var pageSize = 1000
-        /// How long it is believed of an object that it is archived: to restore one takes minutes at least.
+        /// How long an object is assumed to be archived still: a restore takes minutes at least.
         public var archivedRest = Duration.seconds(300)
 
         /// The sizes that S3 wants.
@@ -34,7 +34,7 @@ public final class S3Client: PlaceClient {
     let settings: Settings
     let memory = Mutex(Memory())
     let begun: S3BegunUploads
-    /// The keys that links are signed with; nil where nobody gave them.
+    /// The keys that links are signed with; nil where there are none.
     private let linkKeys: (any AccessTokens)?
 
     public let traits: PlaceTraits

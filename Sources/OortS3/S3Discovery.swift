@@ -4,7 +4,7 @@ public import Logging
 public import OortModel
 public import OortTransport
 
-/// What a person says of an account of S3.
+/// What a person gives for an account of S3.
 public struct S3Wish: Hashable, Sendable {
     /// The bucket.
     public var bucket: String
@@ -144,7 +144,7 @@ public struct S3Discovery: Sendable {
         )
     }
 
-    /// The stack of a sign-in: a refused key is an answer to be read, and nobody waits for long.
+    /// The requests of a sign-in: a refused key is an answer to be read, and no wait is long.
     private func client(_ keys: S3Keys, _ signer: S3Signer) -> any HTTPClient {
         var policy = RetryPolicy()
         policy.interactivePatience = .seconds(15)
@@ -165,8 +165,8 @@ public struct S3Discovery: Sendable {
 
     // MARK: Where
 
-    /// A bucket's region: what the person says; else at AWS what any of its hosts says, even to
-    /// nobody.
+    /// A bucket's region: the person's; otherwise, at AWS, the one that any of its hosts reports, even to
+    /// requests without keys.
     private func region(_ wish: S3Wish) async throws(ProviderError) -> String {
         if let region = wish.region, !region.isEmpty { return region }
         guard wish.endpoint == nil else {
@@ -196,7 +196,7 @@ public struct S3Discovery: Sendable {
 
     private static let usual = "us-east-1"
 
-    /// Whether a bucket's name may be a part of a host's name: others have no certificate there.
+    /// Whether a bucket's name may be a part of a host's name: for others the certificate does not match.
     private static func isLabel(_ bucket: String) -> Bool {
         (3...63).contains(bucket.utf8.count) && bucket != "soap"
             && bucket.utf8.allSatisfy {
@@ -249,7 +249,7 @@ public struct S3Discovery: Sendable {
     private func keepsVersions(_ api: S3API) async -> Bool {
         var request = S3Request("GET")
         request.query = [("versioning", "")]
-        // Whoever may not ask takes it that there are none.
+        // If the keys may not ask, it is assumed that there are none.
         let root = try? await api.element(request, about: .bucket)
         return root?.text(of: "Status") == "Enabled"
     }

@@ -83,7 +83,7 @@ enum S3Errors {
     private static let archivedWords =
         "the object is archived: restore it at the store, then it can be read"
 
-    /// What a person should know and do.
+    /// What the person should know and do.
     private static func sentence(
         _ kind: ProviderError.Kind,
         code: String,
@@ -137,7 +137,7 @@ enum S3Errors {
         switch code {
         case "AccessDenied", "AllAccessDisabled", "AccountProblem", "MethodNotAllowed",
             "NoSuchBucket":
-            // That the bucket is gone is never that all files are.
+            // A missing bucket must never mean that all files are gone.
             return .noPermission
         case _ where keyCodes.contains(code): return .signedOut
         case _ where clockCodes.contains(code) || regionCodes.contains(code): return .noPermission
@@ -178,7 +178,8 @@ enum S3Errors {
         case 503 where retryAfter != nil: return .rateLimited(retryAfter: retryAfter)
         case 507: return .quotaExceeded
         case 500...: return .outcomeUnknown(retryAfter: retryAfter)
-        // A store that sends on says so in its own words: a network did, that wants its people to log in.
+        // A store that redirects says so in its own words; otherwise a network did, whose users must log in
+        // first.
         case 200..<400: return .malformedAnswer
         default: return .badRequest
         }
@@ -198,8 +199,8 @@ extension AnswerRules {
 }
 
 extension RequestBounds {
-    /// How many requests of an account of S3 may be in flight: AWS grants thousands a second to what begins
-    /// with one prefix, wants many at once, and says by 503 when there were too many.
+    /// How many requests of an account of S3 may be in flight: AWS grants thousands a second to keys that
+    /// begin with one prefix, wants many at once, and answers 503 when there were too many.
     public static let s3 = RequestBounds(first: 16, most: 32)
 }
 

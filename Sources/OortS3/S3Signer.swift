@@ -4,14 +4,13 @@ import OortSignIn
 public import OortTransport
 import Synchronization
 
-/// Signs requests by Signature Version 4 of AWS, which all of S3's kin take.
+/// Signs requests by Signature Version 4 of AWS, which all of S3's kin accept.
 ///
-/// The secret is a key file (`S3Keys.secret`); that of nobody leaves requests unsigned. What is
-/// learned while the account is used, the bucket's region and how far this machine's clock is off,
-/// is kept here for all who sign.
+/// The secret is a key file (`S3Keys.secret`); requests of an anonymous one stay unsigned. What is learned
+/// meanwhile, the bucket's region and how far this machine's clock is off, is kept here for all requests.
 ///
-/// Source: docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html. libcurl's own signer
-/// is wrong before 8.14: it sorts neither queries nor header names as it must.
+/// Source: docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html. libcurl's own signer is
+/// wrong before 8.14: it sorts neither queries nor header names as it must.
 public final class S3Signer: RequestSigner {
     private struct State {
         var region: String
@@ -61,7 +60,7 @@ public final class S3Signer: RequestSigner {
         }
     }
 
-    /// Services take signatures 15 minutes old; an answer's own way is shorter than the rest.
+    /// Services accept signatures that are up to 15 minutes old; the rest is for the answer's own way.
     private static let toleratedSkew: TimeInterval = 14 * 60
 
     public func sign(
@@ -142,7 +141,7 @@ public final class S3Signer: RequestSigner {
     static let payloadField = "x-amz-content-sha256"
     static let unsignedPayload = "UNSIGNED-PAYLOAD"
 
-    /// The hash of a body at hand; that of a content is for whoever can read it.
+    /// The hash of a body at hand; the caller has to hash a content, which it can read.
     static func payloadHash(of body: HTTPRequest.Body) -> String {
         switch body {
         case .none: S3Text.sha256([])

@@ -21,8 +21,8 @@ struct S3Page: Sendable {
 
     /// Reads a page of either form.
     ///
-    /// - Throws: `.malformedAnswer` for whatever is not plain: nothing is ever believed to be gone
-    ///   that a store merely did not list well.
+    /// - Throws: `.malformedAnswer` for anything unclear: nothing may count as gone because a store listed
+    ///   it badly.
     init(_ root: S3Element, byTokens: Bool) throws(ProviderError) {
         let isEncoded = root.text(of: "EncodingType") == "url"
         func decoded(_ text: String?, _ what: String) throws(ProviderError) -> String {
@@ -86,15 +86,15 @@ struct S3Head: Sendable {
     var size: Int64
     var tag: String
     var stored: Timestamp?
-    /// The modified time that its writer gave it.
+    /// The modified time that the writer of the object gave it.
     var modified: Timestamp?
     var mimeType: String?
     var storageClass: String?
-    /// The MD5 that its writer gave it, in hex.
+    /// The MD5 that the writer of the object gave it, in hex.
     var md5: String?
-    /// Whether the store encrypts it in a way that makes the ETag say nothing of the bytes.
+    /// Whether the store encrypts the object so that its ETag says nothing about the bytes.
     var isTagOpaque: Bool
-    /// What a copy with other metadata must carry along.
+    /// The fields that a copy with other metadata must carry along.
     var carried: [(name: String, value: String)]
 
     init(_ head: HTTPResponseHead, size: Int64? = nil) throws(ProviderError) {

@@ -7,7 +7,7 @@ import Synchronization
 /// Isolation: any thread.
 final class OpenFile: Sendable {
     let path: RemotePath
-    /// The revision that was asked for, with which each part that is read is compared; nil for any.
+    /// The revision that was asked for, against which each part is checked; nil for any.
     let revision: Revision?
     let session: SFTPSession
     let handle: SFTPHandle
@@ -34,8 +34,8 @@ final class OpenFile: Sendable {
     deinit { _ = session.send(.close(handle)) }
 }
 
-/// Files of which a part was read a moment ago: who reads another part of one, as databases and players
-/// do, saves the round trip of opening it.
+/// Files that were read a moment ago: a program that reads another part, as databases and players do, saves
+/// the round trip of opening the file.
 ///
 /// Isolation: any thread.
 final class OpenFiles: Sendable {
@@ -51,7 +51,7 @@ final class OpenFiles: Sendable {
     private static let most = 16
     private static let length = Duration.seconds(5)
 
-    /// How often this program was about to change places.
+    /// How often this program began to change places.
     var changes: UInt64 { state.withLock(\.changes) }
 
     /// Keeps a file open for a moment from now on; not one that was opened before places changed, since

@@ -13,7 +13,7 @@ public struct SFTPAddress: Codable, Hashable, Sendable {
     public var folder: String?
     /// A file with a private key; nil leaves it to `ssh_config` and the agent.
     public var identity: String?
-    /// What of the account's is in the token store; nil where `ssh` comes in without being told anything.
+    /// What the token store has for the account; nil where `ssh` signs in without a secret.
     public var secret: SecretKind?
     /// Options as in `ssh_config`, `KEY=VALUE` each, which count before the person's own.
     public var options: [String] = []
@@ -30,7 +30,8 @@ public struct SFTPAddress: Codable, Hashable, Sendable {
     ///
     /// An IPv6 address stands in brackets. `/PATH` begins at the server's root, `/~/PATH` where the login begins.
     ///
-    /// Nil where there is no host, or one that `ssh` would take for an option, or a password is in it.
+    /// Nil where there is no host, where `ssh` would take it for an option, or where it has a password in
+    /// it.
     public init?(_ text: String) {
         host = ""
         var text = text[...]
@@ -41,7 +42,7 @@ public struct SFTPAddress: Codable, Hashable, Sendable {
             text = server
         }
         if let (user, server) = text.cut(atLast: "@") {
-            // A password is no part of it: it would be an argument of `ssh`, which every process can read.
+            // A password must not be in it: it would be an argument of `ssh`, which every process can read.
             guard Self.isPlain(user), !user.has(":") else { return nil }
             self.user = String(user)
             text = server
@@ -78,8 +79,8 @@ public struct SFTPAddress: Codable, Hashable, Sendable {
 
     /// The arguments of `ssh` up to and without the host.
     ///
-    /// They come first, so that they count before the person's configuration: no terminal, no
-    /// forwarding, no command of the configuration's, a peer that is gone is noticed.
+    /// They come first, and so override the person's configuration: no terminal, no forwarding, no command
+    /// from the configuration; a peer that is gone is noticed.
     func arguments(mayAsk: Bool) -> [String] {
         var arguments = ["-x", "-a", "-T"]
         var settings = [

@@ -57,8 +57,8 @@ extension SFTPClient {
                     return try await checkRoot(session)
                 }
                 if kind == .folder { try await refuseDisk(path, session) }
-                // Another disk, or a root where the login may make nothing. The account promises that
-                // what is deleted can be had back.
+                // It is on another disk, or in a root where the login may create nothing. The account
+                // promises that deleted items can be restored.
                 throw ProviderError(
                     .noPermission,
                     detail: "\(path) cannot be moved to \(Self.trash), and is deleted for good "
@@ -67,9 +67,9 @@ extension SFTPClient {
             }
         }
         if kind == .folder {
-            // What lies on it would go before the server refuses.
+            // Otherwise its contents would be deleted before the server refuses.
             try await refuseDisk(path, session)
-            // A look at the server would take along what nobody here has seen.
+            // A recursive deletion would remove entries that were never seen here.
             throw ProviderError(.unsupported, detail: "\(path) goes piece by piece")
         }
         do throws(SFTPError) { try await remove(kind, found.path, path, session) } catch {
@@ -107,10 +107,10 @@ extension SFTPClient {
 
     // MARK: The trash
 
-    /// Removes from the trash what has lain there for more than 30 days; once in the client's life, and
-    /// behind the rest.
+    /// Removes from the trash what has lain there for more than 30 days; once in the client's life, in the
+    /// background.
     ///
-    /// It happens after a deletion, whose folder in the trash has the server's time now
+    /// It follows a deletion, whose folder in the trash has the server's present time
     /// (`TrashFolder.outlived`).
     func purgeTrash(after deletion: SFTPPath) {
         guard
@@ -150,7 +150,7 @@ extension SFTPClient {
         let trash = root.appending(try SFTPPath(Self.trash))
         var attributes = SFTPAttributes()
         attributes.mode = 0o700
-        // It may be there.
+        // It may exist already.
         _ = session.send(.makeFolder(trash, attributes))
         let number = UInt32.random(in: .min ... .max)
         let name = TrashFolder.name(seconds: now().seconds, number: number, of: path)

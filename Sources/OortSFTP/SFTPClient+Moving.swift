@@ -44,7 +44,7 @@ extension SFTPClient {
         return entry
     }
 
-    /// Moves to another disk of the server's, to which no rename leads: a file is copied and then removed.
+    /// Moves a file to another disk of the server, where no rename can: copies it and then removes it.
     ///
     /// - Throws: `.unsupported` for a folder, which is carried piece by piece.
     private func carry(
@@ -77,7 +77,7 @@ extension SFTPClient {
             }
             try await removeMoved(found, before, at: old, session)
         } catch {
-            // Else it would be there twice.
+            // Otherwise the file would be there twice.
             if !error.isOutcomeUnknown, let now = try await find(new, session),
                 self.entry(new, now)?.revision == entry.revision
             {
@@ -88,10 +88,11 @@ extension SFTPClient {
         return entry
     }
 
-    /// Removes a file that was copied to another disk, if it is still what was copied.
+    /// Removes a file that was copied to another disk, if it is still the one that was copied.
     ///
-    /// It is renamed aside before it is looked at, under a name that is shown and never cleared away: what
-    /// somebody saves at its place from then on is another file, and what was saved before goes back there.
+    /// It is first renamed aside, under a name that is shown and never cleaned up: a file that another
+    /// client saves at its place from then on is another one, and a file that was saved there before is
+    /// renamed back.
     private func removeMoved(
         _ found: Found,
         _ before: PlaceEntry,
@@ -102,7 +103,8 @@ extension SFTPClient {
         let name = ".oort-\(number).part.old"
         let aside = try await path((place.parent ?? .root).appending(name))
         _ = try await heard(session, place) { () async throws(SFTPError) in
-            // OpenSSH renames so by a link and a removal, which a save between them would fall to.
+            // OpenSSH renames this way by a link and a removal, which would remove a file saved between
+            // them.
             let atOnce = SFTPRequest.replace(aside, with: found.path)
             let request = session.server.takes(atOnce) ? atOnce : .rename(found.path, to: aside)
             try await session.send(request).answer()
@@ -166,7 +168,7 @@ extension SFTPClient {
                 let flags: SFTPRequest.OpenFlags = [.write, .create, .exclusive]
                 to = try await session.open(temporary.path, flags, attributes)
             } catch { try await explain(error, making: new, session) }
-            // A handle is closed once: its number may be another file's by then.
+            // A handle may be closed only once: its number may be another file's later.
             var isOpen = true
             do throws(ProviderError) {
                 try await heard(session, new) { () async throws(SFTPError) in
@@ -180,7 +182,7 @@ extension SFTPClient {
                     var times = SFTPAttributes()
                     times.times = found.attributes.times
                     try await session.send(.setAttributesOfHandle(to, times)).answer()
-                    // The original of a move is removed next.
+                    // A move removes the original next.
                     if sendsBytes, session.server.takes(.synchronize(to)) {
                         try await session.send(.synchronize(to)).answer()
                     }
@@ -246,7 +248,7 @@ extension SFTPClient {
         return first.id != second.id
     }
 
-    /// Throws where a folder is the top of a disk, which the server keeps at its place.
+    /// Throws where a folder is the top of a disk, which the server does not move or delete.
     func refuseDisk(
         _ folder: RemotePath,
         _ session: SFTPSession
@@ -259,8 +261,7 @@ extension SFTPClient {
         }
     }
 
-    /// Throws where the disk of a place's folder can hold nothing more: SFTP says that with the code that
-    /// it has for everything.
+    /// Throws where the disk of a place's folder is full: SFTP reports that by its general code.
     func explainDisk(
         _ path: RemotePath,
         needing bytes: Int64 = 0,

@@ -72,13 +72,13 @@ extension SFTPClient {
         do throws(SFTPError) {
             let attributes = session.send(.attributesOfLink(own))
             let handle = try await session.open(own, .read)
-            // The first bytes travel with the answer that says whose they are.
+            // The first bytes travel with the attributes that say which revision they are of.
             let current = session.send(.attributesOfHandle(handle))
             var reader = Self.reader(of: handle, range, session)
             reader.begin()
             let first: SFTPAttributes
             do throws(SFTPError) {
-                // A link's content is its target, not what it leads to.
+                // A link's content is its target, and not the file that it leads to.
                 guard try await attributes.fileAttributes().kind != .link else {
                     throw SFTPError(.status(.noSuchFile), detail: "a link")
                 }
@@ -117,7 +117,7 @@ extension SFTPClient {
                 throw error.provider(path)
             }
             guard bytes == nil, let last = file.last else { return bytes }
-            // What was written in place meanwhile would be mixed with what was read before.
+            // Bytes that were written in place meanwhile would be mixed with those that were read before.
             try Self.check(last, path, revision)
             return nil
         }
@@ -172,8 +172,8 @@ private final class Remaining: Sendable {
 /// A part of a file that is being read; when nobody reads on, the file is closed, or kept open for a moment,
 /// and its session released.
 ///
-/// Isolation: one reader, which asks for the next part when it has the last one;
-/// unchecked, because a stream has no other reader.
+/// Isolation: one reader, which asks for the next part when it has the last one; unchecked, because a
+/// stream has no other reader.
 private final class OpenRead: @unchecked Sendable {
     private let client: SFTPClient
     private let file: OpenFile

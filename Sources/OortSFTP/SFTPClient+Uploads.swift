@@ -11,7 +11,7 @@ extension SFTPClient {
     ) async throws(ProviderError) -> PlaceEntry {
         let mayBeLink = LinkName.link(upload.path.name ?? "") != nil
         var old: Found?
-        // Whether something is there is looked at before the name is given; of a small new file only then.
+        // The place is looked at again before the rename; for a small new file only then.
         if upload.before != .nothing || mayBeLink || isKept(upload) {
             let first = try await connection.session()
             old = try await find(upload.path, first)
@@ -27,12 +27,12 @@ extension SFTPClient {
         }
     }
 
-    /// Whether an upload that breaks off is gone on with: it has a session.
+    /// Whether an upload that breaks off can be resumed: it has a session.
     private func isKept(_ upload: PlaceUpload) -> Bool {
         upload.size > traits.provider.largestSimpleUpload
     }
 
-    /// Refuses an upload where something else lies at its place than it is to replace.
+    /// Refuses an upload if its place does not hold what it is to replace.
     private func check(_ old: Found?, for upload: PlaceUpload) throws(ProviderError) {
         switch (upload.before, old) {
         case (.nothing, nil): return
@@ -74,7 +74,7 @@ extension SFTPClient {
             if temporary.confirmed != nil, case .status = error.kind {
                 throw ProviderError(.sessionLost, detail: "the temporary file is gone")
             }
-            // It may be made although nobody waits any longer.
+            // The file may have been created although the caller no longer waits.
             if error.kind == .cancelled, temporary.confirmed == nil {
                 _ = session.send(.remove(temporary.path))
             }
@@ -87,7 +87,7 @@ extension SFTPClient {
             )
         }
         let keepsSession = isKept(upload)
-        // A handle is closed once: its number may be another file's by then.
+        // A handle may be closed only once: its number may be another file's later.
         var isOpen = true
         do throws(ProviderError) {
             if keepsSession, temporary.confirmed == nil {
@@ -113,17 +113,17 @@ extension SFTPClient {
             }
         } catch {
             if isOpen { _ = session.send(.close(handle)) }
-            // What was sent is gone on with by the next try, if there is a session to know it by.
+            // The next try resumes it, if there is a session that names it.
             if !keepsSession { _ = session.send(.remove(temporary.path)) }
             if error.kind == .limitExceeded {
-                // A name that is taken waits for no room.
+                // If the name is taken, that is the reason, and not the lack of room.
                 try check(try await find(upload.path, session), for: upload)
                 try await explainDisk(upload.path, needing: upload.size, session)
             }
             throw error
         }
-        // The name is given as late as can be: the check and the renaming are one round trip apart, and
-        // behind no other upload's bytes.
+        // The file is renamed as late as possible: check and rename are one round trip apart, and wait for
+        // no other upload's bytes.
         let first = try await connection.session()
         do throws(ProviderError) {
             try check(try await find(upload.path, first), for: upload)
@@ -145,7 +145,7 @@ extension SFTPClient {
         {
             return entry
         }
-        // A server that answers in another order may have looked before it renamed.
+        // A server that answers out of order may have looked before it renamed.
         guard let found = try await findMade(upload.path, first),
             let entry = entry(upload.path, found)
         else { throw ProviderError(.preconditionFailed, detail: "\(upload.path) is gone again") }
@@ -158,7 +158,7 @@ extension SFTPClient {
         return entry
     }
 
-    /// Whether what was seen at the place of an upload is what was sent there.
+    /// Whether the entry at an upload's place is what was sent there.
     private func isMade(_ entry: PlaceEntry, of upload: PlaceUpload) -> Bool {
         entry.kind == .file && entry.size == upload.size
             && upload.modifiedTime.map { Int64(Self.times($0).modified) }
@@ -203,7 +203,7 @@ extension SFTPClient {
     struct TemporaryFile {
         let path: SFTPPath
         let name: String
-        /// Up to where an earlier try of the same upload was confirmed; nil of a new file.
+        /// How much of an earlier try of the same upload was confirmed; nil for a new file.
         let confirmed: Int64?
 
         func session(confirmed: Int64) -> UploadSession {
@@ -225,7 +225,7 @@ extension SFTPClient {
         let place = folder.appending(name)
         let file = TemporaryFile(path: try await path(place), name: name, confirmed: confirmed)
         guard let confirmed else { return file }
-        // A server that writes in parallel may have less than it said, never more than it has.
+        // A server that writes in parallel may have less than it confirmed, never more than it has.
         guard let found = try await find(place, line) else {
             throw ProviderError(.sessionLost, detail: "the temporary file is gone")
         }
@@ -235,7 +235,7 @@ extension SFTPClient {
 
     /// Gives a finished temporary file its name.
     ///
-    /// - Returns: the answer to the question what lies at the place, which was sent behind.
+    /// - Returns: the answer to a look at the place, which was sent right after the rename.
     @discardableResult
     func rename(
         _ temporary: SFTPPath,
@@ -254,7 +254,7 @@ extension SFTPClient {
                 try await renamed.answer()
                 return look
             }
-            // There is never a moment without one of both.
+            // At every moment one of the two exists.
             let aside = try SFTPPath(temporary.bytes + Array(".old".utf8))
             try await session.send(.rename(target, to: aside)).answer()
             do throws(SFTPError) {
@@ -275,8 +275,8 @@ extension SFTPClient {
         }
     }
 
-    /// Makes the link that a `.rclonelink` file is; nil where this server makes none, or the content
-    /// cannot be a target.
+    /// Makes the link that a `.rclonelink` file stands for; nil where this server makes none, or the
+    /// content cannot be a target.
     private func makeLink(
         _ upload: PlaceUpload,
         over old: Found?,
@@ -288,7 +288,7 @@ extension SFTPClient {
         let bytes = try await upload.content.read(at: 0, count: Int(upload.size))
         guard let target = try? SFTPPath(bytes) else { return nil }
         let link = try await path(folder.appending(name))
-        // Something that is no link has the name: the link stays a file.
+        // Another item has the link's name: the link stays a file.
         if old == nil, try await find(folder.appending(name), session) != nil { return nil }
         do throws(SFTPError) {
             if old == nil {

@@ -37,9 +37,9 @@ extension SFTPClient {
         throw ProviderError(.malformedAnswer, detail: "\(path) is no folder after it was made")
     }
 
-    /// Throws why something could not be made at a place: SFTP answers most of it with one code.
+    /// Throws the reason why something could not be created at a place: SFTP has one code for most of them.
     ///
-    /// What it was to replace is no reason.
+    /// The item that it was to replace is no reason.
     func explain(
         _ error: SFTPError,
         making path: RemotePath,
@@ -73,7 +73,7 @@ extension SFTPClient {
         if try await find(path, session) != nil {
             throw ProviderError(.nameTaken, detail: "\(path) is there already")
         }
-        // A link is found under another name than its own, and nothing else under its own.
+        // A link shows under another name than its own, and nothing else may have its own.
         let own = if let target { target } else { try await self.path(path) }
         if try await attributes(of: own, path, session) != nil {
             throw ProviderError(.nameTaken, detail: "\(path): \(own) is there already")
@@ -89,7 +89,7 @@ extension SFTPClient {
         guard let found = try await find(path, session) else {
             throw ProviderError(.notFound, detail: "\(path) is not there")
         }
-        // The protocol compares nothing: this is as late as it can be looked at.
+        // The protocol has no conditions: this is the last moment at which a look is possible.
         guard revision == nil || entry(path, found)?.revision == revision else {
             throw ProviderError(.preconditionFailed, detail: "another revision is current")
         }

@@ -7,10 +7,9 @@ import Synchronization
 
 /// An account on a server that the person's `ssh` reaches, over SFTP.
 ///
-/// What the protocol lacks is made up for so: content goes to a temporary file beside its place and is
-/// renamed over it; what is deleted goes to `.oort-trash` in the account's folder, where it stays for 30
-/// days; symbolic links are `NAME.rclonelink` files of which the content is the target; a revision is
-/// size and time.
+/// It makes up for what the protocol lacks: content goes to a temporary file beside its place and is
+/// renamed over it; deleted items go to `.oort-trash` in the account's folder, where they stay for 30 days;
+/// symbolic links are `NAME.rclonelink` files whose content is the target; a revision is size and time.
 public final class SFTPClient: PlaceClient {
     public let traits: PlaceTraits
     let connection: SSHConnection
@@ -21,14 +20,14 @@ public final class SFTPClient: PlaceClient {
     let hasPurged = Mutex(false)
     let openFiles = OpenFiles()
 
-    /// Where what is deleted goes, in the account's folder.
+    /// The folder in the account's folder that deleted items go to.
     static let trash = ".oort-trash"
 
     /// A client over `connection`.
     ///
     /// - Parameters:
     ///   - connection: the account's; ended by `close`.
-    ///   - keepsTrash: whether what is deleted goes to `.oort-trash`; else it is gone.
+    ///   - keepsTrash: whether deleted items go to `.oort-trash`; if not, they are gone.
     ///   - bandwidth: the limits of contents.
     ///   - now: the time, by which the trash's folders are named.
     public init(
@@ -61,7 +60,7 @@ public final class SFTPClient: PlaceClient {
         provider.setsModifiedTime = true
         provider.copiesFiles = true
         provider.linkMark = Self.linkMark
-        // A session serves in turn.
+        // A session answers requests one after the other.
         provider.rangesAhead = 12
         provider.timeResolution = .seconds
         provider.pollInterval = .seconds(30)
@@ -82,8 +81,8 @@ public final class SFTPClient: PlaceClient {
 
     public var trash: (any Trash)? { keepsTrash ? SFTPTrash(client: self) : nil }
 
-    /// Whether a name is that of a file that only this program makes, and that is of no worth to a person:
-    /// what was renamed aside for a replacement that did not come about shows.
+    /// Whether a name is that of a temporary file of this program, which is of no use to a person; a file
+    /// that was renamed aside for a failed replacement does show.
     static func isHidden(_ name: String) -> Bool {
         name.isSameText(as: trash) || TemporaryName.isOne(name)
     }
@@ -134,9 +133,9 @@ public final class SFTPClient: PlaceClient {
 
     // MARK: Sessions
 
-    /// Runs requests that belong together on the session for what is small.
+    /// Runs requests that belong together on the session for small requests.
     ///
-    /// Where the connection broke before anything was sent they are tried once more on a new one.
+    /// If the connection broke before anything was sent, they are tried once more on a new one.
     func onSession<Value: Sendable>(
         _ path: RemotePath,
         _ body: (SFTPSession) async throws(SFTPError) -> Value
@@ -169,7 +168,8 @@ public final class SFTPClient: PlaceClient {
         return try result.get()
     }
 
-    /// An answer of a content session in canonical terms; one that ends the session ends the connection.
+    /// The answer of a content session in canonical terms; an error that ends the session ends the
+    /// connection.
     func heard<Value>(
         _ session: SFTPSession,
         _ path: RemotePath,
@@ -192,7 +192,7 @@ public final class SFTPClient: PlaceClient {
         return path
     }
 
-    /// What really lies at a place: the file of that name, or for `NAME.rclonelink` the link `NAME`.
+    /// What really lies at a place: the file of that name or, for `NAME.rclonelink`, the link `NAME`.
     struct Found: Sendable {
         let path: SFTPPath
         let attributes: SFTPAttributes
@@ -233,7 +233,7 @@ public final class SFTPClient: PlaceClient {
         try await attributes(session.send(.attributesOfLink(path)), place, session)
     }
 
-    /// The answer to a question for attributes; nil where the server positively has nothing there.
+    /// The answer to a request for attributes; nil where the server positively has nothing there.
     private func attributes(
         _ look: SFTPPendingAnswer,
         _ place: RemotePath,
@@ -251,9 +251,9 @@ public final class SFTPClient: PlaceClient {
         try await find(place, try await connection.session())
     }
 
-    /// As `find`, for what was just made or moved.
+    /// As `find`, for an item that was just created or moved.
     ///
-    /// - Throws: `.outcomeUnknown` also where the server could not be asked: what is looked for was done.
+    /// - Throws: `.outcomeUnknown` also where the server could not be asked: the operation was done.
     func findMade(
         _ place: RemotePath,
         _ session: SFTPSession
@@ -315,7 +315,7 @@ public final class SFTPClient: PlaceClient {
         throw ProviderError(.notFound, detail: "\(path) is not there")
     }
 
-    /// That something is not there counts only where the account's folder is there.
+    /// A missing item counts as gone only if the account's folder is there.
     func checkRoot(_ session: SFTPSession) async throws(ProviderError) {
         let root = try await rootPath()
         guard let attributes = try await attributes(of: root, .root, session),
@@ -332,7 +332,7 @@ public final class SFTPClient: PlaceClient {
         let asked = session.server.takes(question) ? session.send(question) : nil
         let look = session.send(.attributesOfLink(path))
         let opening = session.send(.openFolder(path))
-        // The stamp is here before the first entry is asked for.
+        // The stamp must have come before the first entry is asked for.
         guard let before = try await attributes(look, folder, session) else {
             try await checkRoot(session)
             throw ProviderError(.notFound, detail: "\(folder) is not there")
@@ -367,7 +367,7 @@ public final class SFTPClient: PlaceClient {
             let target: SFTPPath
             do throws(SFTPError) { target = try await pending.path() } catch {
                 if error.endsSession { await connection.broke(session) }
-                // Removed meanwhile, or no longer a link: the folder's stamp is new then.
+                // It was removed meanwhile, or is no longer a link: the folder's stamp is new then.
                 guard case .status = error.kind else { throw error.provider(folder) }
                 continue
             }
@@ -383,7 +383,7 @@ public final class SFTPClient: PlaceClient {
         return listing
     }
 
-    /// The number of a disk, as the server answers; nil where it tells none.
+    /// The number of a disk, as the server gives it; nil where it gives none.
     private static func disk(_ asked: SFTPPendingAnswer?) async -> String? {
         guard let asked, let id = try? await asked.fileSystem().id, id != 0 else { return nil }
         return String(id, radix: 16)

@@ -1,7 +1,7 @@
 import OortModel
 import SwiftSFTP
 
-/// What was deleted on a server: Oort's own `.oort-trash` in the account's folder.
+/// Oort's own trash on a server: `.oort-trash` in the account's folder.
 ///
 /// Each deletion has a folder of its own there, whose name is a `TrashFolder`'s. An entry's id is that
 /// folder's name and the thing's, with a slash between.
@@ -29,7 +29,7 @@ struct SFTPTrash: Trash {
                 do throws(SFTPError) {
                     inside = try await session.entries(of: trash.appending(deletion.name))
                 } catch {
-                    // Taken away meanwhile.
+                    // It was removed meanwhile.
                     guard error.kind == .status(.noSuchFile) else { throw error }
                     continue
                 }
@@ -60,14 +60,14 @@ struct SFTPTrash: Trash {
         else { throw ProviderError(.notFound, detail: "no entry of the trash: \(entry.id)") }
         let source = RemotePath([SFTPClient.trash, String(folder), String(name)])
         let target = place.folder.path.appending(place.name)
-        // Moved as anything else; a rename replaces nothing.
+        // A restore is an ordinary move; a rename replaces nothing.
         _ = try await client.move(
             entry.kind == .folder ? .folder : .file,
             from: source,
             to: target
         )
         let emptied = try await client.path(RemotePath([SFTPClient.trash, String(folder)]))
-        // One that stays does no harm, and goes after 30 days.
+        // A folder that stays does no harm, and is removed after 30 days.
         _ = try? await client.onSession(target) { session throws(SFTPError) in
             try await session.send(.removeFolder(emptied)).answer()
         }

@@ -5,9 +5,9 @@ import SystemPackage
 
 /// Answers what `ssh` asks in one login, over a socket that only its owner can open.
 ///
-/// The socket is there as long as the login lasts. Who is answered has to be a process that the login's
-/// own `ssh` started, which is looked up in the system: no other program of the same person, and
-/// no `ssh` to a host on the way.
+/// The socket exists as long as the login lasts. It answers only a process that the login's own `ssh`
+/// started, which it looks up in the system: no other program of the same person, and no `ssh` to a host on
+/// the way.
 ///
 /// Isolation: any thread.
 final class SSHAnswerer: Sendable {
@@ -30,8 +30,8 @@ final class SSHAnswerer: Sendable {
     /// Listens in a folder that is its owner's alone.
     ///
     /// - Parameters:
-    ///   - address: the account's, of which the secret is.
-    ///   - secret: what is answered.
+    ///   - address: the account's, which the secret belongs to.
+    ///   - secret: the answer.
     ///   - folder: where the socket is made, and the name by which `ssh` starts the program.
     ///   - program: the program that asks here (`SSHAskpass`).
     /// - Throws: `Errno` of what cannot be made, or of a program that cannot be run.
@@ -82,7 +82,7 @@ final class SSHAnswerer: Sendable {
                 guard line >= 0 else { break }
                 _ = fcntl(line, F_SETFD, FD_CLOEXEC)
                 answer(line, of: process)
-                // Also where a program that was started meanwhile has it, too.
+                // Also ends it for a program that was started meanwhile and inherited the descriptor.
                 shutdown(line, Int32(SHUT_RDWR))
                 Glibc.close(line)
             }

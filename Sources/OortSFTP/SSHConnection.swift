@@ -6,9 +6,10 @@ import Synchronization
 import SystemPackage
 
 /// The connection to one account's server: one `ssh` that carries all sessions, of which one is for
-/// what a person waits for, and up to three are for bytes, so that a look never waits behind content.
+/// requests that a person waits for, and up to three are for bytes, so that a look never waits behind
+/// content.
 ///
-/// A connection that broke is made anew by whoever needs it next; all who need it share that.
+/// The next caller reconnects a connection that broke; all that need it share the attempt.
 public actor SSHConnection {
     /// Where the server is.
     public nonisolated let address: SFTPAddress
@@ -32,20 +33,20 @@ public actor SSHConnection {
 
     private var main: Line?
     private var lines: [Line] = []
-    /// How many transfers there are on each of them.
+    /// How many transfers each of them has.
     private nonisolated let uses = Mutex<[ObjectIdentifier: Int]>([:])
-    /// The sessions beside the first that are being opened.
+    /// How many further sessions are being opened.
     private var openings = 0
-    /// How many of them there may be: fewer where the server took no more.
+    /// How many further sessions there may be: fewer where the server refused more.
     private var mostLines = SSHConnection.mostLines
     private var opening: Task<Result<SFTPSession, SSHFailure>, Never>?
-    /// Counts the connections, so that who found an old one broken does not end a new one.
+    /// Counts the connections, so that a caller that finds an old one broken does not end a new one.
     private var generation = 0
     private var isClosed = false
-    /// A secret that did not let the person in: it is not tried again, since some servers lock out who does.
+    /// A secret that was refused: it is not tried again, since some servers lock out whoever does.
     private var refused: (secret: String, failure: SSHFailure)?
 
-    /// The sessions beside the first; OpenSSH's servers take ten in all.
+    /// The number of further sessions; OpenSSH's servers allow ten in all.
     private static let mostLines = 3
 
     /// A connection that is made when it is first needed.
@@ -73,7 +74,7 @@ public actor SSHConnection {
         self.askpass = askpass
     }
 
-    /// Has `ssh` ask on this terminal whether the server is the one that is meant; nobody is logged in.
+    /// Has `ssh` ask on this terminal whether the server is the right one, without a login.
     ///
     /// - Throws: `.noProgram` where `ssh` cannot be started.
     public func introduce() async throws(SSHFailure) {
@@ -93,7 +94,7 @@ public actor SSHConnection {
     /// Makes the connection, where there is none.
     public func signIn() async throws(SSHFailure) { _ = try await connected() }
 
-    /// The session for what is small.
+    /// The session for small requests.
     ///
     /// - Throws: `.offline`, `.signedOut` where the server refuses the login, `.clientRefused` where it
     ///   is not the one that is known, or has no SFTP.
@@ -158,7 +159,7 @@ public actor SSHConnection {
         }
     }
 
-    /// The secret, which was not refused.
+    /// The secret, if it was not refused before.
     private func secretToTry() async throws(SSHFailure) -> String {
         do throws(TransportError) {
             guard let refused else { return try await secret.token() }
@@ -185,7 +186,7 @@ public actor SSHConnection {
 
     private var socket: String { folder + "/m" }
 
-    /// A session for content: the least used of those that there are, or a new one.
+    /// A session for content: the least used one, or a new one.
     func contentSession() async throws(ProviderError) -> SFTPSession {
         let first = try await session()
         let idle = leastUsed
@@ -197,13 +198,13 @@ public actor SSHConnection {
             use(idle.session)
             return idle.session
         }
-        // While others open theirs, the first has to do.
+        // While others are being opened, the first session has to do.
         if isFull { return first }
         openings += 1
         defer { openings -= 1 }
         let before = generation
-        // A session that cannot share the connection would begin a login of its own: without the secret,
-        // or with one more touch of a hardware key.
+        // A session that cannot share the connection would begin its own login: without the secret, or with
+        // one more touch of a hardware key.
         let sharing = ["-S", socket, "-oControlMaster=no", "-oProxyCommand=false"]
         do throws(SSHFailure) {
             let line = try await open(sharing)
@@ -216,8 +217,8 @@ public actor SSHConnection {
             return line.session
         } catch {
             guard before == generation, main != nil else { throw ProviderError(error) }
-            // A server that takes no more sessions is not asked again over this connection, and has those
-            // that there are for all.
+            // A server that refuses more sessions is not asked again over this connection; the present ones
+            // serve all transfers.
             if ![.cancelled, .local, .noProgram].contains(error.reason) { mostLines = lines.count }
             guard let line = leastUsed else { return first }
             use(line.session)
@@ -248,7 +249,7 @@ public actor SSHConnection {
         uses.withLock { $0[ObjectIdentifier(session), default: 0] += 1 }
     }
 
-    /// Says that a session for content is needed no longer.
+    /// Releases a session for content.
     nonisolated func release(_ session: SFTPSession) {
         uses.withLock { uses in
             guard let count = uses[ObjectIdentifier(session)] else { return }
@@ -256,7 +257,7 @@ public actor SSHConnection {
         }
     }
 
-    /// Ends the connection if the session that broke is one of it.
+    /// Ends the connection if the broken session belongs to it.
     func broke(_ session: SFTPSession) {
         guard main?.session === session || lines.contains(where: { $0.session === session }) else {
             return

@@ -7,11 +7,11 @@ public struct SSHFailure: Error, Hashable, Sendable {
     public enum Reason: Hashable, Sendable {
         /// The server could not be reached, or went away.
         case unreachable
-        /// Nobody has said yet that this is the server.
+        /// No person has confirmed the server's key yet.
         case unknownHost
         /// The server has another key than the one that is known.
         case changedHost
-        /// The server lets the person not in.
+        /// The server refuses the login.
         case refused
         /// The server has no SFTP.
         case noSFTP
@@ -21,7 +21,7 @@ public struct SSHFailure: Error, Hashable, Sendable {
         case badOptions
         /// What is kept on this machine cannot be read or made.
         case local
-        /// Nobody waits for it any more.
+        /// The caller no longer waits.
         case cancelled
     }
 
@@ -40,7 +40,7 @@ extension ProviderError {
             switch failure.reason {
             case .unreachable, .badOptions: .offline
             case .refused: .signedOut
-            // Nobody was asked for a login: to look again later, and when the person says so, is harmless.
+            // No login was tried: another look, later or when the person asks for it, does no harm.
             case .unknownHost, .changedHost, .noSFTP, .noProgram: .clientRefused
             case .local: .localContent
             case .cancelled: .cancelled
@@ -49,8 +49,8 @@ extension ProviderError {
     }
 }
 
-/// What a login that came to nothing means: by what `ssh` said on its standard error, which is not
-/// translated, and by what it asked.
+/// The meaning of a failed login, by what `ssh` wrote to its standard error, which is not translated, and
+/// by what it asked.
 enum SSHWords {
     static func failure(
         _ words: String,
@@ -121,7 +121,7 @@ enum SSHWords {
         }
     }
 
-    /// Why `ssh` did not even offer the key that it was told to; nil where it says nothing of it.
+    /// Why `ssh` did not even offer the given key; nil where it does not say.
     private static func unusableKey(_ lines: [String], _ address: SFTPAddress) -> String? {
         guard let identity = address.identity else { return nil }
         if lines.contains(where: { $0.contains("bad permissions") }) {

@@ -19,45 +19,45 @@ struct CloudItem {
 
     private var isMounted: Bool { !mountType.isEmpty || letters.has("S") || letters.has("M") }
 
-    /// What stays with an item when somebody moves it.
+    /// What identifies an item over moves.
     ///
-    /// One id may be at several places of an account: a folder and something in it, both shared with
-    /// the same person. So only what lies in the person's own storage goes by its id alone, the root of
-    /// a mount by a form of its own, and what lies below one by its place.
+    /// One id may be at several places of an account: a folder and something in it, both shared with the
+    /// same person. So only items in the person's own storage are known by the id alone; the root of a
+    /// mount has a form of its own, and items below one are known by place.
     var key: String? {
         guard let id else { return nil }
         guard isMounted else { return id }
         return response.text(.nextcloud("is-mount-root")) == "true" ? "\(id)@mount" : nil
     }
 
-    /// Whether a folder's tag changes with everything below it: not where somebody changes the files
-    /// behind the server's back (external storages, shares of another server).
+    /// Whether a folder's tag changes with everything below it: not where files change behind the server's
+    /// back (external storages, shares of another server).
     var stampHolds: Bool {
         response.text(.nextcloud("is-federated")) != "1"
             && response.text(.nextcloud("is-federated")) != "true"
             && ["", "shared", "group"].contains(mountType)
     }
 
-    /// Whether the folder holds what only the official programs can read.
+    /// Whether only the official programs can read the folder's contents.
     var isEncrypted: Bool {
         response.text(.nextcloud("is-encrypted")).map { $0 == "1" || $0 == "true" } ?? false
     }
 
     var isOwn: Bool { !isMounted }
 
-    /// Whether somebody else shares it with the account's person, or a folder above it.
+    /// Whether another person shares it, or a folder above it, with the account's person.
     private var isTheirs: Bool { letters.has("S") }
 
-    /// Whether the account's person shares it, with people, groups or by a link: the server tells by numbers
-    /// how, and by none that nobody has it.
+    /// Whether the account's person shares it, with people, groups or by a link: the server gives a number
+    /// for each kind, and none if it is not shared.
     private var isGiven: Bool {
         response.properties[.owncloud("share-types")]?.child(.owncloud("share-type")) != nil
     }
 
-    /// Whether others can reach it, as far as the server tells of the item itself.
+    /// Whether others can reach it, as far as the server reports for the item itself.
     var isShared: Bool { isTheirs || isGiven }
 
-    /// The name of whose it is, of what somebody else shares; some servers keep names to themselves.
+    /// The owner's name, for items that another person shares; some servers keep names to themselves.
     var owner: String? {
         guard isTheirs, let name = response.text(.owncloud("owner-display-name")) else {
             return nil
@@ -97,7 +97,7 @@ struct CloudItem {
         let letters = letters
         guard !letters.isEmpty else { return .all }
         var permissions: Permissions = []
-        // Only Nextcloud has a letter for what can be read.
+        // Only Nextcloud has a letter for the right to read.
         if dialect != .nextcloud || letters.has("G") { permissions.insert(.read) }
         if letters.has("X") { permissions.remove(.read) }
         let writes = kind == .file ? letters.has("W") : letters.has("C") || letters.has("K")

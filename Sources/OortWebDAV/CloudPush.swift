@@ -3,30 +3,30 @@ import OortModel
 public import OortTransport
 import Synchronization
 
-/// What a Nextcloud with the app notify_push says of changes, over a connection that stays open.
+/// The notices of changes from a Nextcloud with the app notify_push, over a connection that stays open.
 ///
-/// It speaks of files that changed, soon but not always: news are read once after each connect, and now and
-/// then without a word (`longestSilence`). Facts: the app's README, DEVELOPING.md and src/connection.rs.
+/// It reports that files changed, soon but not always: news are read once after each connect, and now and
+/// then without a notice (`longestSilence`). Facts: the app's README, DEVELOPING.md and src/connection.rs.
 ///
 /// Isolation: any task. The connection has a thread, from the first `wait` until `close`.
 public final class CloudPush: Sendable {
-    /// How long news may come without a word, while the server is there.
+    /// How long news may be without a notice, while the server is connected.
     private static let longestSilence = Duration.seconds(300)
-    /// After this long without a word the server is asked whether it is there.
+    /// After so long without a notice the connection is tested.
     private static let askAfter = Duration.seconds(30)
     /// The longest pause before the server is asked again.
     private static let longestPause = Duration.seconds(300)
-    /// A connection that stood for so long was a good one.
+    /// A connection that lasted so long was a good one.
     private static let goodAge = Duration.seconds(60)
-    /// So many refused logins in a row, and there are no more.
+    /// After so many refused logins in a row there are no more.
     private static let mostRefusals = 3
 
     /// Asks where the server gives notice; nil where it does not.
     typealias Find = @Sendable () async throws(ProviderError) -> String?
 
-    /// What the thread, the tasks and those who wait share.
+    /// What the thread, the tasks and the waiting callers share.
     private final class Shared: Sendable {
-        /// What those who wait go by.
+        /// What waiting callers decide by.
         struct Sight: Equatable {
             var isListening: Bool
             var hasNews: Bool
@@ -66,13 +66,14 @@ public final class CloudPush: Sendable {
     /// A listener for one account, which begins with the first `wait`.
     ///
     /// - Parameters:
-    ///   - isEncrypted: whether the account's server is asked with encryption: then the notices are, too.
+    ///   - isEncrypted: whether the account's server is reached with encryption: then this connection must
+    ///     be, too.
     ///   - user: the name to log in with.
     ///   - secret: where the app password comes from.
     ///   - settings: certificates, proxy and time limits.
     ///   - firstPause: before the server is asked again; it doubles up to five minutes.
     ///   - leastPause: between two looks, however often the server says that something changed.
-    ///   - logger: hears how it goes, and nothing secret.
+    ///   - logger: the log; nothing secret goes there.
     public init(
         isEncrypted: Bool,
         user: String,
@@ -112,11 +113,11 @@ public final class CloudPush: Sendable {
 
     // MARK: Waiting
 
-    /// Returns when news are to be read: the server said so, or nobody listens and `limit` has passed, or it
-    /// was silent for long.
+    /// Returns when news should be read: the server gave notice, or there is no connection and `limit` has
+    /// passed, or there was no notice for long.
     ///
     /// - Parameters:
-    ///   - limit: how long it takes at most while nobody listens.
+    ///   - limit: the longest wait while there is no connection.
     ///   - find: asks for the address, once.
     /// - Throws: `.cancelled`.
     func wait(atMost limit: Duration, _ find: @escaping Find) async throws(ProviderError) {
@@ -147,7 +148,7 @@ public final class CloudPush: Sendable {
         }
     }
 
-    /// Suspends until something is another than it was seen, or the time has come.
+    /// Suspends until something differs from what was seen, or the time has come.
     private func sleep(until end: ContinuousClock.Instant, while seen: Shared.Sight) async {
         let shared = shared
         let alarm = Task {
@@ -175,7 +176,7 @@ public final class CloudPush: Sendable {
 
     // MARK: Listening
 
-    /// Begins to listen, where nobody does yet.
+    /// Begins to listen, unless it has begun.
     private func begin(_ find: @escaping Find) {
         shared.state.withLock { state in
             guard state.task == nil, !state.isClosed else { return }
@@ -216,7 +217,7 @@ public final class CloudPush: Sendable {
                     logger.debug("no notices of changes", metadata: ["error": "\(error)"])
                 }
             }
-            // Not all of a server's guests at once, when it comes back.
+            // Not all clients at once, when the server comes back.
             let share = Double.random(in: 0.75...1.25)
             guard (try? await Task.sleep(for: pause * share)) != nil else { return }
             pause = min(pause * 2, Self.longestPause)
@@ -229,7 +230,7 @@ public final class CloudPush: Sendable {
     }
 
     private enum End {
-        /// It was there for so long.
+        /// The connection lasted so long.
         case ended(Duration)
         case refused
         case failed
@@ -250,7 +251,7 @@ public final class CloudPush: Sendable {
             state.isListening = false
             state.socket = nil
         }
-        // Who waited for its word goes by the clock from here on.
+        // Callers that waited for notices go by the clock from here on.
         shared.wake()
         return end ?? .failed
     }
@@ -274,12 +275,12 @@ public final class CloudPush: Sendable {
                 guard case .text(let text)? = message else { continue }
                 if began == nil {
                     guard text.isSameText(as: "authenticated") else {
-                        // Other errors are of the app, which could not ask.
+                        // Other errors are the app's, which could not check the login.
                         return text.begins(with: "err: Invalid credentials") ? .refused : .failed
                     }
                     began = .now
                     logger.debug("the server gives notice of changes")
-                    // What changed before is nobody's word.
+                    // No notice comes for what changed before.
                     heard()
                 } else if text.begins(with: "notify_file") {
                     heard()

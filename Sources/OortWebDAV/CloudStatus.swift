@@ -9,16 +9,16 @@ struct CloudStatus: Decodable {
     var maintenance: Bool?
     var extendedSupport: Bool?
 
-    /// The product as it calls itself; nil where it does not.
+    /// The product's own name; nil where it has none.
     ///
-    /// What an Infinite Scale says in `version` is a pretence for older programs.
+    /// The `version` of an Infinite Scale is only for older programs.
     var product: String? {
         let parts = [productname, productversion ?? versionstring ?? version].compactMap(\.self)
         return parts.isEmpty ? nil : String(parts.joined(separator: " ").prefix(80))
     }
 
-    /// The family, which `productname` tells, but where somebody gave the product a name of their own; nil
-    /// of a server of none.
+    /// The family, which `productname` gives unless an administrator renamed the product; nil for a server
+    /// of none.
     ///
     /// Only Infinite Scale and OpenCloud say a `productversion` (reva, `status.go`; owncloud/core and
     /// nextcloud/server, `status.php`).

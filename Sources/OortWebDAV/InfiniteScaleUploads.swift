@@ -4,10 +4,10 @@ import OortTransport
 
 /// What the state of an upload by TUS holds between two runs of the program.
 private struct TUSSession: Codable {
-    /// Where the bytes go: who knows it may send, so it is a secret.
+    /// The address that the bytes go to: whoever knows it may send, so it is a secret.
     var location: String
     var size: Int64
-    /// The names of its place, which the server keeps from the beginning.
+    /// The names of its place, which the server fixes at the beginning.
     var path: [String]
 
     var stored: String {
@@ -18,9 +18,9 @@ private struct TUSSession: Codable {
 /// Uploads to Infinite Scale and OpenCloud (github.com/opencloud-eu/reva, `put.go` and `tus.go` in
 /// `internal/http/services/owncloud/ocdav`).
 ///
-/// A `PUT` is guarded by `If-Match` to its end, and refuses a file that came while it was under way; but one
-/// that is to make a file writes over what was there when it began. So that is looked at before and
-/// seen after.
+/// A `PUT` is guarded by `If-Match` to its end, and refuses a file that came while it was under way; but
+/// one that creates a file overwrites what was there when it began. So the place is looked at before, and
+/// checked after.
 extension WebDAVClient {
     func uploadToInfiniteScale(
         _ upload: PlaceUpload,
@@ -36,7 +36,7 @@ extension WebDAVClient {
         do throws(ProviderError) {
             head = try await api.send(request, about: .parent).head
         } catch  where error.kind == .tooLarge && upload.size > partSize {
-            // A proxy before the server lets no such body through; parts are smaller.
+            // A proxy before the server refuses such a body; parts are smaller.
             return try await uploadByTUS(upload, observer: observer)
         } catch  where upload.before == .nothing && error.isOutcomeUnknown {
             guard error.kind != .cancelled, let entry = try await arrived(upload) else {
@@ -52,13 +52,13 @@ extension WebDAVClient {
     }
 
     /// The time as it is sent: the server makes a file's tag of its id and this time alone, so two contents
-    /// of one second get nanoseconds of their own.
+    /// of one second get different nanoseconds.
     static func sentTime(_ time: Timestamp, of hash: ContentHash) -> String {
         let digits = String((UInt32(hash.value.prefix(8), radix: 16) ?? 0) % 1_000_000_000)
         return "\(time.seconds)." + String(repeating: "0", count: 9 - digits.utf8.count) + digits
     }
 
-    /// The entry of what was just uploaded, once the server has looked it over.
+    /// The entry of what was just uploaded, once the server has checked it.
     private func landing(_ upload: PlaceUpload) async throws(ProviderError) -> PlaceEntry {
         var entry = try await afterwards(upload.path)
         guard entry.size == upload.size, entry.hash == nil || entry.hash == upload.hash else {
@@ -68,15 +68,15 @@ extension WebDAVClient {
         return entry
     }
 
-    /// The entry of an upload that was to make a file and whose content lies at its place: somebody else may
-    /// have made one there in the moment after it was looked for, which is the one earlier version then, and
-    /// is made the newest again.
+    /// The entry of an upload that created a file.
     ///
-    /// `hasOverwritten` is whether the server says that a file was there.
+    /// Another client may have created one there just after the place was looked at. Then that file is the
+    /// only earlier version, and is made the newest again. `hasOverwritten` is whether the server says that
+    /// a file was there.
     ///
-    /// - Throws: `.nameTaken` where their file is back; `.outcomeUnknown` where nobody can tell which of
-    ///   several versions was there, since the server orders them by times that programs choose, or where
-    ///   it may not be back. It is an earlier version then.
+    /// - Throws: `.nameTaken` where the other client's file is restored; `.outcomeUnknown` where it may not
+    ///   be restored, or where it cannot be known which of several versions was there, since the server
+    ///   orders them by times that programs choose. It is an earlier version then.
     private func made(
         _ entry: PlaceEntry,
         of upload: PlaceUpload,
@@ -91,14 +91,14 @@ extension WebDAVClient {
             guard let theirs = older.first, older.count == 1 else {
                 throw Self.unknown("the file that was there is not one earlier version alone")
             }
-            // Their content is here, whoever sent it.
+            // The other version has this content, whoever sent it.
             if try await content(of: theirs, in: history, of: item, isThatOf: upload) {
                 return entry
             }
             do throws(ProviderError) {
                 try await history.restore(theirs, of: item, current: entry.revision)
             } catch  where error.isOutcomeUnknown && error.kind != .cancelled {
-                // What lies at the place now decides.
+                // The file at the place decides.
             }
             guard let hash = try await settledEntry(at: upload.path).hash, hash != upload.hash
             else { throw Self.unknown("the file that was there is not back") }
@@ -139,7 +139,7 @@ extension WebDAVClient {
         var offset: Int64 = 0
         var earlier = stored(upload)
         if let begun = earlier, begun.path != upload.path.parts {
-            // Its end would be a file at the old place.
+            // It would end as a file at the old place.
             await abort(begun, observer: observer)
             earlier = nil
         }
@@ -157,7 +157,7 @@ extension WebDAVClient {
             session = try await begin(upload)
             await observer.sessionChanged(uploadSession(session, 0))
             do throws(ProviderError) {
-                // What was there when it began would be written over.
+                // A file that was there at the beginning would be overwritten.
                 if upload.before == .nothing { _ = try await replaces(upload) }
             } catch {
                 await abort(session, observer: observer)
@@ -168,7 +168,7 @@ extension WebDAVClient {
         while offset < session.size {
             let end = min(offset + partSize, session.size)
             do throws(ProviderError) {
-                // What was there was compared when the upload began.
+                // The file at the place was checked when the upload began.
                 if end == session.size { _ = try await replaces(upload) }
                 offset = try await send(offset..<end, to: session, upload, observer: observer)
             } catch {
@@ -189,7 +189,8 @@ extension WebDAVClient {
         return try await finished(upload, session, until: limit, observer: observer)
     }
 
-    /// What became of an upload whose session is over: its file is there, or it is told why not.
+    /// What became of an upload whose session is over: its file is there, or the reason why it is not is
+    /// thrown.
     private func ended(
         _ upload: PlaceUpload,
         _ failure: ProviderError,
@@ -201,11 +202,11 @@ extension WebDAVClient {
         return entry
     }
 
-    /// What became of an upload of which the server has all bytes.
+    /// What became of an upload whose bytes the server has all.
     ///
-    /// The server reads all of them once more before the file is there (reva, `FinishUploadDecomposed`), and
-    /// its answer may be lost meanwhile; where it failed then, it keeps the session. So nothing
-    /// is sent again while the session is there, up to the limit.
+    /// The server reads all of them once more before the file appears (reva, `FinishUploadDecomposed`), and
+    /// its answer may be lost meanwhile; if it failed, it keeps the session. So nothing is sent again while
+    /// the session exists, up to the limit.
     ///
     /// - Throws: `.outcomeUnknown` while the file is not there; `.sessionLost` after the limit.
     private func finished(
@@ -277,7 +278,7 @@ extension WebDAVClient {
             headers: [("Tus-Resumable", "1.0.0")] + headers,
             repetition: method == "HEAD" ? .harmless : .onlyIfNotDone
         )
-        // The address is the permission.
+        // The address itself is the permission.
         request.isAuthorized = false
         return request
     }
@@ -337,7 +338,7 @@ extension WebDAVClient {
             .flatMap { (0...session.size).contains($0) ? $0 : nil }
     }
 
-    /// Sends bytes to an upload's address; a refusal there is none of the password.
+    /// Sends bytes to an upload's address; a refusal there does not concern the password.
     private func tus(_ request: HTTPRequest) async throws(ProviderError) -> HTTPResponse {
         let response: HTTPResponse
         do throws(TransportError) {
@@ -357,10 +358,10 @@ extension WebDAVClient {
         }
     }
 
-    /// Sends a part; the offset then, beyond the part's beginning, which the server is asked for where its
-    /// answer is lost, or it was at another one.
+    /// Sends a part; returns the offset then, beyond the part's beginning.
     ///
-    /// Where it knows nothing of the upload after the last part, that was the end of it.
+    /// The server is asked for it if its answer is lost, or if it had another offset. If it does not know
+    /// the upload after the last part, the upload has ended.
     private func send(
         _ range: Range<Int64>,
         to session: TUSSession,

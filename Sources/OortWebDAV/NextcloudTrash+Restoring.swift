@@ -10,7 +10,7 @@ extension NextcloudTrash {
     /// How often a request whose answer is lost is sent.
     private static let tries = 4
 
-    /// The number of an item, which stays with it in the trash and over moves.
+    /// The number of an item, which it keeps in the trash and over moves.
     private typealias FileID = String
 
     func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError) {
@@ -26,7 +26,7 @@ extension NextcloudTrash {
         try await move(found, id, to: target, isFolder: entry.kind == .folder)
     }
 
-    /// - Throws: `.nameTaken`, `.parentNotFound`: nothing leaves the trash for a place that is not free.
+    /// - Throws: `.nameTaken`, `.parentNotFound`: nothing leaves the trash unless its new place is free.
     private func wantRoom(at wished: RemotePath) async throws(ProviderError) {
         do throws(ProviderError) {
             _ = try await client.unconfirmedEntry(at: wished)
@@ -67,7 +67,7 @@ extension NextcloudTrash {
             + (isFolder ? "/" : "")
     }
 
-    /// What lies at a place, or in a folder: its id by its name; empty where there is nothing.
+    /// The items at a place, or in a folder: their ids by name; empty where there is nothing.
     private func ids(
         at names: [String],
         depth: Int
@@ -96,11 +96,11 @@ extension NextcloudTrash {
         try await ids(at: names, depth: 0).contains { $0.id == id && $0.names.isSame(as: names) }
     }
 
-    /// Where the server put what lay at a path, in the person's files; nil where it is in none of the
-    /// folders that it may come to.
+    /// Where the server put an item that had lain at a path, in the person's files; nil where it is in none
+    /// of the folders that it may come to.
     ///
-    /// A name that is taken gets an addition in the server's language; without its folder an item comes
-    /// to the top, or to the top of the storage in which it lay.
+    /// If its name is taken, the server adds something in its own language; if its folder is gone, the item
+    /// comes to the top, or to the top of the storage in which it lay.
     private func whereabouts(
         of id: FileID,
         _ lay: [String]
@@ -136,7 +136,7 @@ extension NextcloudTrash {
                 headers: [("Destination", program(["restore", entry.id]))],
                 repetition: .onlyIfNotDone
             )
-            // Between storages the server copies all that is moved.
+            // Between storages the server copies everything that is moved.
             request.answerTimeout = .seconds(600)
             var doubt = "it came back to a place that was not found"
             do throws(ProviderError) {
@@ -157,14 +157,14 @@ extension NextcloudTrash {
             guard round < Self.tries else {
                 throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: doubt)
             }
-            // The server may still be at it.
+            // The server may still be working on it.
             try await client.pause(.seconds(round * round))
         }
     }
 
-    /// Moves what came back to the place that was wished for.
+    /// Moves a restored item to the wished place.
     ///
-    /// - Throws: `.outcomeUnknown` whatever goes wrong: it is back, though elsewhere.
+    /// - Throws: `.outcomeUnknown` for any failure: the item is restored, though elsewhere.
     private func move(
         _ found: [String],
         _ id: FileID,
@@ -219,8 +219,8 @@ extension [String] {
 }
 
 extension ProviderError {
-    /// The same once a MOVE was sent, which may have brought the item back: whatever was asked after
-    /// that, its refusal says nothing about the item.
+    /// The same once a MOVE was sent, which may have restored the item: whatever was asked after that, its
+    /// refusal says nothing about the item.
     fileprivate var afterMove: ProviderError {
         kind == .cancelled ? self : ProviderError(.outcomeUnknown(retryAfter: nil), detail: detail)
     }

@@ -6,16 +6,16 @@ struct PastedAddress {
     /// The names of its path, decoded.
     var path: [String]
     var user: String?
-    /// Where a cloud's programs may lie, the likeliest first.
+    /// Where a cloud's own programs may lie, the likeliest first.
     var bases: [[String]] = []
     private var query: String
 
     /// What an address names at a cloud.
     struct Named {
         var folder: [String] = []
-        /// The space, at a server that has such.
+        /// The space, at a server that has spaces.
         var space: String?
-        /// What it names of a folder where that is no path: `STORAGE$SPACE!ITEM`, or a number.
+        /// The folder's id, where the address has that and no path: `STORAGE$SPACE!ITEM`, or a number.
         var folderID: String?
     }
 
@@ -102,7 +102,7 @@ struct PastedAddress {
     /// The old `webdav` stands for the person's own files, behind `remote.php` and at an Infinite Scale without
     /// (reva, `ocdav.go`).
     ///
-    /// - Throws: for an address that leads to something of which nobody can tell where it lies: a public link.
+    /// - Throws: for an address whose place in the account cannot be known: a public link.
     func named(below base: [String]) throws(WebDAVSignInError) -> Named {
         var named = Named()
         var rest = Array(path.dropFirst(base.count))

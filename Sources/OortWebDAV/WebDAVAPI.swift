@@ -102,7 +102,7 @@ struct WebDAVAPI: Sendable {
         )
     }
 
-    /// Where a move or copy goes: whole, as most servers want it, or the path alone.
+    /// Where a move or copy goes: a whole address, as most servers want it, or only the path.
     func destination(_ path: RemotePath, isFolder: Bool, asPath: Bool = false) -> Header {
         (
             "Destination",
@@ -111,7 +111,7 @@ struct WebDAVAPI: Sendable {
         )
     }
 
-    /// What a server says of a resource (depth 0) or of a folder and what lies in it (depth 1).
+    /// What a server reports of a resource (depth 0), or of a folder and its children (depth 1).
     func look(
         at url: String,
         depth: Int,
@@ -171,7 +171,7 @@ struct WebDAVAPI: Sendable {
         of path: RemotePath,
         tag: String?
     ) async throws(ProviderError) {
-        // The repetition of a try whose answer is lost may find the tag that the first one made: who asked
+        // The repetition of a try whose answer is lost may find the tag that the first one made: the caller
         // looks then.
         var request = request(
             "PROPPATCH",
@@ -199,10 +199,10 @@ struct WebDAVAPI: Sendable {
     }
 }
 
-/// Whether the server still takes the password: one refusal may be a server's passing fault, two with
-/// a while between are not.
+/// Whether the server still accepts the password: one refusal may be a passing fault, two with a while
+/// between are not.
 ///
-/// No request goes out in between, since servers lock out who tries a wrong password too often.
+/// No request goes out in between, since servers lock out whoever tries a wrong password too often.
 final class SignInDoubt: Sendable {
     private let secondLook: Duration
     private let since = Mutex<ContinuousClock.Instant?>(nil)
@@ -216,7 +216,7 @@ final class SignInDoubt: Sendable {
         guard rest <= .zero else { throw waiting(rest) }
     }
 
-    /// The server took the password.
+    /// The server accepted the password.
     func end() { since.withLock { $0 = nil } }
 
     /// The error for a refusal.

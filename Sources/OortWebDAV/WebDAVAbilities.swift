@@ -1,7 +1,7 @@
-/// What a server was seen to do when it was tried at the sign-in; the account keeps it.
+/// What a server proved to do when it was tried at the sign-in; stored with the account.
 ///
-/// No header field is believed: a proxy adds and removes what it likes. Of a cloud's dialect only
-/// what its capabilities say is used.
+/// Header fields are not trusted: proxies add and remove them. Of a cloud, only what its capabilities say
+/// is used.
 public struct WebDAVAbilities: Hashable, Sendable, Codable {
     /// How well the tag of a file names its content.
     public enum Tags: String, Hashable, Sendable, Codable {
@@ -43,11 +43,11 @@ public struct WebDAVAbilities: Hashable, Sendable, Codable {
     public var sendsRanges = false
     /// Names that begin with a dot are listed.
     public var listsDotNames = true
-    /// Each folder has a modified time, so that one without has lost what is behind it; nil in accounts of
-    /// before it was tried.
+    /// Each folder has a modified time, so that one without has lost its storage; nil in accounts that are
+    /// older than this trial.
     public var datesFolders: Bool?
-    /// A file keeps its revision when it is moved to another folder, not copied there; nil in accounts of
-    /// before it was tried.
+    /// A file keeps its revision when it is moved to another folder, and not copied there; nil in accounts
+    /// that are older than this trial.
     public var keepsMovedRevisions: Bool?
     /// Names that differ in case only are the same name.
     public var ignoresCase = false
@@ -55,7 +55,7 @@ public struct WebDAVAbilities: Hashable, Sendable, Codable {
     public var composesNames = false
     /// A file can be copied at the server.
     public var copies = false
-    /// How much room there is is said.
+    /// The server reports how much room there is.
     public var saysQuota = false
     /// The destination of a move is cut at a `;` or `?` in a name, encoded or not: the content would go
     /// to another name, perhaps onto another file.
@@ -66,7 +66,7 @@ public struct WebDAVAbilities: Hashable, Sendable, Codable {
     /// What a cloud's own capabilities say; nil for other servers.
     public var cloud: CloudCapabilities?
 
-    /// Abilities of a server of which nothing is known: only what works everywhere is done.
+    /// The abilities of a server of which nothing is known: only what works everywhere is used.
     public init() {}
 
     /// Whether content is sent to its place directly; else beside it, and moved there when it is whole.
@@ -91,9 +91,9 @@ public struct CloudCapabilities: Hashable, Sendable, Codable {
     public var refusedCharacters: [String] = []
     /// What a name may not end in, in lower case.
     public var refusedEndings: [String] = []
-    /// What the root said of the server's data at the sign-in; nil where nobody asked.
+    /// The root's fingerprint of the server's data at the sign-in; nil where it was not asked for.
     ///
-    /// Empty as a rule, and another one once an administrator restored a backup.
+    /// Empty as a rule, and different once an administrator restored a backup.
     public var fingerprint: String?
 
     /// A cloud that says nothing of itself.

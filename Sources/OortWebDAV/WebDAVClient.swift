@@ -23,9 +23,9 @@ public struct WebDAVClient: PlaceClient {
     ///
     /// `http` adds the proof of the account to authorized requests (`BasicSigner`) and retries what
     /// may be retried by `AnswerRules.webDAV`. `partSize` is of the parts of a large upload to a cloud;
-    /// `secondLook` is how long a refused password rests until it is tried once more, and `folderYouth` how
-    /// late an Infinite Scale's folders show what changed below. `push` is what the server says of changes by
-    /// itself, and ends with the client.
+    /// `secondLook` is how long a refused password is not tried again, and `folderYouth` how late an
+    /// Infinite Scale's folders show changes below them. `push` gives the server's notices of changes, and
+    /// ends with the client.
     public init(
         http: any HTTPClient,
         address: WebDAVAddress,
@@ -68,8 +68,8 @@ public struct WebDAVClient: PlaceClient {
     /// The size of the parts of a large upload to a cloud.
     public static let partSize: Int64 = 10 << 20
 
-    /// The largest content that goes up in one request: at an Infinite Scale several parts, since only what
-    /// is sent whole is guarded to its end.
+    /// The largest content that goes up in one request: at an Infinite Scale as large as several parts,
+    /// since only content that is sent whole is guarded to its end.
     var largestSimpleUpload: Int64 { traits.provider.largestSimpleUpload }
 
     private static func wholeParts(_ dialect: WebDAVDialect) -> Int64 {
@@ -105,13 +105,14 @@ public struct WebDAVClient: PlaceClient {
         provider.caseRenameNeedsDetour = !isCloud && abilities.ignoresCase
         let pollSeconds = isCloud ? min(max(abilities.cloud?.pollSeconds ?? 30, 30), 600) : 60
         provider.pollInterval = .seconds(pollSeconds)
-        // A cloud writes into its database with each file, and a small one's stalls above three writers;
-        // a plain server gets as many requests as `RequestBounds.webDAV` has grown to.
+        // A cloud writes into its database with each file, and a small one stalls above three writers; a
+        // plain server gets as many requests as `RequestBounds.webDAV` has grown to.
         provider.maximumWritesInFlight = isCloud ? 3 : 8
         let traits = PlaceTraits(
             provider: provider,
             scan: isCloud ? .subtreeStamps : .listings,
-            // An Infinite Scale drops a change on its way up where it cannot lock a folder in time.
+            // An Infinite Scale does not pass a change on to the folders above when it cannot lock one in
+            // time.
             listingFreshness: dialect == .infinitescale ? .seconds(86_400) : nil,
             listingsInFlight: isCloud ? 6 : 8,
             deletesToTrash: isCloud
@@ -162,7 +163,7 @@ public struct WebDAVClient: PlaceClient {
     public func owner() async throws(ProviderError) -> PlaceOwner {
         if dialect.isCloud {
             let owner = try await cloudOwner()
-            // Before anything goes out it is known whether the server's data were restored.
+            // Before anything is sent, this shows whether the server's data were restored.
             if dialect == .nextcloud {
                 _ = try await ownEntry(of: .root, depth: 0, isFolder: true)
             }
@@ -222,7 +223,7 @@ public struct WebDAVClient: PlaceClient {
 
     // MARK: Looking
 
-    /// What is said of one place, which was positively said to be there.
+    /// The response for one place, which positively exists.
     func ownEntry(
         of path: RemotePath,
         depth: Int,
@@ -253,12 +254,12 @@ public struct WebDAVClient: PlaceClient {
         return (own, head, sorted)
     }
 
-    /// Refuses to go on where the server's data were restored from a backup since the sign-in: what they
-    /// lack, or have older, is no news before a person has seen to it and signs in again.
+    /// Refuses to go on if the server's data were restored from a backup since the sign-in: items that they
+    /// lack, or have older, are no news before a person has seen to it and signs in again.
     private func checkFingerprint(_ own: DAVResponse) async throws(ProviderError) {
         var own = own
         if !address.folder.isEmpty {
-            // Only the root of all the files says it.
+            // Only the root of all files has it.
             var all = address
             all.folder = []
             let (responses, _) = try await api.look(
@@ -284,7 +285,7 @@ public struct WebDAVClient: PlaceClient {
         try await entry(at: path, .file)
     }
 
-    /// The entry at a place; what it is probably spares a redirect to a folder's address.
+    /// The entry at a place; the expected kind spares a redirect to a folder's address.
     func entry(
         at path: RemotePath,
         _ kind: PlaceEntry.Kind
@@ -297,7 +298,7 @@ public struct WebDAVClient: PlaceClient {
         }
     }
 
-    /// The entry at a place; `.notFound` may come of a storage that is away.
+    /// The entry at a place; `.notFound` may mean that a storage is away.
     func unconfirmedEntry(
         at path: RemotePath,
         _ kind: PlaceEntry.Kind = .file
@@ -318,10 +319,10 @@ public struct WebDAVClient: PlaceClient {
         return entry
     }
 
-    /// Returns when an item is positively gone: the nearest place above that is there is sound.
+    /// Returns if an item is positively gone: the nearest existing folder above is sound.
     ///
-    /// A 404 alone proves nothing: a storage that is not mounted gives one, and a server that is half
-    /// configured.
+    /// A 404 alone proves nothing: a storage that is not mounted gives one, and so does a half-configured
+    /// server.
     private func confirmGone(_ path: RemotePath) async throws(ProviderError) {
         var folder = path
         while let parent = folder.parent {
@@ -339,8 +340,8 @@ public struct WebDAVClient: PlaceClient {
         )
     }
 
-    /// - Throws: `.noPermission` where a folder lists a name under which the server finds nothing: not each
-    ///   reads one that is more than ASCII as it writes it.
+    /// - Throws: `.noPermission` where a folder lists a name under which the server finds nothing: some do
+    ///   not read a name beyond ASCII as they write it.
     private func wantUnlisted(
         _ path: RemotePath,
         in folder: RemotePath
@@ -371,7 +372,7 @@ public struct WebDAVClient: PlaceClient {
         do throws(ProviderError) {
             (own, head, sorted) = try await ownEntry(of: folder, depth: 1, isFolder: true)
         } catch {
-            // Perhaps a file, of whose address some servers take no slash at the end.
+            // It may be a file, whose address must not end in a slash at some servers.
             switch error.kind {
             case .notFound where folder == .root:
                 throw ProviderError(
@@ -383,7 +384,7 @@ public struct WebDAVClient: PlaceClient {
                 guard try await entry(at: folder).kind == .folder else {
                     throw ProviderError(.notAFolder, detail: "a file has no children")
                 }
-                // It is there, and holds what the server cannot find (a link that leads nowhere).
+                // It exists, and holds something that the server cannot find (a link that leads nowhere).
                 throw error.kind == .notFound ? error.asKind(.noPermission) : error
             default: throw error
             }
@@ -408,8 +409,8 @@ public struct WebDAVClient: PlaceClient {
         return listing(sorted, own: own, entry: entry, head: head, of: folder)
     }
 
-    /// Whether a folder has no time at a server that gives all folders one: one that finds nothing on its
-    /// disk may answer with such a folder, which is empty.
+    /// Whether a folder has no time at a server that gives all folders one: a server that finds nothing on
+    /// its disk may answer with such a folder, which is empty.
     private func lacksTime(_ folder: PlaceEntry) -> Bool {
         abilities.datesFolders == true && folder.modifiedTime == nil
     }
@@ -424,7 +425,7 @@ public struct WebDAVClient: PlaceClient {
         var listing = PlaceListing(entries: [], stamp: entry.stamp)
         listing.isYoung = entries.isYoung(entry, head: head)
         listing.holdsUnnamed = sorted.holdsUnnamed
-        // What is in it is for the official programs only, and writing there would damage it.
+        // Only the official programs can read its contents, and writing there would damage them.
         if dialect.isCloud, CloudItem(own).isEncrypted { return listing }
         for (name, response) in sorted.children {
             if WebDAVNames.isTemporary(name) {
@@ -435,7 +436,7 @@ public struct WebDAVClient: PlaceClient {
                 listing.entries.append(child)
             } else {
                 listing.unknown.append(name)
-                // It is there once the server has looked it over.
+                // The entry appears once the server has checked it.
                 if response.refused.values.contains(425) { listing.isYoung = true }
             }
         }
@@ -514,7 +515,7 @@ final class WebDAVMemory: Sendable {
     /// The server's fingerprint at the sign-in, or the first one that was seen; nil before.
     var fingerprint: String? { state.withLock(\.fingerprint) }
 
-    /// Whether a fingerprint is the known one; a server that says none says nothing.
+    /// Whether a fingerprint is the known one; true where a server gives none.
     func isKnown(_ fingerprint: String) -> Bool {
         state.withLock { state in
             let known = state.fingerprint ?? fingerprint
@@ -549,7 +550,7 @@ final class WebDAVMemory: Sendable {
         return !overflows && age > 7 * 86_400
     }
 
-    /// One of them, which is not noted any more; nil when there is none.
+    /// Takes one of the noted files; nil when there is none.
     func takeLeftover() -> RemotePath? { state.withLock { $0.leftovers.popLast() } }
 }
 

@@ -37,7 +37,7 @@ extension WebDAVClient {
             : try await uploadInParts(upload, observer: observer)
     }
 
-    /// The fields by which the server compares what is there, tag in quotes.
+    /// The fields by which the server checks what is there, tag in quotes.
     func guards(_ before: PlaceUpload.Before) -> [WebDAVAPI.Header] {
         switch before {
         case .nothing: [("If-None-Match", "*")]
@@ -80,10 +80,10 @@ extension WebDAVClient {
         }
     }
 
-    /// Makes sure that the server has the bytes that were sent: it computes the sum of what it stored, and
-    /// where it does not, that is read back.
+    /// Makes sure that the server has the bytes that were sent: it computes the checksum of what it stored;
+    /// if it cannot, the content is read back.
     ///
-    /// Nextcloud keeps the checksum that comes with an upload unseen; its kin compare it themselves.
+    /// Nextcloud keeps the checksum of an upload unchecked; its kin compare it themselves.
     private func prove(_ upload: PlaceUpload) async throws(ProviderError) {
         guard dialect == .nextcloud, upload.hash.algorithm == .sha1 else { return }
         do throws(ProviderError) {
@@ -120,7 +120,7 @@ extension WebDAVClient {
         }
     }
 
-    /// How long a server is waited for that reads or writes all of a content before it answers.
+    /// How long to wait for a server that reads or writes a whole content before it answers.
     private static func timeToReadAll(_ size: Int64) -> Duration {
         .seconds(min(30 + 180 * ((size >> 30) + 1), 1800))
     }
@@ -145,7 +145,7 @@ extension WebDAVClient {
     ) async throws(ProviderError) -> ProviderError {
         switch error.kind {
         case .preconditionFailed:
-            // So an Infinite Scale answers an upload in parts into a folder that is gone, too.
+            // An Infinite Scale gives the same answer to an upload in parts into a folder that is gone.
             if dialect == .infinitescale, let parent = upload.path.parent,
                 try await isMissing(parent)
             {
@@ -201,7 +201,7 @@ extension WebDAVClient {
             do throws(ProviderError) {
                 present = try await presentParts(session)
             } catch  where error.kind == .sessionLost {
-                // Over: perhaps because all was put together and the answer was lost.
+                // The session is over: perhaps all was put together and the answer was lost.
                 await observer.sessionChanged(nil)
                 guard let entry = try await landed(upload) else { throw error }
                 try await prove(upload)
@@ -258,7 +258,7 @@ extension WebDAVClient {
         return stored
     }
 
-    /// The parts that the server has whole.
+    /// The parts that the server has completely.
     ///
     /// - Throws: `.sessionLost`.
     private func presentParts(
@@ -309,7 +309,7 @@ extension WebDAVClient {
                 do throws(ProviderError) {
                     _ = try await api.send(request, about: .session)
                 } catch  where error.kind == .sessionLost {
-                    // So is a missing destination's folder answered.
+                    // A missing target folder gets the same answer.
                     if let parent = upload.path.parent, try await isMissing(parent) {
                         throw error.asKind(.parentNotFound)
                     }
@@ -360,15 +360,15 @@ extension WebDAVClient {
                 case .preconditionFailed:
                     throw upload.before == .nothing ? error.asKind(.nameTaken) : error
                 case .sessionLost:
-                    // With a guard on a file that is gone, or done by an earlier try.
+                    // The guard is on a file that is gone, or an earlier try was done.
                     if try await landed(upload) != nil { return }
                     if case .file(.some) = upload.before, try await isPresent(session) {
                         throw error.asKind(.preconditionFailed)
                     }
                     throw error
                 case .outcomeUnknown, .locked, .malformedAnswer:
-                    // The server may still be putting it together: a second try beside the first
-                    // would fail, or begin anew.
+                    // The server may still be putting it together: a second try beside the first would
+                    // fail, or begin anew.
                     guard round < 59 else { throw error.asUnknownOutcome }
                     try await pause(.seconds(min(patience, 60)))
                     patience *= 2
@@ -391,9 +391,10 @@ extension WebDAVClient {
         }
     }
 
-    /// What an upload whose answer was lost left at its place; nil when that is something else.
+    /// What an upload without an answer left at its place; nil when that is something else.
     ///
-    /// The checksum that was sent with it comes back; only what has it is this upload's.
+    /// The server returns the checksum that was sent with an upload: only an entry that has it is this
+    /// upload's.
     private func landed(_ upload: PlaceUpload) async throws(ProviderError) -> PlaceEntry? {
         let own: DAVResponse
         let head: HTTPResponseHead

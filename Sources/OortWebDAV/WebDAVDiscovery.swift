@@ -32,10 +32,10 @@ public enum WebDAVDiscovery {
         /// nil for the folder of `address`.
         public var folderID: String?
 
-        /// Has the account lie in a space and begin at a folder that a person names beside the address.
+        /// Places the account in a space and at a folder that a person names in addition to the address.
         ///
-        /// - Throws: for a space at a server without such, and beside an address that names a folder, which
-        ///   lies in a space already.
+        /// - Throws: for a space at a server without spaces, and in addition to an address that names a
+        ///   folder, which is in a space already.
         public mutating func choose(
             space: String?,
             folder: [String]?
@@ -83,9 +83,10 @@ public enum WebDAVDiscovery {
 
     // MARK: The server
 
-    /// What an address leads to: whatever a person pastes, from a bare host to a browser's address.
+    /// The server that an address leads to: a person may paste anything from a bare host to a browser's
+    /// address.
     ///
-    /// No password is sent. A given `dialect` is believed.
+    /// No password is sent. A given `dialect` is trusted.
     public static func server(
         at text: String,
         dialect: WebDAVDialect? = nil,
@@ -110,14 +111,13 @@ public enum WebDAVDiscovery {
         } catch { throw WebDAVSignInError(named(stranger) + error.description) }
     }
 
-    /// What a sentence begins with about a server that says what it is, and is none of the clouds.
+    /// How a sentence begins about a server that says what it is, and is none of the clouds.
     private static func named(_ product: String?) -> String {
         product.map { "The server calls itself \($0), which Oort knows as plain WebDAV only. " }
             ?? ""
     }
 
-    /// The cloud at an address; nil where there is none, with what a server of another kind calls itself
-    /// in `stranger`.
+    /// The cloud at an address; nil where there is none, with another server's own name in `stranger`.
     private static func cloud(
         _ pasted: PastedAddress,
         dialect: WebDAVDialect?,
@@ -326,10 +326,10 @@ public enum WebDAVDiscovery {
 
     // MARK: The account
 
-    /// Signs in and finds out what is there and what can be done.
+    /// Signs in and finds out what is there and what the server can do.
     ///
-    /// `http` adds the password. At a plain server some files are written in a folder
-    /// `.oort-probe-…` and removed again. A wrong password is sent once.
+    /// `http` adds the password. At a plain server some files are written in a folder `.oort-probe-…` and
+    /// removed again. A wrong password is sent once.
     public static func account(
         at server: Server,
         http: any HTTPClient
@@ -349,7 +349,7 @@ public enum WebDAVDiscovery {
     /// An app password for this program, where `http` adds the person's own one to an account at a
     /// Nextcloud; nil where that is one already, or the server makes none.
     ///
-    /// - Throws: where it is not known what became of the wish.
+    /// - Throws: where it is not known whether a password was made.
     public static func appPassword(
         for account: Account,
         http: any HTTPClient
@@ -366,8 +366,8 @@ public enum WebDAVDiscovery {
         }
     }
 
-    /// Takes back an app password, by which `http` signs, that was made at a Nextcloud for a sign-in which
-    /// came to nothing.
+    /// Withdraws the app password with which `http` signs, which was made at a Nextcloud for a sign-in that
+    /// failed.
     public static func removeAppPassword(
         at server: Server,
         http: any HTTPClient
@@ -434,7 +434,7 @@ public enum WebDAVDiscovery {
             dialect: server.dialect,
             abilities: abilities
         )
-        // The files of a person who is none are answered by an empty folder without a tag.
+        // For a person who does not exist, the server answers with an empty folder without a tag.
         let root = try await client.entry(at: .root)
         guard root.kind == .folder else {
             throw ProviderError(.notAFolder, detail: "a file is there")

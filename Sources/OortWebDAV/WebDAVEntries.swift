@@ -2,7 +2,7 @@ import Foundation
 import OortModel
 import OortTransport
 
-/// Makes entries of what servers say of resources.
+/// Makes entries of what servers report about resources.
 struct WebDAVEntries: Sendable {
     let address: WebDAVAddress
     let dialect: WebDAVDialect
@@ -12,7 +12,7 @@ struct WebDAVEntries: Sendable {
 
     /// A folder's answer, sorted: the folder itself, and what lies in it.
     struct Sorted {
-        /// What was said of the folder or file that was asked for; nil where nothing was.
+        /// The response for the folder or file that was asked for; nil where there was none.
         var own: DAVResponse?
         /// What lies in it, by name, no name twice.
         var children: [(name: String, response: DAVResponse)] = []
@@ -41,13 +41,13 @@ struct WebDAVEntries: Sendable {
 
     /// The property that says whether the person shares an item.
     ///
-    /// For a listing the server looks for all of a folder's shares at once, for one item at a time it looks
-    /// for each kind (nextcloud/server, `SharesPlugin.php`): so the root, which every look at the
-    /// account asks for and of which nothing shows whether it is shared, is asked without.
+    /// For a listing the server looks up all of a folder's shares at once; for one item it looks up each
+    /// kind (nextcloud/server, `SharesPlugin.php`). So it is not asked of the root, which every look at the
+    /// account asks for and of which nothing shows whether it is shared.
     static let shareTypes = XMLName.owncloud("share-types")
 
-    /// What a Nextcloud's root alone says: the property by which an administrator tells that a backup was
-    /// restored (`occ maintenance:data-fingerprint`).
+    /// A property of a Nextcloud's root, by which an administrator announces that a backup was restored
+    /// (`occ maintenance:data-fingerprint`).
     static let fingerprint = XMLName.owncloud("data-fingerprint")
 
     // MARK: Places
@@ -66,8 +66,8 @@ struct WebDAVEntries: Sendable {
                 isSame(names.prefix(own.count), as: own, below: address.files.count)
             else { continue }
             guard names.count > own.count, let name = names.last else {
-                // A server that cannot write a name may leave it out: what lies in the folder then has
-                // the folder's own place.
+                // A server that cannot write a name may leave it out: an item in the folder then has the
+                // folder's own place.
                 if result.own != nil { result.holdsUnnamed = true }
                 result.own = result.own ?? response
                 continue
@@ -77,8 +77,8 @@ struct WebDAVEntries: Sendable {
         return result
     }
 
-    /// Whether an answer is about something in the same folder that has another name: a server that
-    /// does not read a name as it is written answers of what it takes it for.
+    /// Whether an answer is about another name in the same folder: a server that misreads a name answers
+    /// about the item that it takes it for.
     func isOfAnotherName(_ responses: [DAVResponse], than path: RemotePath) -> Bool {
         let own = address.segments(of: path)
         guard dialect == .plain, path != .root, let response = responses.first,
@@ -154,8 +154,8 @@ struct WebDAVEntries: Sendable {
         return (bytes, hash == "-" ? nil : String(hash))
     }
 
-    /// The entry that a response describes; nil where the server did not say enough: whatever is
-    /// known of the place stays.
+    /// The entry that a response describes; nil where the server reported too little: what is known of the
+    /// place then stays.
     func entry(_ response: DAVResponse, name: String, head: HTTPResponseHead) -> PlaceEntry? {
         guard response.isSound, let isFolder = Self.isFolder(response) else { return nil }
         return isFolder
@@ -226,10 +226,10 @@ struct WebDAVEntries: Sendable {
 
     /// Whether a folder changed so recently that its tag may hide another change below it.
     ///
-    /// Infinite Scale tells the folders above of a change later and one by one, and a change that comes to
-    /// a folder after a younger one leaves the folder's tag as it is. What got stuck on its way it looks
-    /// for each five minutes, and goes on with where it is three minutes old: eight minutes late, at the
-    /// change's own time (reva, `pkg/storage/pkg/decomposedfs/tree/propagator/async.go`).
+    /// Infinite Scale passes a change on to the folders above later and one by one; a change that reaches a
+    /// folder after a younger one leaves the folder's tag as it is. Every five minutes it looks for changes
+    /// that got stuck, and continues those that are three minutes old: eight minutes late, at the change's
+    /// own time (reva, `pkg/storage/pkg/decomposedfs/tree/propagator/async.go`).
     func isYoung(_ entry: PlaceEntry, head: HTTPResponseHead) -> Bool {
         guard dialect == .infinitescale, let time = entry.modifiedTime else { return false }
         let now = head.date ?? .now

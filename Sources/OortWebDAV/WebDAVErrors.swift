@@ -14,7 +14,7 @@ enum WebDAVErrors {
         case session
     }
 
-    /// The class and message of a sabre family's error; nil where the body is of somebody else.
+    /// The class and message of a sabre family's error; nil where the body is from another program.
     static func sabre(_ body: [UInt8]) -> (exception: String, message: String)? {
         guard body.count <= 1 << 20, let root = try? XMLScanner.document(body),
             root.name.local == "error", let exception = root.child(.sabre("exception"))?.trimmed
@@ -28,7 +28,7 @@ enum WebDAVErrors {
         guard response.head.status == 503 else { return false }
         if response.head.header("X-Nextcloud-Maintenance-Mode") == "1" { return true }
         guard let sabre = sabre(response.body) else { return false }
-        // A storage of a healthy server is down under the same class as an update that is pending.
+        // A healthy server gives an unavailable storage the same class as a pending update.
         return sabre.exception == "ServerMaintenanceMode"
             || sabre.message.lowercased().contains("maintenance")
             || sabre.message.lowercased().contains("upgrade needed")
@@ -112,7 +112,7 @@ enum WebDAVErrors {
 extension AnswerRules {
     /// What WebDAV servers' errors mean to the transport.
     ///
-    /// A refused password is never sent again by itself: servers lock out who tries too often.
+    /// A refused password is never sent again automatically: servers lock out whoever tries too often.
     public static let webDAV = AnswerRules { answer in
         switch answer.head.status {
         case 401: return .final
@@ -132,8 +132,8 @@ extension ProviderError {
     /// The same error as another kind, where the caller knows more than the answer said.
     func asKind(_ kind: Kind) -> ProviderError { ProviderError(kind, detail: detail) }
 
-    /// The error of a write that was answered as done, and that the look at it does not confirm: somebody
-    /// between here and the server may have answered in its place.
+    /// The error of a write that was answered as done, but not confirmed by a look: something between here
+    /// and the server may have answered in its place.
     var ofUnconfirmedWrite: ProviderError {
         let unknown = asUnknownOutcome
         return unknown.isOutcomeUnknown ? unknown : asKind(.outcomeUnknown(retryAfter: nil))

@@ -19,7 +19,7 @@ enum WebDAVNames {
         return NameRules(
             comparison: comparison,
             allowsDuplicates: false,
-            // What browsers and file managers call a file that they are still writing.
+            // The names that browsers and file managers give to a file that they are still writing.
             stayHere: dialect.isCloud && dialect != .infinitescale
                 ? ["*.part", "*.filepart"].map(NameRules.anyCase) : []
         ) { name, _, depth in
@@ -27,13 +27,13 @@ enum WebDAVNames {
         }
     }
 
-    /// What content that is on its way is called; nobody else's file is.
+    /// The name of content that is on its way; no other program uses such names.
     static func temporary(_ unique: String, _ abilities: WebDAVAbilities) -> String {
         (abilities.listsDotNames ? "." : "") + temporaryMark + unique
     }
 
-    /// What tells one such name from others: a UUID of version 7 (RFC 9562), which says in milliseconds since
-    /// 1970 when it was made.
+    /// What makes such a name unique: a UUID of version 7 (RFC 9562), which says in milliseconds since 1970
+    /// when it was made.
     static func unique(at time: Timestamp) -> String {
         let milliseconds = UInt64(clamping: time.seconds).multipliedReportingOverflow(by: 1000)
         let digits = String(milliseconds.partialValue & 0xFFFF_FFFF_FFFF, radix: 16)
@@ -95,8 +95,8 @@ enum WebDAVNames {
         return cloudRefusal(of: name, abilities.cloud ?? CloudCapabilities())
     }
 
-    /// The server's own rules where its administrator has none (reva, `config.go` and `validation.go`), and
-    /// names that it takes and hides (`ignore.go`) or takes for another one.
+    /// The server's own rules if its administrator sets none (reva, `config.go` and `validation.go`), and
+    /// names that it accepts but hides (`ignore.go`) or takes for another one.
     private static func infiniteScaleRefusal(
         of name: String,
         isAtTop: Bool

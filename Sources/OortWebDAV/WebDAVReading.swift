@@ -17,7 +17,7 @@ extension WebDAVClient {
         guard first.head.status == 412, let revision else {
             return try await body(first, path, revision: revision, range: range)
         }
-        // A tag that is weak while the file is young is refused although it is the current one.
+        // A young file's tag is weak, and refused although it is the current one.
         let entry = try await entry(at: path)
         guard entry.revision == revision else { throw Self.changed }
         let second = try await content(path, range, guardedBy: nil)
@@ -40,7 +40,7 @@ extension WebDAVClient {
             isFolder: false,
             headers: [
                 ("Range", "bytes=\(range.lowerBound)-\(max(last, range.lowerBound))"),
-                // Or offsets would count compressed bytes.
+                // Otherwise offsets would count compressed bytes.
                 ("Accept-Encoding", "identity"),
             ],
             repetition: .harmless
@@ -62,7 +62,7 @@ extension WebDAVClient {
         case 200, 206: break
         case 412: throw Self.changed
         case 416:
-            // Nothing is there from the beginning of the range on; of the revision, too?
+            // The range begins at or past the end; is this the revision's end, too?
             let entry = try await entry(at: path)
             guard entry.kind == .file else { throw Self.notAFile }
             guard revision == nil || entry.revision == revision else { throw Self.changed }
@@ -76,7 +76,7 @@ extension WebDAVClient {
         default: throw try await failure(response, path)
         }
         let total = try Self.total(head, range: range)
-        // A folder is answered with no bytes and no error there.
+        // A folder gets an answer without bytes and without an error there.
         if dialect == .infinitescale, head.header("ETag") == nil, head.header("OC-ETag") == nil {
             guard try await entry(at: path).kind == .file else { throw Self.notAFile }
         }
@@ -117,7 +117,7 @@ extension WebDAVClient {
         return Int64(String(whole).trimmed)
     }
 
-    /// Throws unless the answer is of the revision, and of a file: not every server heeds the guard.
+    /// Throws unless the answer is of the revision, and of a file: not every server obeys the condition.
     private func verify(
         _ head: HTTPResponseHead,
         _ path: RemotePath,
@@ -125,7 +125,7 @@ extension WebDAVClient {
         revision: Revision?
     ) async throws(ProviderError) {
         guard let revision else {
-            // A page for browsers that shows a folder has neither.
+            // A web page that shows a folder has neither.
             guard head.header("ETag") == nil, head.header("Last-Modified") == nil else { return }
             guard try await entry(at: path).kind == .file else { throw Self.notAFile }
             return
@@ -136,7 +136,7 @@ extension WebDAVClient {
                     guard Self.isSame(head, total, as: revision) else { throw Self.changed }
                     return
                 }
-                // Only where both are made alike does another tag mean another content.
+                // Only where both are made in the same way does another tag mean other content.
                 if dialect.isCloud || abilities.sendsTags { throw Self.changed }
             }
         } else if let total, let time = head.header("Last-Modified").flatMap({ HTTPDate.parse($0) })
@@ -146,7 +146,7 @@ extension WebDAVClient {
             }
             return
         }
-        // The answer says nothing of its revision: what is current after it began is what it is of.
+        // The answer does not name its revision: it is of the one that is current after the answer began.
         let entry = await RequestPriority.$current.withValue(.attendant) {
             () async -> Result<PlaceEntry, ProviderError> in
             do throws(ProviderError) {
@@ -178,7 +178,7 @@ extension WebDAVClient {
         let error = WebDAVErrors.error(HTTPResponse(head: response.head, body: body), about: .item)
         switch error.kind {
         case .notFound:
-            // Unreadable files are answered so, too: only the folder knows.
+            // Unreadable files get the same answer: only the folder's listing can say.
             let entry: PlaceEntry
             do throws(ProviderError) {
                 entry = try await self.entry(at: path)
@@ -195,13 +195,13 @@ extension WebDAVClient {
     }
 }
 
-/// A part of a stream: some bytes are let go, then exactly so many are handed on.
+/// A part of a stream: skips some bytes, then hands on exactly so many.
 final class StreamSlice: Sendable {
     private let source: ByteStream
     private let mayEndEarly: Bool
     private let rest: Mutex<(skip: Int64, take: Int64)>
 
-    /// `mayEndEarly` is for a content whose size nobody said.
+    /// `mayEndEarly` is for a content of unknown size.
     init(of source: ByteStream, skipping skip: Int64, count: Int64, mayEndEarly: Bool) {
         self.source = source
         self.mayEndEarly = mayEndEarly

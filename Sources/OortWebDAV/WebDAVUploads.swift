@@ -18,7 +18,7 @@ extension WebDAVClient {
             : try await uploadBeside(upload, observer: observer)
     }
 
-    /// Removes one file that an upload of long ago left.
+    /// Removes one file that an old upload left.
     private func removeLeftover() async {
         guard !abilities.isReadOnly, let path = memory.takeLeftover() else { return }
         _ = try? await api.exchange(api.request("DELETE", path, isFolder: false))
@@ -46,7 +46,7 @@ extension WebDAVClient {
         }
         request.body = upload.size == 0 ? .bytes([]) : .content(upload.content, 0..<upload.size)
         request.weight = .bulk
-        // A server writes what it got before it answers.
+        // A server stores the whole content before it answers.
         request.answerTimeout = .seconds(60 + (upload.size >> 24))
         request.onSent = { observer.sent($0) }
         return request
@@ -54,7 +54,7 @@ extension WebDAVClient {
 
     // MARK: Directly
 
-    /// Sends content to its place, where the server itself refuses what is stale.
+    /// Sends content to its place, where the server itself refuses stale writes.
     private func uploadDirectly(
         _ upload: PlaceUpload,
         observer: any UploadObserver
@@ -77,7 +77,7 @@ extension WebDAVClient {
                 guard case .file(let revision?) = upload.before else {
                     throw error.asKind(.nameTaken)
                 }
-                // A tag that is weak while the file is young is refused although it is current.
+                // A young file's tag is weak, and refused although it is the current one.
                 try await wantCurrent(revision, at: upload.path)
                 try await pause(Self.youth)
                 _ = try await api.send(request, about: .parent)
@@ -95,7 +95,7 @@ extension WebDAVClient {
         return try await withTime(entry, upload.modifiedTime, at: upload.path)
     }
 
-    /// The entry at the place of an upload that was just brought there.
+    /// The entry at the place of an upload that has just ended.
     private func arrived(_ upload: PlaceUpload) async throws(ProviderError) -> PlaceEntry {
         guard case .nothing = upload.before else { return try await afterwards(upload.path) }
         return try await made(upload.path) { () async throws(ProviderError) in
@@ -109,7 +109,7 @@ extension WebDAVClient {
     ) async throws(ProviderError) -> ProviderError {
         switch error.kind {
         case .unsupported, .parentNotFound, .noPermission, .badRequest, .malformedAnswer:
-            // Apache sends who writes to a folder on to the folder's own address.
+            // Apache redirects a write to a folder to the folder's own address.
             do throws(ProviderError) {
                 if try await entry(at: upload.path).kind == .folder {
                     return upload.before == .nothing
@@ -140,9 +140,9 @@ extension WebDAVClient {
 
     // MARK: Beside
 
-    /// Sends content to a temporary name beside its place, looks whether it is whole, and moves it
-    /// there in one step: an upload that is cut off destroys nothing, and no guard is needed that the
-    /// server might not heed.
+    /// Sends content to a temporary name beside its place, checks that it is complete, and moves it there
+    /// in one step: an upload that is cut off destroys nothing, and no condition is needed that the server
+    /// might ignore.
     private func uploadBeside(
         _ upload: PlaceUpload,
         observer: any UploadObserver
@@ -150,7 +150,7 @@ extension WebDAVClient {
         guard let folder = upload.path.parent else {
             throw ProviderError(.badRequest, detail: "the root of an account cannot be changed")
         }
-        // What cannot end well is not sent.
+        // An upload that cannot succeed is not sent.
         if upload.size > 1 << 20 { _ = try await replaces(upload) }
         let temporary = folder.appending(
             WebDAVNames.temporary(WebDAVNames.unique(at: .now), abilities)
@@ -205,12 +205,12 @@ extension WebDAVClient {
         }
     }
 
-    /// Moves what is whole to its place; the temporary file goes whenever it is not needed any more.
+    /// Moves complete content to its place; the temporary file is removed as soon as it is not needed.
     private func install(
         _ temporary: RemotePath,
         _ upload: PlaceUpload
     ) async throws(ProviderError) {
-        // Never onto a folder, of which some servers would remove everything.
+        // Never onto a folder: some servers would remove all of its contents.
         let isReplacing: Bool
         do throws(ProviderError) {
             isReplacing = try await replaces(upload)
@@ -233,8 +233,8 @@ extension WebDAVClient {
                 await discard(temporary)
                 throw error.asKind(.nameTaken)
             default:
-                // Where the temporary file is, the content is not at its place, unless somebody
-                // copies; where it is not, the content is.
+                // If the temporary file is still there, the content is not at its place, unless somebody
+                // copies; if it is not, the content is.
                 let isThere: Bool
                 do throws(ProviderError) {
                     _ = try await entry(at: temporary)
@@ -243,8 +243,8 @@ extension WebDAVClient {
                     isThere = false
                 }
                 guard isThere else { return }
-                // Some servers remove the target first, and refuse the rest: while that is missing, the
-                // temporary file is the only content.
+                // Some servers remove the target first, and then refuse the move: while the target is
+                // missing, the temporary file is the only content.
                 if isReplacing {
                     do throws(ProviderError) {
                         _ = try await entry(at: upload.path)
@@ -265,7 +265,7 @@ extension WebDAVClient {
         }
     }
 
-    /// Removes a temporary file; what cannot be removed now goes some days later.
+    /// Removes a temporary file; if that fails now, it is removed some days later.
     private func discard(_ temporary: RemotePath) async {
         _ = try? await api.exchange(api.request("DELETE", temporary, isFolder: false))
     }

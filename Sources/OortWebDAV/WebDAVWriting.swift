@@ -15,7 +15,7 @@ extension WebDAVClient {
         }
     }
 
-    /// The error of a write into a folder, after a look: servers answer a missing folder with 403, 404,
+    /// The error of a write into a folder, judged by a look: servers answer a missing folder with 403, 404,
     /// 409 and 500.
     func explained(
         _ error: ProviderError,
@@ -38,7 +38,7 @@ extension WebDAVClient {
     public func createFolder(at path: RemotePath) async throws(ProviderError) -> PlaceEntry {
         try check(path)
         if !dialect.isCloud {
-            // Not every server says that there is something already.
+            // Not every server reports that the name is taken.
             try await wantNothing(at: path)
         }
         do throws(ProviderError) {
@@ -57,7 +57,7 @@ extension WebDAVClient {
         }
     }
 
-    /// Removes a folder that was just made, in which nothing lies.
+    /// Removes a folder that was just made and is empty.
     private func removeEmpty(_ path: RemotePath) async throws(ProviderError) {
         let (responses, _) = try await api.look(
             at: address.url(path, isFolder: true),
@@ -68,8 +68,8 @@ extension WebDAVClient {
         try await remove(path, .folder, tag: nil)
     }
 
-    /// Removes a file that was just made under a name that the server took for another one: only what has
-    /// the size that was sent, and still the tag that it has now.
+    /// Removes a file that was just created under a name that the server took for another one, if it still
+    /// has the size that was sent and its present tag.
     func takeBack(_ path: RemotePath, size: Int64?) async throws(ProviderError) {
         let (responses, _) = try await api.look(
             at: address.url(path, isFolder: false),
@@ -94,10 +94,10 @@ extension WebDAVClient {
         throw ProviderError(.nameTaken, detail: "something is there already")
     }
 
-    /// The entry at a place where something was just made that was not there before: where the server
-    /// took the name for another one, that is taken back and the name refused.
+    /// The entry at a place where something was just created; if the server took the name for another one,
+    /// the item is removed again and the name refused.
     ///
-    /// - Throws: What says that the write may have been done, `.nameRefused` where it was not.
+    /// - Throws: an error that says that the write may have been done; `.nameRefused` where it was not.
     func made(
         _ path: RemotePath,
         _ kind: PlaceEntry.Kind = .file,
@@ -117,7 +117,7 @@ extension WebDAVClient {
 
     /// The entry at a place that was just written.
     ///
-    /// - Throws: What says that the write may have been done.
+    /// - Throws: an error that says that the write may have been done.
     func afterwards(
         _ path: RemotePath,
         _ kind: PlaceEntry.Kind = .file
@@ -142,8 +142,8 @@ extension WebDAVClient {
         return entry
     }
 
-    /// The entry at a place where content may have come that the server looks over before it hands it on:
-    /// it is waited for, about a minute in all.
+    /// The entry at a place where content has arrived that the server checks before it shows it: waits for
+    /// that, about a minute in all.
     func settledEntry(
         at path: RemotePath,
         _ kind: PlaceEntry.Kind = .file
@@ -181,7 +181,7 @@ extension WebDAVClient {
         guard let name = old.name else {
             throw ProviderError(.badRequest, detail: "the root of an account cannot be moved")
         }
-        // Asked of some servers, this destroys the whole folder (nginx).
+        // Some servers destroy the whole folder when asked for this (nginx).
         if new.parts.count > old.parts.count,
             zip(old.parts, new.parts).allSatisfy({ $0.isSameText(as: $1) })
         {
@@ -208,7 +208,8 @@ extension WebDAVClient {
         return try await moved(kind, from: old, to: new)
     }
 
-    /// The entry of what was just moved; back again where the server took the new name for another one.
+    /// The entry of an item that was just moved; it is moved back if the server took the new name for
+    /// another one.
     private func moved(
         _ kind: PlaceEntry.Kind,
         from old: RemotePath,
@@ -219,7 +220,7 @@ extension WebDAVClient {
         }
     }
 
-    /// What became of a move without a good answer.
+    /// What became of a move without a usable answer.
     private func outcome(
         of error: ProviderError,
         _ kind: PlaceEntry.Kind,
