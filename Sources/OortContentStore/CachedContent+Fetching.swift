@@ -3,16 +3,17 @@ import OortCatalog
 import OortModel
 import Synchronization
 
-/// What of a content is asked of the service, and when.
+/// What is fetched of a content, and when.
 extension CachedContent {
     /// A file up to this size is fetched by one request: the cheapest call wins.
     static let wholeFile: Int64 = 4 << 20
-    /// Who needs bytes farther than this behind a transfer's position does not wait for it.
+    /// A reader whose bytes are farther than this beyond a transfer's position does not wait for it.
     private static let worthWaiting: Int64 = 2 << 20
 
-    /// Starts what is needed and not under way, and then, as far as slots are free, what is wished.
+    /// Starts transfers for what is needed and not under way, and then, while there are free slots, for
+    /// what is wished.
     ///
-    /// Below `.interactive` nobody waits for what is needed.
+    /// Below `.interactive` no program waits for what is needed.
     func startFetches(
         need: Range<Int64>?,
         wish: ReadAhead.Wish,
@@ -34,7 +35,7 @@ extension CachedContent {
                         need.map { position < $0.upperBound && $0.lowerBound < gap.upperBound }
                         ?? false
                     guard isNeeded || state.fetches.count < most else { break search }
-                    // Ahead, parts begin at their multiples, so that no remainders are left.
+                    // Read-ahead parts begin at multiples of their size, so that no remainders are left.
                     let full = isNeeded ? part : part - position % part
                     let end = min(position + full, gap.upperBound)
                     start(position..<end, isNeeded ? priority : .ahead, &state)
@@ -50,7 +51,7 @@ extension CachedContent {
         for urgency in urgent { urgency.raise() }
     }
 
-    /// Lets a transfer end earlier when somebody needs bytes far ahead of its position.
+    /// Lets a transfer end earlier when a reader needs bytes far beyond its position.
     private func cutBack(for need: Range<Int64>, _ state: inout State) {
         for index in state.fetches.indices {
             let fetch = state.fetches[index]
@@ -88,7 +89,7 @@ extension CachedContent {
         state.fetches.append(fetch)
     }
 
-    /// Carries one range request out, going on where a broken transfer ended.
+    /// Carries out one range request; continues where a broken transfer ended.
     private func run(_ number: Int, generation: Int) async {
         var fruitless = 0
         while let rest = rest(of: number, generation: generation), !rest.isEmpty {
@@ -110,7 +111,7 @@ extension CachedContent {
         end(number, generation: generation, error: nil)
     }
 
-    /// What a fetch has still to bring; nil when it is void.
+    /// What a fetch still has to bring; nil when it is void.
     private func rest(of number: Int, generation: Int) -> Range<Int64>? {
         state.withLock { state in
             guard state.generation == generation,
@@ -120,7 +121,7 @@ extension CachedContent {
         }
     }
 
-    /// Writes what was fetched; others' cached bytes give way to it.
+    /// Writes fetched bytes; other cached bytes give way to them.
     private func write(
         _ bytes: ArraySlice<UInt8>,
         at position: Int64,
@@ -135,13 +136,13 @@ extension CachedContent {
                 }
             }
             await store.makeCacheRoom(for: Int64(bytes.count) + (16 << 20))
-            // What is being verified is not evicted, but soon.
+            // What is being verified can be evicted only afterwards, which is soon.
             guard (try? await store.clock.sleep(for: .milliseconds(100))) != nil else { break }
         }
         throw .noSpace
     }
 
-    /// How often room is looked for: for some seconds.
+    /// How often to look for room: for some seconds.
     private static let tries = 50
 
     private func transfer(
@@ -152,7 +153,8 @@ extension CachedContent {
         guard let fetcher = store.fetcher(of: key.account) else {
             throw .fetch(ProviderError(.offline, detail: "the account is not connected"))
         }
-        // Void, as when somebody took the file away: who waits looks again, and makes a new one.
+        // The fetch is void, for instance because the file was removed: the reader looks again, and makes a
+        // new one.
         guard let id, try store.pool.fileIfPresent(store.paths.cached(id)) != nil else {
             discard()
             return
@@ -160,7 +162,7 @@ extension CachedContent {
         let path = store.paths.cached(id)
         do throws(ProviderError) {
             let stream = try await fetcher.fetch(key, range: range)
-            // What nobody is given before it was compared need not be confirmed as well.
+            // Bytes that no reader gets before they are compared need no confirmation besides.
             let isKeptBack =
                 stream.provisionalBytes > 0 && size <= Self.wholeFile
                 && state.withLock { isWithheld($0) }
@@ -176,7 +178,7 @@ extension CachedContent {
                 )
             } catch {
                 if isKeptBack, error.isTransient, hasProvisional(number, generation) {
-                    // What came before the transfer broke is kept, if it is the revision's.
+                    // Bytes that came before the transfer broke are kept, if they are the revision's.
                     try await stream.confirm()
                     confirm(number, generation: generation)
                 }
@@ -189,7 +191,7 @@ extension CachedContent {
         }
     }
 
-    /// Writes what comes of a range.
+    /// Writes the bytes of a range as they come.
     private func receive(
         _ stream: ByteStream,
         _ range: Range<Int64>,
@@ -228,7 +230,7 @@ extension CachedContent {
                     confirm(number, generation: generation)
                 }
                 if position == range.upperBound {
-                    // A stream that is let go before its end costs the service's connection.
+                    // Letting a stream go before its end costs the service's connection.
                     do throws(ProviderError) { _ = try await stream.next() } catch {
                         // All of its bytes are here.
                     }
@@ -239,7 +241,7 @@ extension CachedContent {
         throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "body ended early")
     }
 
-    /// Whether a transfer brought bytes of which nobody has confirmed whose they are.
+    /// Whether a transfer brought bytes whose revision is not confirmed.
     private func hasProvisional(_ number: Int, _ generation: Int) -> Bool {
         state.withLock { state in
             state.generation == generation
@@ -247,8 +249,7 @@ extension CachedContent {
         }
     }
 
-    /// Notes that a transfer's bytes are of the revision that it was asked for, and wakes who waited
-    /// for that.
+    /// Notes that the revision of a transfer's bytes is confirmed, and wakes readers that waited for that.
     private func confirm(_ number: Int, generation: Int) {
         let satisfied: [Waiter] = state.withLock { state in
             guard state.generation == generation else { return [] }
@@ -261,13 +262,13 @@ extension CachedContent {
         for waiter in satisfied { waiter.continuation.resume(returning: .success(())) }
     }
 
-    /// What counts as here for who waits: of what is withheld, nothing before it is confirmed, so
-    /// that a transfer whose bytes are taken back ends the wait with its error.
+    /// What counts as here for waiting readers: withheld bytes count only once confirmed, so that if a
+    /// transfer's bytes are taken back, the wait ends with its error.
     private func here(_ state: State) -> RangeSet<Int64> {
         isWithheld(state) ? state.confirmed : state.present
     }
 
-    /// Forgets the bytes that a transfer brought at first, if nobody confirmed whose they are.
+    /// Forgets a transfer's first bytes, if their revision was not confirmed.
     private func takeBack(_ number: Int, generation: Int) {
         let lost: Int64 = state.withLock { state in
             guard state.generation == generation,
@@ -284,7 +285,7 @@ extension CachedContent {
         store.room.addCached(-lost)
     }
 
-    /// Notes bytes that are in the file now, and wakes who waited for just these.
+    /// Notes bytes that are in the file now, and wakes readers that waited for exactly these.
     private func arrived(
         _ range: Range<Int64>,
         isProvisional: Bool,
@@ -315,7 +316,7 @@ extension CachedContent {
                 let index = state.fetches.firstIndex(where: { $0.id == number })
             else { return [] }
             state.fetches.remove(at: index)
-            // Whoever waits for what nobody brings any longer must look again.
+            // Readers of bytes that no transfer brings any longer must look again.
             let coming = state.presentOrComing
             return state.takeWaiters { !coming.covers($0.range) }
         }
@@ -325,8 +326,8 @@ extension CachedContent {
         store.markChanged(self)
     }
 
-    /// Takes all bytes from a file that is known to have them; who waits for some gets them, and
-    /// nothing more is fetched.
+    /// Copies all bytes from a file that is known to have them; waiting readers get theirs, and nothing
+    /// more is fetched.
     func fill(from source: DiskFile) async throws(ContentError) {
         let id = try await prepare()
         let generation = state.withLock { $0.generation }
@@ -357,7 +358,7 @@ extension CachedContent {
         filled(id, generation: generation)
     }
 
-    /// Notes that the file has all bytes now, unless it was thrown away meanwhile.
+    /// Notes that the file has all bytes now, unless they were discarded meanwhile.
     private func filled(_ id: ContentID, generation: Int) {
         let (added, tasks, waiters) = state.withLock { state in
             guard state.generation == generation, state.id == id else {
@@ -377,7 +378,7 @@ extension CachedContent {
         store.markChanged(self)
     }
 
-    /// Waits until a range may be here; the caller looks again.
+    /// Waits until a range may be here; the caller checks again.
     func wait(for range: Range<Int64>) async throws(ContentError) {
         let number = state.withLock { state in
             state.lastNumber += 1
@@ -411,9 +412,9 @@ extension CachedContent {
         .fetch(ProviderError(.cancelled, detail: "nobody waits any longer"))
     }
 
-    /// Ends the transfers that nobody waits for: the last reader has gone.
+    /// Ends the transfers that no reader waits for, when the last reader has gone.
     ///
-    /// One whose first bytes are still to be confirmed ends with that.
+    /// A transfer whose first bytes are still to be confirmed ends once they are.
     func stopFetching() {
         let tasks = state.withLock { state in
             var idle = state.fetches.filter { fetch in
@@ -444,7 +445,7 @@ extension CachedContent.State {
         return ranges
     }
 
-    /// Takes out the waiters that `body` names, to be resumed outside of the lock.
+    /// Removes the waiters that `body` selects, to be resumed outside of the lock.
     mutating func takeWaiters(
         _ body: (CachedContent.Waiter) -> Bool
     ) -> [CachedContent.Waiter] {

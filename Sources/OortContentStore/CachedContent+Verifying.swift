@@ -3,27 +3,26 @@ import OortCatalog
 import OortModel
 import Synchronization
 
-/// Comparing what the service gave with the hash that it gives.
+/// Compares the service's bytes with the service's hash.
 ///
-/// What comes as one request is given to nobody before it was compared, and so is what was wrong before.
-/// Of a larger content the first bytes are given as they come: there the comparison is too late for who
-/// read it, but not for the next.
+/// Bytes that come in one request reach no program before the comparison, and neither does a content that
+/// was wrong before. Of a larger content the first bytes are given out as they come: the comparison is too
+/// late for that reader, but not for the next.
 extension CachedContent {
-    /// After how many times in a row a read fails.
+    /// After how many mismatches in a row a read fails.
     private static let mostMismatches = 3
 
-    /// Whether no byte is to be given before all were compared with the hash.
+    /// Whether no byte may be given out before all were compared with the hash.
     func isWithheld(_ state: State) -> Bool {
         !state.isVerified && hash != nil && (size <= Self.wholeFile || state.mismatches > 0)
     }
 
-    /// How often a read of it may find other bytes than the hash says: at least once, since the service
-    /// may have mended it.
+    /// How many mismatches a read may meet: at least one, since the service may have mended the content.
     static func tries(after mismatches: Int) -> Int { max(mostMismatches - mismatches, 1) }
 
-    /// Brings the next bytes of a content that is to be compared before any are given, or compares them.
+    /// Brings the next bytes of a content that must be compared before any are given out, or compares it.
     ///
-    /// Below `.interactive` nothing is brought besides, since nobody waits.
+    /// Below `.interactive` nothing more is fetched, since no program waits.
     ///
     /// - Throws: `.fetch` of kind `.preconditionFailed` when the item has another revision by now, of kind
     ///   `.cancelled` when the calling task is cancelled or the store ends.
@@ -58,7 +57,7 @@ extension CachedContent {
         await startVerifying()?.value(orWhenCancelled: ())
     }
 
-    /// Brings all bytes that are missing and compares them with the hash, for nobody who waits.
+    /// Brings all bytes that are missing and compares them with the hash; no program waits for them.
     ///
     /// - Throws: as `complete`; `.fetch` of kind `.contentDamaged` when the service keeps giving other
     ///   bytes than its hash says.
@@ -78,7 +77,7 @@ extension CachedContent {
             }
             if isVerified {
                 if try store.pool.fileIfPresent(store.paths.cached(id)) != nil { return }
-                // Somebody took the file away: what the state says of it is void.
+                // The file was removed: the state no longer describes it.
                 discard()
                 continue
             }
@@ -86,7 +85,7 @@ extension CachedContent {
         }
     }
 
-    /// Begins to compare the bytes with the hash when all are here and nobody has done so.
+    /// Begins to compare the bytes with the hash if all are here and that was not done.
     @discardableResult
     func startVerifying() -> Task<Void, Never>? {
         state.withLock { state in
@@ -101,26 +100,26 @@ extension CachedContent {
         }
     }
 
-    /// Returns when what is complete was compared with the hash.
+    /// Returns when a complete content was compared with the hash.
     func verified() async { await startVerifying()?.value }
 
-    /// What came of a comparison.
+    /// The result of a comparison.
     private enum Verdict {
-        /// The bytes are what the service says, or it says nothing that they could be compared with.
+        /// The bytes have the service's hash, or it gives none that they could be compared with.
         case good
-        /// They are others.
+        /// The bytes are others.
         case damaged
-        /// They are others, and so is the item's revision by now.
+        /// The bytes are others, and the item has another revision by now.
         case outdated
-        /// They cannot be read: the file was taken away.
+        /// The bytes cannot be read: the file was removed.
         case lost
-        /// Nobody needs it any longer.
+        /// The content is no longer needed.
         case brokenOff
     }
 
-    /// Compares the complete content with the service's hash, and throws it away if it differs.
+    /// Compares the complete content with the service's hash, and discards it if it differs.
     ///
-    /// Broken off when the bytes are thrown away meanwhile, or the store ends.
+    /// Broken off when the bytes are discarded meanwhile, or the store ends.
     private func verify() async {
         let generation = state.withLock { $0.generation }
         let verdict = await verdict(generation)
@@ -148,7 +147,7 @@ extension CachedContent {
                 ]
             )
             discard()
-            // What the kernel keeps of it is as wrong.
+            // The kernel's cached pages are wrong, too.
             do throws(CatalogError) {
                 if let inode = try node()?.inode { store.catalog.announce([.content(inode)]) }
             } catch {
@@ -172,12 +171,12 @@ extension CachedContent {
         case .differs(let other): found = other
         }
         do throws(CatalogError) {
-            // What the feed told since the content was opened counts.
+            // The feed may have reported a newer revision since the content was opened.
             guard let node = try node(), let revision = node.revision else { return .damaged }
             if revision != key.revision { return .outdated }
             return found == node.hash ? .good : .damaged
         } catch {
-            // Whether the bytes are right is not known: they are fetched again.
+            // It is not known whether the bytes are right: they are fetched again.
             store.logger.error(
                 "what a content should be could not be read",
                 metadata: ["item": "\(key.item)", "error": "\(error)"]
@@ -186,10 +185,10 @@ extension CachedContent {
         }
     }
 
-    /// Whether all bytes are here and have the revision's hash, which counts as verified then.
+    /// Whether all bytes are here and have the revision's hash, which then counts as verified.
     ///
-    /// That says more than the service's word of which revision it sent, so bytes that it has not
-    /// confirmed yet are good. Anything else says nothing of these.
+    /// The hash proves more than the service's statement of the revision that it sent, so bytes that are
+    /// not confirmed yet are good. A mismatch proves nothing about these.
     func isProven(_ generation: Int) async -> Bool {
         guard isComplete, case .same = await comparison(generation) else { return false }
         let isProven = state.withLock { state in
@@ -204,15 +203,15 @@ extension CachedContent {
         return isProven
     }
 
-    /// What the bytes are beside the service's hash.
+    /// The result of comparing the bytes with the service's hash.
     private enum Comparison {
         case same
         case differs(ContentHash)
         /// The service gives no hash, or another than can be computed here.
         case incomparable
-        /// They cannot be read: the file was taken away.
+        /// The bytes cannot be read: the file was removed.
         case lost
-        /// Nobody needs it any longer.
+        /// The content is no longer needed.
         case brokenOff
     }
 
@@ -246,8 +245,7 @@ extension CachedContent {
 }
 
 extension ContentStore {
-    /// Contents of which the service gave other bytes than its own hash says, as long as no right ones
-    /// came.
+    /// Contents of which the service gave bytes with another hash than its own, until right ones came.
     public var damagedContents: [ContentKey] { state.withLock { Array($0.mismatches.keys) } }
 
     func note(mismatches: Int, of key: ContentKey) {
@@ -256,7 +254,7 @@ extension ContentStore {
                 state.mismatches[key] = nil
                 return
             }
-            // Of more than a person reads some are forgotten.
+            // Beyond a number that no person reads, some are forgotten.
             if state.mismatches.count > 1000 { state.mismatches.removeFirst() }
             state.mismatches[key] = mismatches
         }

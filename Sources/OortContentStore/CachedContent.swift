@@ -2,8 +2,8 @@ import OortCatalog
 public import OortModel
 import Synchronization
 
-/// The bytes of one revision, as far as they are here: a sparse file whose missing parts are fetched
-/// when somebody reads them.
+/// The bytes of one revision, as far as they are here: a sparse file whose missing parts are fetched when a
+/// program reads them.
 ///
 /// Isolation: any thread. The lock is held for moments only, never while bytes travel. The store's
 /// lock is never taken while it is held.
@@ -13,16 +13,16 @@ public final class CachedContent: Sendable {
         let id: Int
         /// Where the next bytes go.
         var position: Int64
-        /// Where it stops; cut back when somebody needs what lies far ahead.
+        /// Where it stops; brought forward when a reader needs bytes far ahead.
         var end: Int64
-        /// Raised when somebody waits for what it brings.
+        /// Raised when a program waits for the bytes that it brings.
         let urgency: RequestUrgency
-        /// The bytes that came first, until the service has confirmed of which revision they are.
+        /// The first bytes, until the service has confirmed their revision.
         var provisional: Range<Int64>?
         var task: Task<Void, Never>?
     }
 
-    /// Somebody who waits for bytes.
+    /// A reader that waits for bytes.
     struct Waiter {
         let id: Int
         let range: Range<Int64>
@@ -33,7 +33,7 @@ public final class CachedContent: Sendable {
         /// The row and file; nil until something is fetched.
         var id: ContentID?
         var present = RangeSet<Int64>()
-        /// What is present for good: all but what is provisional.
+        /// The confirmed ranges: all that are present, without the provisional ones.
         var confirmed: RangeSet<Int64> {
             var ranges = present
             for case let range? in fetches.lazy.map(\.provisional) {
@@ -44,25 +44,25 @@ public final class CachedContent: Sendable {
         var fetches: [Fetch] = []
         var waiters: [Waiter] = []
         var lastNumber = 0
-        /// Counts how often all bytes were thrown away; a fetch of an older time is void.
+        /// Counts how often all bytes were discarded; a fetch of an earlier generation is void.
         var generation = 0
         var isVerified = false
-        /// How often in a row the complete bytes were others than the hash says.
+        /// How often in a row the complete bytes had another hash.
         var mismatches = 0
         /// Whether the item has another revision by now, and the service gives the bytes of that.
         var isOutdated = false
         /// Compares the complete bytes with the hash, while that is under way.
         var verification: Task<Void, Never>?
         var isVerifying: Bool { verification != nil }
-        /// Whether bytes came that the catalog does not know of.
+        /// Whether bytes came that the catalog has no record of.
         var isUnsaved = false
-        /// Whether another content has its key, and it gets no bytes any longer.
+        /// Whether another content has its key now, so that it gets no further bytes.
         var isSuperseded = false
         /// Makes the row and the file, once for all who need them.
         var preparation: Task<Result<ContentID, ContentError>, Never>?
     }
 
-    /// Whose bytes they are.
+    /// The revision that the bytes are of.
     public let key: ContentKey
     /// Bytes in all.
     public let size: Int64
@@ -111,7 +111,7 @@ public final class CachedContent: Sendable {
     /// The local file, if it has all bytes of a range (which must lie within the size); nil when
     /// some are missing.
     ///
-    /// Reading in order goes on being fetched ahead.
+    /// Sequential reading continues to be fetched ahead.
     public func readIfPresent(
         _ range: Range<Int64>,
         by ahead: ReadAhead? = nil
@@ -125,7 +125,7 @@ public final class CachedContent: Sendable {
         do throws(ContentError) {
             file = try store.pool.fileIfPresent(store.paths.cached(id))
         } catch {
-            // Who waits for the range meets it, too, and can say so.
+            // The reader that waits for the range meets the failure, too, and can report it.
             file = nil
         }
         guard let file else { return nil }
@@ -151,7 +151,7 @@ public final class CachedContent: Sendable {
             let id = try await prepare()
             let (isEarly, found) = state.withLock { (isWithheld($0), $0.mismatches) }
             if isEarly {
-                // Counted also where others read it at the same time.
+                // Mismatches that other readers met meanwhile count, too.
                 tries -= max(found - mismatches, 0)
                 mismatches = found
                 guard tries > 0 else {
@@ -169,7 +169,7 @@ public final class CachedContent: Sendable {
                     startFetches(need: nil, wish: wish)
                     return file
                 }
-                // Somebody took the file away: what the state says of it is void.
+                // The file was removed: the state no longer describes it.
                 discard()
                 continue
             }
@@ -188,8 +188,8 @@ public final class CachedContent: Sendable {
         )
     }
 
-    /// Bytes of a range as `bytes` gives them, but of a content that came to be complete only once
-    /// it was compared with the service's hash.
+    /// Bytes of a range as `bytes` gives them; but if the content became complete, only after it was
+    /// compared with the service's hash.
     ///
     /// - Throws: `.fetch` of kind `.contentDamaged` when the service keeps giving other bytes.
     func verifiedBytes(_ range: Range<Int64>) async throws(ContentError) -> [UInt8] {
@@ -254,7 +254,7 @@ public final class CachedContent: Sendable {
         return result
     }
 
-    /// Ends it: its bytes are gone, and another content has its key from now on.
+    /// Ends the content: its bytes are gone, and another content has its key from now on.
     func supersede() async {
         let preparation = state.withLock { state in
             state.isSuperseded = true
@@ -264,10 +264,9 @@ public final class CachedContent: Sendable {
         discard()
     }
 
-    /// Throws all bytes away: they are not what they should be, or the file is gone.
+    /// Discards all bytes: they are wrong, or the file is gone.
     ///
-    /// Who reads next
-    /// fetches anew; who holds the old file goes on reading that.
+    /// The next reader fetches anew; a reader of the old file keeps that.
     func discard() {
         let (id, tasks, waiters) = state.withLock { state in
             let id = state.id

@@ -7,7 +7,7 @@ public enum ContentError: Error, Hashable, Sendable, CustomStringConvertible {
     case noSpace
     /// The content would be larger than its service takes, or than the local disk takes.
     case tooLarge
-    /// Local bytes are lost or not what they should be; `detail` is for the log and for people.
+    /// Local bytes are lost or wrong; `detail` is for the log and for people.
     case damaged(detail: String)
     /// The local disk failed; `code` is the system's error number.
     case disk(code: Int32, detail: String)
@@ -34,12 +34,12 @@ public enum ContentError: Error, Hashable, Sendable, CustomStringConvertible {
         self = error == .diskFull ? .noSpace : .catalog(detail: "\(error)")
     }
 
-    /// What ends work that nobody needs any longer.
+    /// The error that ends work which is no longer needed.
     static var noLongerNeeded: ContentError {
         .fetch(ProviderError(.cancelled, detail: "nobody needs it any longer"))
     }
 
-    /// Whether nobody waits any longer.
+    /// Whether the caller no longer waits.
     public var isCancellation: Bool {
         if case .fetch(let error) = self { error.kind == .cancelled } else { false }
     }

@@ -20,11 +20,11 @@ public struct ContentKey: Hashable, Sendable {
     }
 }
 
-/// Whoever can get an account's bytes from the service.
+/// Gets an account's bytes from the service.
 public protocol ContentFetcher: Sendable {
     /// The most bytes that are worth asking for at once.
     var largestRangeRequest: Int64 { get }
-    /// The most requests of one file for bytes that nobody waits for yet.
+    /// The most requests of one file for bytes that no program waits for yet.
     var rangesAhead: Int { get }
 
     /// The bytes of a range of a revision.

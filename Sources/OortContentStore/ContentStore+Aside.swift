@@ -3,12 +3,12 @@ import Logging
 import OortCatalog
 import Synchronization
 
-/// Staged files of which the catalog has no word: what a person wrote, perhaps, and the catalog is
-/// another one or an older copy of itself.
+/// Staged files that the catalog does not know: perhaps a person's work, if the catalog is another one or
+/// an older copy of itself.
 ///
-/// They are never taken away, but moved to a folder beside, for a person to look through. What cannot be
-/// anybody's only copy is no such file: one without bytes, and a clone whose catalog's transaction did not
-/// end, which has a second name until then.
+/// They are never deleted, but moved to a folder beside, for a person to look through. A file that cannot
+/// be the only copy of anything is not one of them: a file without bytes, or a clone whose transaction did
+/// not end, which has a second name until then.
 extension ContentStore {
     /// The folders with staged files that the catalog did not know, and that nobody has removed since.
     ///
@@ -17,9 +17,9 @@ extension ContentStore {
         get throws(ContentError) { try paths.foldersAside() }
     }
 
-    /// Takes the unknown file of a staged content out of the way, with its sidecar.
+    /// Moves the unknown file of a staged content away, with its sidecar.
     ///
-    /// - Returns: whether it was moved aside, and not taken away.
+    /// - Returns: whether it was moved aside, and not deleted.
     /// - Throws: `.disk` when it cannot be moved; it is left as it is.
     @discardableResult
     func setAside(_ path: String) throws(ContentError) -> Bool {
@@ -67,8 +67,8 @@ extension ContentStore {
         return try pool.create(paths.staged(id))
     }
 
-    /// Sees to it that a new staged content's name is free: a catalog that is an older copy of itself
-    /// counts anew from what it knows.
+    /// Frees a new staged content's file name: a catalog that is an older copy of itself gives numbers
+    /// again.
     func freeStagedFile(_ id: ContentID) throws(ContentError) {
         if DiskFile.exists(paths.staged(id)) { try setAside(paths.staged(id)) }
         pool.forget(paths.staged(id))
@@ -90,10 +90,10 @@ extension ContentStore {
         )
     }
 
-    /// Gives both folders a new stamp: a copy of the catalog that was made before knows them no longer.
+    /// Gives both folders a new stamp: an older copy of the catalog then no longer knows them.
     ///
-    /// The catalog knows the old ones, too, until the next time: whenever this is broken off, each folder
-    /// bears one that is known.
+    /// The catalog keeps knowing the old stamps until the next time: wherever this is broken off, each
+    /// folder bears a known one.
     func renewStamps() throws(ContentError) {
         let folders = [paths.stagedFolder, paths.cacheFolder]
         let new = UUID().uuidString

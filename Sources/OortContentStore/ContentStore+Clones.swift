@@ -2,19 +2,20 @@ public import OortCatalog
 public import OortModel
 import Synchronization
 
-/// Clones of staged contents that an upload holds still, for their files to be written meanwhile.
+/// Clones of staged contents that an upload has frozen, so that programs can write meanwhile.
 extension ContentStore {
-    /// Copies a staged content that an upload holds still, so that its file can have another to
-    /// write; nothing is copied of what the service has taken by now.
+    /// Copies a staged content that an upload has frozen, so that its file can have a writable one; bytes
+    /// that the service has taken by now are not copied.
     ///
-    /// From now on nobody writes to it any more.
+    /// The original is not written to any more.
     ///
-    /// - Returns: what `stage` gives to the file; goes with the value where nobody does.
-    /// - Throws: `.noSpace` when the disk has no room for the copy: `makeRoom(forCloneOf:since:)`, and again.
+    /// - Returns: the clone, which `stage` gives to the file; deleted with the value if no file gets it.
+    /// - Throws: `.noSpace` when the disk has no room for the copy: call `makeRoom(forCloneOf:since:)`, and
+    ///   try again.
     public func thaw(_ frozen: StagedContent) async throws(ContentError) -> ThawedContent {
-        // Held until all of the file's handles write to the clone, which is for ever: what another
-        // one wrote to it meanwhile would not be in the clone.
-        // Before the copy: what comes of the base meanwhile need not be in it.
+        // Frozen for good, since all of the file's handles write to the clone from now on: a later write to
+        // the original would not be in it. Frozen before the copy: bytes that come from the base meanwhile
+        // need not be in it.
         let state = frozen.state.withLock { state in
             state.freezes += 1
             return state
@@ -29,29 +30,29 @@ extension ContentStore {
             try await copy.becomeCopy(of: source) {
                 !self.isStopping && frozen.state.withLock { $0.cached == nil }
             }
-            // What was synchronised stays so.
+            // A content that was synchronised must stay so.
             if state.isNamed { try copy.synchronise() }
         } catch {
-            // Nothing is needed of what the service has taken meanwhile.
+            // The service has taken the content meanwhile: no copy is needed.
             guard frozen.successor != nil else { throw error }
         }
         return thawed
     }
 
-    /// What the room for a clone is before it is tried: `makeRoom(forCloneOf:since:)` judges by it.
+    /// The room before a clone is tried, by which `makeRoom(forCloneOf:since:)` judges.
     public func roomForClone(of frozen: StagedContent) -> RoomForClone {
         RoomForClone(given: room.given, isThere: room.hasRoom(for: bytes(ofCloneOf: frozen)))
     }
 
-    /// Waits until a clone that found no room is worth another try, or is not needed any longer, since
-    /// nobody holds its original still.
+    /// Waits until a clone that found no room is worth another try, or is no longer needed because its
+    /// original is not frozen any more.
     ///
     /// - Parameters:
     ///   - frozen: the content that was to be copied.
-    ///   - before: the room before the try: a copy takes long, and what was given back or came free
-    ///     since makes another worth trying.
-    /// - Throws: as `makeRoom(for:)`; `.noSpace`, too, where there was room all the while, and the disk
-    ///   refuses for another cause (a user's quota).
+    ///   - before: the room before the try: a copy takes long, and room that was given back or came free
+    ///     since makes another try worthwhile.
+    /// - Throws: as `makeRoom(for:)`; `.noSpace`, too, where there was room all the time, so that the disk
+    ///   refuses for another reason (a user's quota).
     public func makeRoom(
         forCloneOf frozen: StagedContent,
         since before: RoomForClone
@@ -64,17 +65,17 @@ extension ContentStore {
         }
     }
 
-    /// Bytes that a clone takes: what the service has taken is not copied.
+    /// Bytes that a clone takes: none where the service has taken the original.
     private func bytes(ofCloneOf frozen: StagedContent) -> Int64 {
         frozen.state.withLock { $0.cached == nil ? $0.own.byteCount : 0 }
     }
 
-    /// Has a content that its file has left belong to nobody, where the catalog has forgotten the file:
-    /// what is written to it is for those who have it open.
+    /// Makes a content that its file has left writable for those who have it open, where the catalog has
+    /// forgotten the file.
     ///
     /// - Parameters:
-    ///   - content: the content, which nobody else gets from now on.
-    ///   - users: of how many uses the caller knows; where there are others, another file shows it, too.
+    ///   - content: the content, which no file gets from now on.
+    ///   - users: how many uses the caller knows of; if there are others, another file shows it, too.
     /// - Returns: whether it can be written to now.
     public func leaveToNobody(_ content: StagedContent, users: Int) -> Bool {
         guard state.withLock({ $0.staged[content.id]?.users }) == users else { return false }
@@ -99,7 +100,7 @@ extension ContentStore {
             return try stage(over: successor, of: inode, account: account, modified: modified)
         }
         let isNamed = thawed.frozen.state.withLock { $0.isNamed }
-        // Synchronised by a program while it was copied.
+        // The content was synchronised by a program while it was copied.
         if isNamed, !thawed.state.isNamed { try DiskFile.open(thawed.path).synchronise() }
         let base = thawed.frozen.base
         let (own, baseEnd) = (thawed.state.own, thawed.state.baseEnd)
@@ -119,7 +120,7 @@ extension ContentStore {
             modified: modified
         ) { id throws(ContentError) in
             try freeStagedFile(id)
-            // The second name, until the catalog knows of the first, says that the bytes are a copy.
+            // Until the catalog knows of the first name, the second one says that the bytes are a copy.
             try DiskFile.link(thawed.path, as: paths.staged(id))
             var journal: OverlayJournal?
             if base != nil {
@@ -150,7 +151,7 @@ public struct RoomForClone: Sendable {
     let isThere: Bool
 }
 
-/// A copy of a staged content that nobody writes to any more, for its file to be given.
+/// A copy of a staged content that is not written to any more, to be given to its file.
 public final class ThawedContent: Sendable {
     let frozen: StagedContent
     /// What the original was when the copy was begun.
@@ -158,7 +159,7 @@ public final class ThawedContent: Sendable {
     /// Where the copy is until it is given.
     let path: String
     private let given = Atomic<Bool>(false)
-    /// Whether a file has it: nobody writes to the original any more.
+    /// Whether a file has it: the original is not written to any more.
     var isGiven: Bool {
         get { given.load(ordering: .acquiring) }
         set { given.store(newValue, ordering: .releasing) }
@@ -172,9 +173,9 @@ public final class ThawedContent: Sendable {
 
     deinit {
         if !isGiven {
-            // Under its other name, too, where the catalog's transaction failed.
+            // Emptied first, for its other name, where the catalog's transaction failed.
             do throws(ContentError) { try DiskFile.open(path).resize(to: 0) } catch {
-                // Its bytes are taken away with its last name.
+                // The bytes are deleted with the last name.
             }
             frozen.state.withLock { $0.freezes -= 1 }
         }

@@ -6,9 +6,9 @@ extension ContentStore {
     /// A native document in the form under whose extension it is shown, whole: from the cache when
     /// it was exported before under the same key, else from the service.
     ///
-    /// One export at a time for each key, shared by all who wait; it goes on when one of them gives up:
-    /// others, and the next who opens it, need it. Two exports of one document differ, so what somebody
-    /// has open is what the next one gets.
+    /// One export at a time for each key, shared by all callers; it continues when one of them gives up,
+    /// for the others and the next opening. Two exports of one document differ, so while a program has one
+    /// open, later openings get the same.
     ///
     /// - Parameter key: names the item, and in place of a revision whatever tells its states apart.
     /// - Returns: the document, complete; `close` lets it go.
@@ -36,7 +36,7 @@ extension ContentStore {
         }
     }
 
-    /// What was exported before and is here, used once more.
+    /// An earlier export that is here, used once more.
     private func exported(_ key: ContentKey) throws(ContentError) -> CachedContent? {
         let content: CachedContent
         if let open = use(key) {
@@ -54,7 +54,7 @@ extension ContentStore {
 
     /// Exports a document, and keeps that under its key.
     private func bring(_ key: ContentKey) async throws(ContentError) {
-        // Brought by another since somebody looked.
+        // Another caller exported it meanwhile.
         if let content = try exported(key) { return close(content) }
         guard let fetcher = fetcher(of: key.account) else {
             throw .fetch(ProviderError(.offline, detail: "the account is not connected"))
@@ -81,8 +81,8 @@ extension ContentStore {
         try await keep(temporary, file, key: key, size: size)
     }
 
-    /// Has cached contents give way to what is about to be exported: how long it is nobody knows before
-    /// its end, and the catalog's room is not for it.
+    /// Makes room, from cached contents, for an export: its length is not known before its end, and it must
+    /// not use the catalog's room.
     ///
     /// - Throws: `.noSpace` when the disk has no room but the reserve.
     private func keepReserve(for bytes: Int64) async throws(ContentError) {
@@ -91,8 +91,8 @@ extension ContentStore {
         guard room.hasRoom(for: bytes) else { throw .noSpace }
     }
 
-    /// Makes a complete file the cached content of a key: that which somebody has open, where its own
-    /// bytes are gone, or a new one.
+    /// Makes a complete file the cached content of a key: of the one that is open, where its own bytes are
+    /// gone, or a new one.
     private func keep(
         _ path: String,
         _ file: DiskFile,
@@ -109,7 +109,7 @@ extension ContentStore {
             close(known)
         }
         try await forget(key, isCounted: known == nil)
-        // In use before it has a row: nobody evicts it.
+        // It is in use before it has a row, so that it is not evicted.
         let content = try open(key, size: size, hash: nil)
         defer { close(content) }
         try await content.take(path, file)
@@ -125,12 +125,12 @@ extension ContentStore {
         await content.supersede()
     }
 
-    /// Takes away what the catalog has under a key, of which nothing is open; `isCounted` says whether
+    /// Removes the content that the catalog has under a key and that is not open; `isCounted` says whether
     /// the room counts its bytes as the catalog does.
     private func forget(_ key: ContentKey, isCounted: Bool) async throws(ContentError) {
         guard let row = try cachedRow(of: key) else { return }
         do throws(CatalogError) {
-            // Evicted at this moment, it is counted there.
+            // If it was evicted just now, the eviction counts it.
             guard try await !catalog.removeContents([row.id], areStaged: false).isEmpty else {
                 return
             }

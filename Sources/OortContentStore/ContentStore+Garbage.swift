@@ -2,22 +2,23 @@ import Logging
 import OortCatalog
 import Synchronization
 
-/// Taking away staged contents that no file has any longer.
+/// Deletes staged contents that no file has any longer.
 ///
 /// Their files go only after the catalog in which no file has them is safe from the death of the machine.
-/// Else it might come back as it was before, with a file whose bytes are gone: one that had been written,
-/// synchronised, and replaced a moment ago. Their rows go last: a file without one is unknown, and kept.
+/// Otherwise the catalog might return to an earlier state, with a file whose bytes are gone: one that had
+/// been written, synchronised, and replaced a moment ago. Their rows go last: a file without one is
+/// unknown, and kept.
 extension ContentStore {
-    /// Takes away what no file has and nobody uses; what is in use goes with its last user.
+    /// Deletes contents that no file has and that are not in use; one in use goes with its last user.
     ///
-    /// To be called now and then, and when room is needed. One at a time: a second call returns at
+    /// To be called now and then, and when room is needed. One run at a time: a second call returns at
     /// once.
     public func collectGarbage() async {
         let doomed = state.withLock { state -> Set<ContentID>? in
             guard !state.isCollecting else { return nil }
             state.isCollecting = true
             defer { state.doomed = [] }
-            // One that somebody opened again, by what was read of its file before, is found by the next.
+            // A content that was opened again, by a node that was read before, is left for the next run.
             return state.doomed.filter { state.staged[$0] == nil }
         }
         guard let doomed else { return }
@@ -28,7 +29,7 @@ extension ContentStore {
         }
         let (unused, isMaking) = state.withLock { state in
             for id in orphans { state.staged[id]?.content.state.withLock { $0.isDiscarded = true } }
-            // What is being made may be in the catalog and not yet in use: another time.
+            // A content that is being made may be in the catalog and not yet in use: left for the next run.
             return (orphans.filter { state.staged[$0] == nil }, state.making > 0)
         }
         var garbage = doomed
@@ -58,7 +59,7 @@ extension ContentStore {
         state.withLock { $0.doomed.formUnion(garbage) }
     }
 
-    /// Takes files away, which somebody may have had open.
+    /// Deletes files, which may have been open.
     func remove(_ paths: [String]) {
         for path in paths {
             pool.forget(path)
@@ -66,7 +67,7 @@ extension ContentStore {
         }
     }
 
-    /// The last user of a content that no file has is gone.
+    /// Notes that the last user of a content that no file has is gone.
     func doom(_ content: StagedContent) {
         state.withLock { _ = $0.doomed.insert(content.id) }
     }

@@ -3,19 +3,19 @@ public import OortCatalog
 public import OortModel
 import Synchronization
 
-/// What came of taking cached contents away.
+/// The result of removing cached contents.
 public struct FreedRoom: Hashable, Sendable {
-    /// What was taken away.
+    /// Contents that were removed.
     public var freed = ContentSum()
-    /// What stays because it is to be kept here.
+    /// Contents that stay because they are to be kept here.
     public var kept = ContentSum()
-    /// What stays because something made of it is still to be sent.
+    /// Contents that stay because unsent content is made of them.
     public var needed = ContentSum()
-    /// What stays because somebody uses it.
+    /// Contents that stay because they are in use.
     public var inUse = ContentSum()
 }
 
-/// What stays in the cache because a person wants it there, and what goes because of that.
+/// Contents that stay in the cache because a person wants them there, and those that give way to them.
 extension ContentStore {
     /// Bytes that contents which are to be kept here may have together.
     public var keepCapacity: Int64 { max(settings.limit - room.used.staged, 0) }
@@ -23,7 +23,7 @@ extension ContentStore {
     /// Bytes that the cache's disk can still take.
     public var diskRoom: Int64 { room.freeForCache }
 
-    /// Bytes that are worth being fetched for programs that may ask for them: others' give way to these.
+    /// Bytes that are worth fetching before a program asks for them: other cached bytes give way to these.
     public var readAheadRoom: Int64 { settings.limit / 20 }
 
     /// Brings all bytes of a revision that are missing, and compares them with the service's hash.
@@ -32,9 +32,9 @@ extension ContentStore {
     ///   - key: the revision.
     ///   - size: its bytes.
     ///   - hash: their hash, where the service has one.
-    ///   - others: bytes that are being brought besides and have to find room, too.
-    ///   - priority: before whom it goes; below `.interactive`, since nobody waits for it.
-    /// - Throws: `.noSpace` when there is no room for it though all that may went; what reading throws.
+    ///   - others: bytes that are being fetched at the same time and need room, too.
+    ///   - priority: the priority of the requests; below `.interactive`, since no program waits.
+    /// - Throws: `.noSpace` when there is no room although all that may go went; what reading throws.
     public func bring(
         _ key: ContentKey,
         size: Int64,
@@ -52,23 +52,23 @@ extension ContentStore {
         try await content.bring(priority)
     }
 
-    /// Whether all bytes of a revision are here, or some, as is known at this moment.
+    /// Whether all bytes of a revision are here, or some, at this moment.
     ///
-    /// - Returns: nil where nobody uses it and its state is stored.
+    /// - Returns: nil where it is not in use and its state is stored.
     public func present(_ key: ContentKey) -> (bytes: Int64, isComplete: Bool)? {
         let content = state.withLock { $0.cached[key]?.content }
         return content?.state.withLock { ($0.present.byteCount, $0.isVerified) }
     }
 
-    /// Takes cached contents away: of an item and all below it, or of everything for nil.
+    /// Removes cached contents: of an item and all below it, or all of them for nil.
     ///
-    /// What somebody has open, what is to be kept, and what is still to be sent stays; where a moment is
-    /// given, milliseconds since 1970, also what somebody used since.
+    /// Contents stay that are open, that are to be kept, or that unsent content is made of; where a moment
+    /// is given, milliseconds since 1970, also those used since.
     public func free(
         below inode: Inode?,
         unusedSince moment: Int64?
     ) async throws(ContentError) -> FreedRoom {
-        // What is not stored counts as used.
+        // A content that is not stored counts as used.
         await save()
         await storeUses()
         do throws(CatalogError) {
@@ -99,7 +99,7 @@ extension ContentStore {
             return state.used.count == 1
         }
         guard isFirst else { return }
-        // Ends by itself; `stop` stores what it would.
+        // Ends by itself; `stop` stores the same.
         Task { [weak self, clock, settings] in
             try? await clock.sleep(for: settings.useInterval)
             await self?.storeUses()

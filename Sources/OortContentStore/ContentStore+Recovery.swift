@@ -11,12 +11,12 @@ public struct ContentRecovery: Sendable, Hashable {
     public var damaged: [Int64] = []
     /// Cached contents whose file was gone, or had lost bytes.
     public var lost = 0
-    /// Files that belonged to nothing, and had nothing that could be anybody's only copy.
+    /// Files that belonged to nothing and could not be the only copy of anything.
     public var strays = 0
     /// Staged files that the catalog does not know, moved to one of `ContentStore.foldersAside`.
     public var aside = 0
-    /// Whether the staged contents were last used under another catalog, or a later state of this one:
-    /// nothing of them was taken for what this catalog says.
+    /// Whether the staged contents were last used under another catalog, or a later state of this one: this
+    /// catalog's records of them were not trusted.
     public var isOfAnotherCatalog = false
     /// Whether the machine started anew since the contents were last used: what was not
     /// synchronised may be lost, which is looked for.
@@ -31,10 +31,10 @@ extension ContentStore {
     ///
     /// To be called once, before anything else.
     ///
-    /// After the death of the process alone, all that was written is there. After that of the
-    /// machine, the disk may have kept any of what was not synchronised, and the catalog may be of
-    /// an earlier moment than the files. Staged content is never taken away for being damaged: it
-    /// stays, and reading it fails. Nor is what the catalog does not know: that is moved aside.
+    /// If only the process died, everything that was written is there. If the machine died, the disk may
+    /// have kept any part of what was not synchronised, and the catalog may be older than the files.
+    /// Damaged staged content is never deleted: it stays, and reading it fails. Nor is content that the
+    /// catalog does not know: it is moved aside.
     @discardableResult
     public func recover() async throws(ContentError) -> ContentRecovery {
         var recovery = try await recoverStaged()
@@ -42,11 +42,10 @@ extension ContentStore {
         return recovery
     }
 
-    /// The part of `recover` that comes before everything else: what is staged, and whose the folders
-    /// are.
+    /// The part of `recover` that comes before everything else: staged contents, and whether the folders
+    /// are this catalog's.
     ///
-    /// Takes as long as what is staged; `recoverCached` is to follow, and may go on beside everything
-    /// else.
+    /// Takes longer the more is staged; `recoverCached` must follow, and may run beside everything else.
     public func recoverStaged() async throws(ContentError) -> ContentRecovery {
         var recovery = ContentRecovery()
         let boot = Self.bootID
@@ -57,7 +56,7 @@ extension ContentStore {
         )
         try await takeOver(&recovery)
         do throws(CatalogError) {
-            // Files are taken away below on the word of a catalog that must not be forgotten.
+            // Below, files are deleted because of what the catalog says, which must therefore be durable.
             try catalog.persist()
             let orphans = Set(try await catalog.orphanedContents())
             let rows = try catalog.stagedContents()
@@ -66,17 +65,17 @@ extension ContentStore {
             do throws(ContentError) {
                 try clearStaged(keeping: known, orphans: orphans, &recovery)
             } catch { throw CatalogError(error) }
-            // After their files: one without a row is unknown.
+            // After their files, since a file without a row is unknown.
             try await catalog.removeContents(Array(orphans), areStaged: true)
             room.addCached(try catalog.cachedBytes())
         } catch { throw ContentError(error) }
-        // Bytes that the disk lost must not be read before this is known.
+        // This must be known before bytes are read that the disk may have lost.
         if looksForHoles { try await recoverCached(&recovery) }
         return recovery
     }
 
-    /// The part of `recover` that may go on beside everything else: cached contents whose files are
-    /// gone or have lost bytes, and files that belong to none.
+    /// The part of `recover` that may run beside everything else: cached contents whose files are gone or
+    /// have lost bytes, and files that belong to none.
     public func recoverCached(_ recovery: inout ContentRecovery) async throws(ContentError) {
         do throws(CatalogError) {
             var last = ContentID(0)
@@ -93,7 +92,7 @@ extension ContentStore {
             }
             for (path, id) in paths.files(in: paths.cacheFolder) {
                 if path == paths.stamp(of: paths.cacheFolder) { continue }
-                // A file has its row before it is made, and numbers are not used twice.
+                // A file has its row before it is made, and numbers are not reused.
                 if let id, try catalog.content(id) != nil { continue }
                 remove([path])
                 recovery.strays += 1
@@ -101,14 +100,14 @@ extension ContentStore {
                 guard !Task.isCancelled else { return }
             }
         } catch { throw ContentError(error) }
-        // As long as this says something else, holes are looked for.
+        // Until this says so, every start looks for holes.
         if let boot = Self.bootID { try DiskFile.write(boot, at: paths.boot) }
     }
 
     /// Makes the two folders this catalog's.
     ///
-    /// Of what was last used under another one, or a later state of this one, nothing is what this
-    /// catalog says: its numbers may mean other contents there.
+    /// If they were last used under another catalog, or a later state of this one, its records do not
+    /// describe them: the same numbers may mean other contents there.
     private func takeOver(_ recovery: inout ContentRecovery) async throws(ContentError) {
         let isKnown = try areFoldersKnown()
         recovery.isOfAnotherCatalog = !isKnown.staged
@@ -118,7 +117,7 @@ extension ContentStore {
         } catch { throw ContentError(error) }
         if !isKnown.cache { remove(paths.files(in: paths.cacheFolder).map(\.path)) }
         do throws(ContentError) { try renewStamps() } catch {
-            // The next start would take what this one stages for another catalog's.
+            // Otherwise the next start would take what is staged now for another catalog's.
             guard isKnown.staged, isKnown.cache else { throw error }
             logger.warning("the folders' stamps are the old ones", metadata: ["cause": "\(error)"])
         }
@@ -127,7 +126,7 @@ extension ContentStore {
     /// What tells one run of the machine from the next; `man 4 random`.
     private static var bootID: String? { DiskFile.text(at: "/proc/sys/kernel/random/boot_id") }
 
-    /// Whether the bytes of a revision that the catalog tells of are here.
+    /// Whether the bytes that the catalog records for a revision are here.
     ///
     /// - Throws: `ContentError` when the disk does not say.
     func isIntact(_ row: ContentRow) throws(ContentError) -> Bool {
@@ -147,8 +146,8 @@ extension ContentStore {
             defer { if let base = content.base { close(base) } }
             room.set(content.state.withLock { $0.own.byteCount }, of: row.id)
             try judge(row, content, &recovery)
-            // Longer than was recorded when it was closed: a write of which the disk kept the bytes
-            // and not the note that comes before.
+            // The file is longer than was recorded when it was closed: of a later write, the disk kept the
+            // bytes but not the note that precedes them.
             guard row.isOpen || row.size != content.size else { return }
             let (seconds, nanoseconds) = try content.file().modified()
             let written = Timestamp(seconds: seconds, nanoseconds: nanoseconds)
@@ -169,7 +168,7 @@ extension ContentStore {
         }
     }
 
-    /// Notes what a closed file lacks of what was recorded when it was closed.
+    /// Notes which recorded bytes a closed file lacks.
     private func judge(
         _ row: ContentRow,
         _ content: StagedContent,
@@ -199,8 +198,8 @@ extension ContentStore {
         )
     }
 
-    /// Staged content that had been uploaded and moved to the cache before the machine died, which
-    /// the catalog knew and forgot: moved back, whole.
+    /// Moves a staged content back, whole, that had been uploaded and moved to the cache before the machine
+    /// died, while the catalog came back as it was before.
     private func takeBack(_ row: ContentRow) async throws(ContentError) -> ContentRow {
         guard !DiskFile.exists(paths.staged(row.id)),
             try DiskFile.openIfPresent(paths.cached(row.id))?.size() == row.size
@@ -215,27 +214,27 @@ extension ContentStore {
         return row
     }
 
-    /// Takes away what belongs to no staged content: what was being made, what no file had any longer,
-    /// and what is cached by now; what the catalog does not know is moved aside.
+    /// Deletes files that belong to no staged content: those that were being made, those that no file had
+    /// any longer, and those that are cached by now; files that the catalog does not know are moved aside.
     ///
-    /// `known` are the contents that files have, nil when the catalog's word does not count; `orphans`
-    /// are those that the catalog knows to be nobody's.
+    /// `known` are the contents that files have, nil when the catalog is not trusted; `orphans` are those
+    /// that no file has, according to the catalog.
     private func clearStaged(
         keeping known: Set<ContentID>?,
         orphans: Set<ContentID>,
         _ recovery: inout ContentRecovery
     ) throws(ContentError) {
         let files = paths.files(in: paths.stagedFolder)
-        // What was being made last: it says of a clone what that is.
+        // Temporary files come last: such a name shows that a clone is a copy.
         let made = files.filter { paths.isTemporary($0.path) }
         for (path, id) in files.filter({ !paths.isTemporary($0.path) }) + made {
             if path == paths.boot || path == paths.stamp(of: paths.stagedFolder) { continue }
             if let id, let known, known.contains(id) { continue }
-            // A sidecar goes with its file; without one it has nothing to say.
+            // A sidecar is handled with its file; without one it means nothing.
             if path.hasSuffix(ContentPaths.journalEnding), DiskFile.exists(path.withoutEnding) {
                 continue
             }
-            // Gone with its file a moment ago.
+            // It was deleted with its file a moment ago.
             guard DiskFile.exists(path) else { continue }
             if try isRubbish(path, id, orphans: orphans, isKnown: known != nil) {
                 remove([path, path + ContentPaths.journalEnding])
@@ -259,7 +258,7 @@ extension ContentStore {
         if orphans.contains(id) { return true }
         do throws(CatalogError) {
             guard let row = try catalog.content(id), !row.isStaged else { return false }
-            // Its way to the cache was not safe from the death of the machine.
+            // The move to the cache was not safe from the death of the machine.
             if !DiskFile.exists(paths.cached(id)) {
                 pool.forget(path)
                 return !DiskFile.move(path, to: paths.cached(id))
@@ -270,7 +269,7 @@ extension ContentStore {
 }
 
 extension String {
-    /// A sidecar's path without what it has besides its content's.
+    /// The path of a sidecar's content file.
     fileprivate var withoutEnding: String {
         String(decoding: utf8.dropLast(ContentPaths.journalEnding.utf8.count), as: UTF8.self)
     }
@@ -281,7 +280,7 @@ extension StagedContent {
     fileprivate func bytesOnDisk() throws(ContentError) -> Int64 {
         var data = try file().dataRanges()
         let (own, baseEnd) = state.withLock { ($0.own, $0.baseEnd) }
-        // Below the base's end the sidecar knows; what it does not know of was not written.
+        // Below the base's end the sidecar decides; bytes that it does not list were not written.
         data.remove(contentsOf: 0..<baseEnd)
         data.formUnion(own)
         return data.byteCount

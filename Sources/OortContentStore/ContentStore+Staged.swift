@@ -28,7 +28,7 @@ extension ContentStore {
                 } catch {
                     throw CatalogError(error)
                 }
-                // Before anybody can plan to upload it.
+                // Before any plan could upload it.
                 self.writers.opened(inode)
                 made = (id, inode)
             }
@@ -59,13 +59,13 @@ extension ContentStore {
     /// The file has it from now on; the caller is its user.
     ///
     /// - Parameters:
-    ///   - base: what the file holds; used by the new content from now on, besides the caller. Nil
-    ///     for a new or emptied file.
-    ///   - origin: what the writer had before, where that is not the base; nil when it knew
-    ///     nothing, or knows what the file has now.
+    ///   - base: the content that the file holds; the new content uses it, too, from now on. Nil for a new
+    ///     or emptied file.
+    ///   - origin: what the writer had read before, where that is not the base; nil when it had read
+    ///     nothing, or has what the file has now.
     ///   - original: the staged content that the writer had before, likewise.
-    ///   - inode: the file; when the catalog has forgotten it (unlinked while open), the content
-    ///     belongs to nobody and goes with its last user.
+    ///   - inode: the file; when the catalog has forgotten it (unlinked while open), no file has the
+    ///     content, and it goes with its last user.
     ///   - account: the file's account.
     ///   - modified: the file's modified time.
     /// - Returns: the content, and the file afterwards.
@@ -79,7 +79,7 @@ extension ContentStore {
         modified: Timestamp
     ) throws(ContentError) -> (content: StagedContent, node: Node?) {
         let known = origin ?? original?.successor ?? base
-        // Of a revision without bytes only that the writer knew it matters.
+        // Of a revision without bytes, only its identity matters: the writer knew it.
         let base = base.flatMap { $0.size > 0 ? $0 : nil }
         let size = base?.size ?? 0
         return try makeStaged(
@@ -105,11 +105,10 @@ extension ContentStore {
         }
     }
 
-    /// Makes staged content that is `state` at first; its file has it from now on, and the caller is its
-    /// user.
+    /// Makes staged content in the given `state`; its file has it from now on, and the caller is its user.
     ///
-    /// `files` makes its file and, over a base, its sidecar, before the catalog's transaction ends; where
-    /// it throws, none of them is left.
+    /// `files` makes its file and, over a base, its sidecar, before the catalog's transaction ends; if it
+    /// throws, none of them is left.
     ///
     /// - Throws: `.noSpace` of the catalog and of `files`, else `.catalog`.
     func makeStaged(
@@ -145,7 +144,7 @@ extension ContentStore {
                 of: inode
             ) { id throws(CatalogError) in
                 do throws(ContentError) { state.journal = try files(id) } catch {
-                    // A disk that is full is not to be filled by what nobody has.
+                    // A full disk must not be filled with contents that no file has.
                     remove([paths.staged(id), paths.journal(id)])
                     throw CatalogError(error)
                 }
@@ -168,9 +167,9 @@ extension ContentStore {
         }
     }
 
-    /// Has the rest of a small base come at once, which is one request, and puts it where the program's
-    /// bytes are: when the upload needs it, somebody may have replaced it, and not every service still
-    /// gives it then; and the cache is nobody's only copy.
+    /// Fetches the rest of a small base at once, by one request, and puts it beside the program's bytes: by
+    /// the time of the upload the base may have been replaced, and not every service still gives it then;
+    /// and the cache must not hold an only copy.
     func completeIfSmall(_ content: StagedContent) {
         guard let base = content.base, base.size > 0, base.size <= CachedContent.wholeFile else {
             return
@@ -192,7 +191,7 @@ extension ContentStore {
         }
     }
 
-    /// Ends what goes on by itself, and stores what the cache knows; programs write nothing any more.
+    /// Ends background work, and stores the cache's state; programs write nothing any more.
     public func stop() async {
         isStopping = true
         await endExports()
@@ -227,7 +226,7 @@ extension ContentStore {
         let file = try pool.file(paths.staged(id))
         let size = try file.size()
         var state = StagedContent.State(size: size, baseEnd: 0, own: RangeSet())
-        // Who has a hash recorded asks anew: the next write must void that.
+        // Where a hash is recorded, the catalog must be asked again: the next write must void it.
         state.isReopened = row.isOpen && row.hash == nil
         state.recordedHash = row.isOpen ? nil : row.hash
         state.hash = self.state.withLock { $0.hashes.removeValue(forKey: id) }
@@ -273,13 +272,13 @@ extension ContentStore {
         )
     }
 
-    /// Waits until there is room for a write that found none: cached contents give way, then uploads
-    /// are waited for.
+    /// Waits until there is room for a write that found none: cached contents give way, then uploads are
+    /// waited for.
     ///
-    /// Room that was made before the call counts, too. `isNeedless` says, whenever it looks again, that
+    /// Room that was made before the call counts, too. `isNeedless` says, each time it looks again, whether
     /// none is needed any longer.
     ///
-    /// - Throws: `.noSpace` when nothing was given back for as long as the settings say.
+    /// - Throws: `.noSpace` when no room was given back for as long as the settings say.
     public func makeRoom(
         for bytes: Int64,
         unless isNeedless: @Sendable () -> Bool = { false }
@@ -293,7 +292,7 @@ extension ContentStore {
             if room.hasRoom(for: bytes) { return }
             // As long as uploads go on, one of them will make enough.
             if room.given != given { (given, waited) = (room.given, .zero) }
-            // Who comes after one that waited in vain waits only once something was given back.
+            // A caller that comes after one that waited in vain waits only once room was given back.
             guard waited < settings.roomPatience, room.givenInVain != given else {
                 room.givenInVain = given
                 throw .noSpace

@@ -3,7 +3,7 @@ public import OortCatalog
 public import OortModel
 import Synchronization
 
-/// A staged content that is held still and complete, to be uploaded.
+/// A staged content that is complete and frozen, to be uploaded.
 ///
 /// Ends with `ContentStore.uploaded` or `ContentStore.release`.
 public struct FrozenContent: ContentSource {
@@ -25,8 +25,7 @@ public struct FrozenContent: ContentSource {
 }
 
 extension ContentStore {
-    /// Holds a staged content still, fetches what it lacks of its base, and hashes it: ready to be
-    /// uploaded.
+    /// Freezes a staged content, fetches what it lacks of its base, and hashes it: ready to be uploaded.
     ///
     /// A program that writes to the file from now on gets a clone.
     ///
@@ -38,7 +37,7 @@ extension ContentStore {
             throw Self.providerError(error)
         }
         let damage = content.state.withLock { state in
-            // A damaged one is never held still, or a writer would be given a clone of it.
+            // A damaged one is never frozen, or a writer would get a clone of it.
             if state.damage == nil { state.freezes += 1 }
             return state.damage
         }
@@ -60,8 +59,8 @@ extension ContentStore {
         }
     }
 
-    /// Whether the disk had no room for all of a content when it was last to be frozen: each upload that
-    /// ends gives some back.
+    /// Whether the disk had no room for the whole content at the last attempt to freeze it: each upload
+    /// that ends gives some back.
     public func lackedRoom(for id: ContentID) -> Bool { roomless.withLock { $0.contains(id) } }
 
     /// Records the hash of a frozen content, for the planner; the next write voids it.
@@ -73,7 +72,7 @@ extension ContentStore {
             size: frozen.size,
             ofStaged: frozen.staged.id
         )
-        // A program may have it open and have written already.
+        // A program may have it open and may have written already.
         if isStored { frozen.staged.state.withLock { $0.isReopened = false } }
         return isStored
     }
@@ -81,16 +80,16 @@ extension ContentStore {
     /// Lets go of a frozen content that was not uploaded.
     public func release(_ frozen: FrozenContent) { unfreeze(frozen.staged) }
 
-    /// The service has a frozen content as this revision: it becomes the cached content of the
-    /// revision, without a copy.
+    /// Makes a frozen content, which the service has as this revision, the cached content of the revision,
+    /// without a copy.
     ///
-    /// To be called after the catalog says so of the file.
+    /// To be called after the catalog records that for the file.
     public func uploaded(_ frozen: FrozenContent, as key: ContentKey) async {
         let content = frozen.staged
         let id = content.id
         defer { unfreeze(content) }
         do throws(CatalogError) {
-            // A file may have it still: written by a program that came between; never with a freeze.
+            // A file may have it still, written by a program in between; never while it is frozen.
             guard try !catalog.isStaged(id) else { return }
         } catch { return notCached(error) }
         var present = RangeSet<Int64>()
@@ -104,12 +103,12 @@ extension ContentStore {
             isVerified: true,
             store: self
         )
-        // Before the catalog knows: who asks for the revision gets these bytes, and makes no file of
+        // Before the catalog knows: a reader of the revision then gets these bytes, and makes no file of
         // its own under the same number.
         let isMoved = moveToCache(id)
         guard isMoved, adopt(cached) else {
-            // Somebody reads the revision already, or the cache lies on another disk: the staged bytes
-            // go with their last user.
+            // The revision is being read already, or the cache is on another disk: the staged bytes go with
+            // their last user.
             await forget(content, as: key, size: frozen.size, hash: frozen.hash, wasMoved: isMoved)
             return
         }
@@ -125,13 +124,13 @@ extension ContentStore {
         await evict()
     }
 
-    /// Has the catalog know a content that was moved to the cache.
+    /// Records in the catalog that a content was moved to the cache.
     private func record(
         _ content: CachedContent,
         as id: ContentID,
         _ present: RangeSet<Int64>
     ) async {
-        // Ends by itself, also where nobody waits for it any longer: the file is moved.
+        // Ends by itself, even if the caller no longer waits: the file is moved already.
         let result = await Task {
             try await self.catalog.makeCached(
                 id,
@@ -149,7 +148,8 @@ extension ContentStore {
         case .success(nil): break
         case .failure(let cause):
             notCached(cause)
-            // Not before the catalog is safe that knows of the upload. Then it is fetched again.
+            // Not before the catalog that records the upload is durable. If it is not, the content is
+            // fetched again.
             do throws(CatalogError) { try catalog.persist() } catch { return notCached(error) }
             content.discard()
         }
@@ -166,10 +166,10 @@ extension ContentStore {
         return moved
     }
 
-    /// Ends a staged content that could not become cached content, since somebody reads the
-    /// revision already or the cache is on another disk: its bytes go to what the cache has.
+    /// Ends a staged content that could not become cached content, because the revision is being read
+    /// already or the cache is on another disk: its bytes go to the cache's content.
     ///
-    /// Complete it must be: a temporary file's identity is given away only while its bytes are here.
+    /// It must be complete: the identity of a temporary file is given away only while its bytes are here.
     private func forget(
         _ content: StagedContent,
         as key: ContentKey,
@@ -184,7 +184,7 @@ extension ContentStore {
             successor = opened
             try await opened.fill(from: try pool.file(place))
         } catch {
-            // It is fetched then, when somebody reads it.
+            // It is fetched when a program reads it.
             logger.info("bytes were not kept", metadata: ["cause": "\(error)"])
         }
         await save()
@@ -193,7 +193,7 @@ extension ContentStore {
             state.isDiscarded = true
         }
         guard wasMoved else { return }
-        // It goes as all garbage: once the catalog is safe that knows of the upload.
+        // It goes like all garbage: once the catalog that records the upload is durable.
         let isBack = DiskFile.move(paths.cached(content.id), to: paths.staged(content.id))
         pool.forget(paths.cached(content.id))
         if !isBack {

@@ -5,7 +5,7 @@ import Synchronization
 
 /// How the store behaves.
 public struct ContentStoreSettings: Sendable {
-    /// Bytes that cached contents may take; what is staged takes what the disk has.
+    /// Bytes that cached contents may take; staged ones may fill the disk.
     public var limit: Int64 = 20 << 30
     /// Bytes of the disk that contents leave free, for the catalog.
     public var reserve: Int64 = 64 << 20
@@ -15,11 +15,11 @@ public struct ContentStoreSettings: Sendable {
     public var roomPatience = Duration.seconds(60)
     /// How often the cache's state is stored while it changes.
     public var saveInterval = Duration.seconds(2)
-    /// How long after a cached content was read it is stored that it was.
+    /// How long after a cached content was read its time of use is stored.
     public var useInterval = Duration.seconds(60)
 
-    /// Tells the bytes that are free on the disk of a folder, nil where nobody knows; a test has a disk
-    /// of its own.
+    /// Gives the free bytes on the disk of a folder, nil where they are not known; tests have a disk of
+    /// their own.
     var freeBytes: @Sendable (String) -> Int64? = { DiskFile.freeBytes(at: $0) }
 
     /// The defaults: 20 GiB, 64 MiB, 256 files, 60 seconds, 2 seconds, 60 seconds.
@@ -46,44 +46,44 @@ public struct Download: Hashable, Sendable {
 public final class ContentStore: Sendable {
     struct State {
         var fetchers: [AccountID: any ContentFetcher] = [:]
-        /// Contents that somebody uses or whose state is not stored yet.
+        /// Contents that are in use or whose state is not stored yet.
         var cached: [ContentKey: (content: CachedContent, users: Int)] = [:]
         var staged: [ContentID: (content: StagedContent, users: Int)] = [:]
         var unsaved: Set<ContentKey> = []
-        /// Contents whose state is on its way into the catalog: until it is there, what the catalog says
-        /// of them is old.
+        /// Contents whose state is being written to the catalog: until it is there, the catalog's records
+        /// of them are old.
         var beingSaved: Set<ContentKey> = []
-        /// Contents that were read since that was last stored, and when, milliseconds since 1970.
+        /// Contents with an unrecorded time of use, milliseconds since 1970.
         var used: [ContentID: Int64] = [:]
         var isSaving = false
         /// The last saving that was begun.
         var saving: Task<Void, Never>?
         var isEvicting = false
-        /// What was to fit in, asked for while one was under way.
+        /// The room asked for while an eviction was under way.
         var evictionWish: (bytes: Int64, cached: Int64)?
         var lastTemporary: UInt64 = 0
         var looksForHoles = false
-        /// Contents that nobody wants any longer and whose files are still there.
+        /// Contents that are not needed any longer and whose files are still there.
         var doomed: Set<ContentID> = []
         var isCollecting = false
         /// Staged contents that are being made.
         var making = 0
-        /// Hashes of large staged contents, computed of their bytes by who let them go last.
+        /// Hashes of large staged contents, computed from their bytes by their last users.
         var hashes: [ContentID: ContentHash] = [:]
-        /// Staged contents that are being read from the disk: by how many, and how often one that was
-        /// read by then was let go by its last user.
+        /// Staged contents that are being read from the disk: how many readers, and how often a last user
+        /// let such a content go since.
         var loads: [ContentID: (count: Int, closings: Int)] = [:]
-        /// How often the service gave other bytes of a content than its hash says.
+        /// How often the service's bytes of a content did not have its hash.
         var mismatches: [ContentKey: Int] = [:]
         /// Where this process puts staged files that the catalog does not know.
         var aside: String?
         /// Documents that are being exported.
         var exports: [ContentKey: Task<Result<Void, ContentError>, Never>] = [:]
-        /// What brings the rest of small bases to the staged contents over them.
+        /// Tasks that bring the rest of small bases to the staged contents over them.
         var completions: [ContentID: Task<Void, Never>] = [:]
     }
 
-    /// Who has which file open for writing.
+    /// Which files programs have open for writing.
     public var writers: WriterRegistry { catalog.writers }
 
     let catalog: Catalog
@@ -95,11 +95,10 @@ public final class ContentStore: Sendable {
     let logger: Logger
     let state = Mutex(State())
     let completing = CompletionTurn()
-    /// Staged contents for all of which the disk had no room when they were last to be frozen.
+    /// Staged contents for which the disk had no room at the last attempt to freeze them.
     let roomless = Mutex<Set<ContentID>>([])
     private let stopping = Atomic<Bool>(false)
-    /// What comes before the bytes of a clone are copied: a test holds them back, or has them fail as
-    /// the disk would.
+    /// Runs before the bytes of a clone are copied: tests delay the copy, or fail it as the disk would.
     let beforeClone = Mutex<(@Sendable () async throws(ContentError) -> Void)?>(nil)
 
     /// Opens the store in its two folders, making them if need be.
@@ -107,7 +106,7 @@ public final class ContentStore: Sendable {
     /// `recover` is to be called before
     /// anything else.
     ///
-    /// `cacheFolder` may be emptied by anybody while nothing is mounted; `stateFolder` holds what the
+    /// `cacheFolder` may be emptied by anything while nothing is mounted; `stateFolder` holds what the
     /// service does not have yet.
     public init(
         cacheFolder: String,
@@ -136,12 +135,12 @@ public final class ContentStore: Sendable {
         )
     }
 
-    /// Says who gets an account's bytes from the service; nil when nobody does any longer.
+    /// Sets how an account's bytes come from the service; nil when they cannot any longer.
     public func setFetcher(_ fetcher: (any ContentFetcher)?, for account: AccountID) {
         state.withLock { $0.fetchers[account] = fetcher }
     }
 
-    /// Whether the store ends, and what takes long is broken off.
+    /// Whether the store ends, and long work is broken off.
     var isStopping: Bool {
         get { stopping.load(ordering: .acquiring) }
         set { stopping.store(newValue, ordering: .releasing) }
@@ -158,7 +157,7 @@ public final class ContentStore: Sendable {
     /// What keeps programs from writing now, as far as it is the local disk's; nil when nothing
     /// does.
     public var trouble: ContentError? {
-        // Tried, since a disk that has failed does not say so.
+        // The disk is tried, since a failed one does not report itself.
         let path = temporaryPath()
         DiskFile.remove(path)
         defer { DiskFile.remove(path) }
@@ -187,7 +186,7 @@ public final class ContentStore: Sendable {
         }
     }
 
-    /// Who gets an account's bytes; nil when it is not connected.
+    /// The fetcher of an account's bytes; nil when it is not connected.
     func fetcher(of account: AccountID) -> (any ContentFetcher)? {
         state.withLock { $0.fetchers[account] }
     }
@@ -206,8 +205,8 @@ public final class ContentStore: Sendable {
 
     /// The content of a revision, to be read; `close` lets it go.
     ///
-    /// While somebody uses it, it is not evicted. Where a revision is a size and a second, two contents may
-    /// have had the same one: a cached content of another hash is fetched anew, once nobody has it open.
+    /// While it is in use it is not evicted. Where a revision is a size and a second, two contents may have
+    /// had the same one: a cached content with another hash is fetched anew, once it is not open.
     public func open(
         _ key: ContentKey,
         size: Int64,
@@ -215,7 +214,7 @@ public final class ContentStore: Sendable {
     ) throws(ContentError) -> CachedContent {
         if let content = use(key) { return content }
         let row = try cachedRow(of: key)
-        // A row of another size was made from a wrong idea of the revision: begin anew.
+        // A row with another size was made for a misunderstood revision: it is made anew.
         let known = row.flatMap {
             $0.size == size && $0.hash?.contradicts(hash) != true ? $0 : nil
         }
@@ -251,7 +250,7 @@ public final class ContentStore: Sendable {
         } catch { throw .catalog(detail: "\(error)") }
     }
 
-    /// The content of a revision that somebody uses already, used once more.
+    /// The content of a revision that is in use already, used once more.
     func use(_ key: ContentKey) -> CachedContent? {
         state.withLock { state in
             guard let known = state.cached[key] else { return nil }
@@ -260,7 +259,7 @@ public final class ContentStore: Sendable {
         }
     }
 
-    /// Lets a content go that `open` gave; transfers that nobody waits for end with the last user.
+    /// Lets a content go that `open` gave; transfers that no reader waits for end with the last user.
     public func close(_ content: CachedContent) {
         let (isLast, isUnsaved) = state.withLock { state in
             guard let known = state.cached[content.key], known.content === content else {
@@ -279,15 +278,15 @@ public final class ContentStore: Sendable {
         }
         guard isLast else { return }
         content.stopFetching()
-        // What a transfer brought that did not come to its end is kept, too.
+        // Bytes of an unfinished transfer are kept, too.
         if isUnsaved {
             markChanged(content)
             return
         }
         noteUse(of: content)
         if room.excess(with: 0) > 0 {
-            // What was read is more than the limit, and could not go as long as somebody read it. Owned
-            // by the store; ends by itself.
+            // The content exceeded the limit while it was read, and can give way now. Owned by the store;
+            // ends by itself.
             Task { await evict() }
         }
     }
@@ -310,7 +309,7 @@ public final class ContentStore: Sendable {
             let opened = state.withLock { state -> StagedContent? in
                 let now = state.endLoading(id)
                 if let other = state.use(staged: id) { return other }
-                // Somebody had it meanwhile, and may have changed what was just read of it.
+                // It was in use meanwhile, and what was just read of it may be outdated.
                 guard now == closings else { return nil }
                 state.staged[id] = (content, 1)
                 return content
@@ -320,7 +319,7 @@ public final class ContentStore: Sendable {
         }
     }
 
-    /// Has a staged content that the caller uses used once more; `close` lets each use go.
+    /// Uses a staged content, which the caller uses already, once more; `close` lets each use go.
     public func use(_ content: StagedContent) {
         state.withLock { state in
             let users = state.staged[content.id]?.users ?? 0
@@ -328,7 +327,7 @@ public final class ContentStore: Sendable {
         }
     }
 
-    /// Takes note of a staged content that was just made; its maker is its user.
+    /// Registers a staged content that was just made; the caller is its user.
     func register(_ content: StagedContent) {
         state.withLock { $0.staged[content.id] = (content, 1) }
     }
@@ -355,7 +354,7 @@ public final class ContentStore: Sendable {
         do throws(CatalogError) {
             if try !catalog.isStaged(content.id) { doom(content) }
         } catch {
-            // A file may have it: it stays, and the next collection of garbage asks again.
+            // A file may have it: it stays until the next garbage collection.
             logger.error(
                 "whose a content is could not be read",
                 metadata: ["content": "\(content.id.rawValue)", "cause": "\(error)"]
@@ -363,7 +362,7 @@ public final class ContentStore: Sendable {
         }
     }
 
-    /// Puts a cached content under its key, used once more; nil when another is there.
+    /// Puts a cached content under its key, used once more; nil when another one is there.
     func adopt(_ content: CachedContent) -> Bool {
         state.withLock { state in
             guard state.cached[content.key] == nil else { return false }
@@ -374,7 +373,7 @@ public final class ContentStore: Sendable {
 
     // MARK: The cache's state
 
-    /// Notes that a cached content has something to be stored.
+    /// Notes that a cached content's state has to be stored.
     func markChanged(_ content: CachedContent) {
         let starts = state.withLock { state in
             guard state.cached[content.key]?.content === content else { return false }
@@ -392,10 +391,10 @@ public final class ContentStore: Sendable {
         }
     }
 
-    /// Stores what the cache knows anew.
+    /// Stores changes of the cache's state.
     ///
-    /// What is stored is on the disk: a machine that dies does not come back with ranges that are not
-    /// there. When this returns, what another saving took before is stored, too.
+    /// What is recorded is on the disk: after the machine died, no range is recorded that is not there.
+    /// When this returns, what an earlier saving took is stored, too.
     public func save() async {
         let saving = state.withLock { state in
             // Owned by the store, ends by itself: one after the other, so that the newest stays.
@@ -424,7 +423,7 @@ public final class ContentStore: Sendable {
             }
             guard let id else { continue }
             do throws(ContentError) { try pool.file(paths.cached(id)).synchronise() } catch {
-                // What is not on the disk for certain is fetched again after a restart.
+                // Bytes that are not certainly on the disk are fetched again after a restart.
                 logger.info(
                     "a cached content was not stored",
                     metadata: ["content": "\(id.rawValue)", "cause": "\(error)"]
@@ -456,11 +455,11 @@ public final class ContentStore: Sendable {
         }
     }
 
-    /// Takes cached contents away, the least recently used first, until limit and reserve are kept.
+    /// Removes cached contents, the least recently used first, until limit and reserve are kept.
     ///
-    /// What somebody uses, what is pinned, and what is staged stays. `bytes` that are written and
-    /// `cached` ones that are fetched are to fit in, too. While it is under way already, it is looked
-    /// again after that for what is to fit in then.
+    /// Contents that are in use, pinned or staged stay. `bytes` that are written and `cached` ones that are
+    /// fetched must have room, too. If an eviction is under way already, it looks again afterwards for the
+    /// room asked for meanwhile.
     public func evict(toFit bytes: Int64 = 0, cached: Int64 = 0) async {
         let starts = state.withLock { state in
             guard !state.isEvicting else {
@@ -475,7 +474,7 @@ public final class ContentStore: Sendable {
         var wish: (bytes: Int64, cached: Int64)? = (bytes, cached)
         while let now = wish {
             await evictOnce(toFit: now.bytes, cached: now.cached)
-            // What was to fit in may be there by now, and counted: it is not asked for again.
+            // These bytes may be there by now, and counted: they are not asked for again.
             wish = state.withLock { state in
                 let next = state.evictionWish
                 state.evictionWish = nil
@@ -485,9 +484,9 @@ public final class ContentStore: Sendable {
         }
     }
 
-    /// Makes room on the cache's disk for bytes that were fetched and did not fit.
+    /// Makes room on the cache's disk for fetched bytes that did not fit.
     func makeCacheRoom(for bytes: Int64, staged: Int64 = 0) async {
-        // What is not stored yet is not evicted.
+        // A content whose state is not stored is not evicted.
         await save()
         await evict(toFit: staged, cached: bytes)
     }
@@ -495,7 +494,7 @@ public final class ContentStore: Sendable {
     private func evictOnce(toFit bytes: Int64, cached: Int64) async {
         let begin = room.excess(with: bytes, cached: cached)
         guard begin > 0 else { return }
-        // Small ones go besides, so that the next upload at the limit need not look again.
+        // A little more is removed, so that the next upload at the limit need not look again.
         let most = begin + settings.limit / 20
         var (gone, kept) = (Int64(0), 0)
         while gone < begin {
@@ -513,7 +512,7 @@ public final class ContentStore: Sendable {
             do throws(CatalogError) {
                 let removed = try await remove(cached: chosen)
                 gone += removed.bytes
-                // What somebody uses is passed over.
+                // Contents in use are skipped.
                 kept += chosen.count - removed.count
             } catch { return notEvicted(error) }
         }
@@ -523,9 +522,9 @@ public final class ContentStore: Sendable {
         logger.error("no room was made in the cache", metadata: ["cause": "\(cause)"])
     }
 
-    /// Takes cached contents away that nobody uses.
+    /// Removes cached contents that are not in use.
     ///
-    /// - Returns: how many they were, and the bytes that they took.
+    /// - Returns: how many were removed, and the bytes that they took.
     func remove(
         cached rows: [ContentRow]
     ) async throws(CatalogError) -> (count: Int, bytes: Int64) {
@@ -537,12 +536,12 @@ public final class ContentStore: Sendable {
             if !isKnown { unused.append((row, key)) }
         }
         guard !unused.isEmpty else { return (0, 0) }
-        // What an upload replaced meanwhile is counted there.
+        // A content that an upload replaced meanwhile is counted there.
         let removed = try await catalog.removeContents(unused.map(\.row.id), areStaged: false)
         var bytes: Int64 = 0
         for (row, key) in unused where removed.contains(row.id) {
             bytes += row.bytesOnDisk
-            // Opened since: who waits for bytes looks again, and has them fetched.
+            // It was opened meanwhile: readers that wait for bytes look again, and have them fetched.
             if let content = state.withLock({ $0.cached[key]?.content }), content.id == row.id {
                 content.discard()
                 continue

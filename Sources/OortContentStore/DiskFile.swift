@@ -1,7 +1,7 @@
 import Glibc
 import OortModel
 
-/// A file that is open on the local disk; closed when nobody holds the value any longer.
+/// A file that is open on the local disk; closed when the last reference to the value goes.
 ///
 /// All system calls on content are here, and with them all that is `unsafe` in this module.
 public final class DiskFile: Sendable {
@@ -24,7 +24,7 @@ public final class DiskFile: Sendable {
 
     /// Opens the file at a path for reading and writing; nil when there is none.
     ///
-    /// - Throws: every other failure, as of the disk, or for want of descriptors.
+    /// - Throws: any other failure, as of the disk, or for lack of descriptors.
     static func openIfPresent(_ path: String) throws(ContentError) -> DiskFile? {
         do throws(ContentError) { return try open(path) } catch .disk(ENOENT, _) { return nil }
     }
@@ -168,8 +168,8 @@ public final class DiskFile: Sendable {
             var position = range.lowerBound
             while position < range.upperBound {
                 guard !Task.isCancelled, isNeeded() else { throw .noLongerNeeded }
-                // copy_file_range is hidden without _GNU_SOURCE; sendfile does the same. It writes
-                // at the descriptor's place, which nobody else uses: this file is new.
+                // copy_file_range is hidden without _GNU_SOURCE; sendfile does the same. It writes at the
+                // descriptor's position, which nothing else uses: this file is new.
                 guard lseek(descriptor, off_t(position), SEEK_SET) >= 0 else {
                     throw Self.failure("seek")
                 }
@@ -222,7 +222,7 @@ public final class DiskFile: Sendable {
         guard fsync(folder.descriptor) == 0 else { throw failure("sync \(path)") }
     }
 
-    /// What a small file says; nil when it cannot be read.
+    /// The text of a small file; nil when it cannot be read.
     static func text(at path: String) -> String? {
         guard let file = try? open(path, flags: O_RDONLY),
             let bytes = try? file.read(at: 0, count: 4096)
@@ -230,13 +230,13 @@ public final class DiskFile: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Makes a small file say something.
+    /// Writes a text to a small file.
     static func write(_ text: String, at path: String) throws(ContentError) {
         remove(path)
         try open(path, creates: true).write([UInt8](text.utf8)[...], at: 0)
     }
 
-    /// Takes a file away; one that is not there is a success.
+    /// Deletes a file; one that is not there is a success.
     static func remove(_ path: String) {
         _ = unsafe unlink(path)
     }
@@ -256,8 +256,8 @@ public final class DiskFile: Sendable {
         }
     }
 
-    /// Gives a file a second name within one file system, and makes the folder that this one lies in;
-    /// where the file system has no such names, a new one in place of the old.
+    /// Gives a file a second name within one file system, and makes the new name's folder; where the file
+    /// system has no second names, the new name replaces the old one.
     static func link(_ path: String, as newPath: String) throws(ContentError) {
         let isLinked = try naming(newPath) { () throws(ContentError) in
             if unsafe Glibc.link(path, newPath) == 0 { return true }
@@ -269,11 +269,11 @@ public final class DiskFile: Sendable {
         if !isLinked { try rename(path, to: newPath) }
     }
 
-    /// Runs what gives a file the name `path`; where something is missing for that, makes the name's
-    /// folder, so that it survives the death of the machine, and runs it again.
+    /// Runs `act`, which gives a file the name `path`; if the name's folder is missing, makes it so that it
+    /// survives the death of the machine, and runs `act` again.
     ///
-    /// The folder around that one is not made: where it is gone, so may be the disk that it was on, and
-    /// what is written in its place would be out of sight once the disk is back.
+    /// The folder above is not made: if that is gone, its disk may be, too, and files written in its place
+    /// would be hidden once the disk is back.
     private static func naming<Result>(
         _ path: String,
         _ act: () throws(ContentError) -> Result

@@ -2,7 +2,7 @@ import Synchronization
 
 /// The files that are open on the local disk: bounded, the least recently used closed first.
 ///
-/// A file that somebody is using stays open although the pool has let it go.
+/// A file in use stays open even after the pool has let it go.
 final class FilePool: Sendable {
     private struct State {
         var young: [String: DiskFile] = [:]
@@ -29,7 +29,7 @@ final class FilePool: Sendable {
 
     private func keep(_ file: DiskFile, _ path: String) -> DiskFile {
         state.withLock { state in
-            // Another thread may have been quicker: everybody uses the same.
+            // Another thread may have been quicker: all use the same file.
             if let other = state.young[path] ?? state.old[path] { return other }
             insert(file, path, &state)
             return file
@@ -45,7 +45,7 @@ final class FilePool: Sendable {
         return file
     }
 
-    /// Lets a file go that was moved or taken away.
+    /// Lets a file go that was moved or deleted.
     func forget(_ path: String) {
         state.withLock { state in
             state.young[path] = nil

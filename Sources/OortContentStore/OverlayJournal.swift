@@ -1,8 +1,8 @@
 /// The sidecar of an overlay: which bytes of the staged file take the place of the base's.
 ///
-/// A record is appended before the write that it tells of is acknowledged, so that the death of the
-/// process loses nothing that a program believes written. 24 bytes a record: kind, checksum, and two
-/// 64-bit bounds, little-endian.
+/// A record is appended before its write is acknowledged, so that the death of the process loses nothing
+/// that a program believes written. 24 bytes a record: kind, checksum, and two 64-bit bounds,
+/// little-endian.
 struct OverlayJournal {
     /// One record.
     enum Record: Hashable {
@@ -14,7 +14,7 @@ struct OverlayJournal {
         case lost(Range<Int64>)
     }
 
-    /// What a journal says.
+    /// The content of a journal.
     struct Contents: Hashable {
         /// Bytes of the staged file that take the place of the base's, below `baseEnd`.
         var own = RangeSet<Int64>()
@@ -66,7 +66,7 @@ struct OverlayJournal {
         if end < size { try file.resize(to: end) }
     }
 
-    /// What the journal said when it was read.
+    /// The content of the journal when it was read.
     private(set) var contents = Contents(baseEnd: 0)
 
     /// Appends a record.

@@ -2,11 +2,11 @@ import Synchronization
 
 /// How one open file is being read, and so what to fetch before it is asked for.
 ///
-/// Reading in order ramps up: 1 MiB first, then eight times as far ahead as was read in order, and twice
-/// as far once that is more than most files, in parts that grow with it, so that many of them are on
-/// their way at once. A seek begins again, with little.
+/// Sequential reading ramps up: first 1 MiB ahead, then eight times as much as was read in order, and twice
+/// as much once that is more than most files have; the parts grow with it, so that many of them are under
+/// way at once. After a seek it begins again, with little.
 public final class ReadAhead: Sendable {
-    /// What is worth having, and in parts of which size.
+    /// What is worth having, and in parts of what size.
     struct Wish: Hashable {
         /// From the read's begin to as far ahead as it makes sense.
         var range: Range<Int64>
@@ -21,24 +21,24 @@ public final class ReadAhead: Sendable {
 
     static let firstWindow: Int64 = 1 << 20
     static let seekWindow: Int64 = 256 << 10
-    /// The most that is fetched for one open file before it is asked for: of which less than half as much
-    /// was read, and of any.
+    /// The most that is fetched for one open file before it is asked for: while less than half as much was
+    /// read, and at any time.
     static let (far, farthest): (Int64, Int64) = (96 << 20, 192 << 20)
-    /// One connection gives a part of this size in some tenths of a second, and what it takes until
-    /// the first byte comes is a tenth of that.
+    /// One connection brings a part of this size in some tenths of a second; the wait for its first byte is
+    /// a tenth of that.
     static let largestPart: Int64 = 8 << 20
-    /// Into how many parts is cut what lies ahead, at most: about as many as any service takes at a time from
-    /// one account.
+    /// Into how many parts the bytes ahead are divided at most: about as many as any service allows one
+    /// account at a time.
     private static let parts: Int64 = 24
     /// The kernel's own readahead sends its requests slightly out of order.
     private static let slack: Int64 = 1 << 20
 
     private let state = Mutex(State())
 
-    /// For a file of which nothing was read yet.
+    /// A reading that has not begun.
     public init() {}
 
-    /// Notes a read, and says what to have.
+    /// Notes a read, and returns what to have.
     ///
     /// The range is not empty; `largest` are the bytes that are worth asking for at once.
     func note(_ range: Range<Int64>, largest: Int64) -> Wish {
@@ -77,7 +77,7 @@ public final class ReadAhead: Sendable {
         }
     }
 
-    /// As much as `ahead` from a read's begin.
+    /// The bytes from a read's beginning to `ahead` past it.
     private static func wish(_ range: Range<Int64>, ahead: Int64, part: Int64) -> Wish {
         let end = range.lowerBound.addingReportingOverflow(ahead)
         return Wish(

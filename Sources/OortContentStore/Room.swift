@@ -3,8 +3,8 @@ import Synchronization
 
 /// How much of the disk the contents may take, and how much they do.
 ///
-/// What programs wrote takes what the disk has; the limit is for cached contents, which also give way to
-/// it. Staged bytes are counted by content, and their sum follows from that.
+/// Contents that programs wrote may fill the disk; the limit is for cached contents, which also give way to
+/// them. Staged bytes are counted for each content, and their sum follows from that.
 final class Room: Sendable {
     private struct State {
         /// Bytes that each staged content has on the disk.
@@ -14,11 +14,11 @@ final class Room: Sendable {
         var cached: Int64 = 0
         /// Bytes that may be written before the disk itself is asked again.
         var unchecked: Int64 = 0
-        /// Counts what was given back, so that who waits sees whether it goes on.
+        /// Counts the room that was given back, so that a waiting caller sees progress.
         var given: Int64 = 0
-        /// What that was when somebody waited in vain.
+        /// That count when a caller waited in vain.
         var givenInVain: Int64?
-        /// Bytes that contents which are being completed have still to take.
+        /// The bytes that contents which are being completed still have to take.
         var promises: [ContentID: Promise] = [:]
 
         mutating func set(_ id: ContentID, to bytes: Int64) {
@@ -29,7 +29,7 @@ final class Room: Sendable {
         }
     }
 
-    /// What a content that is being completed has still to take of the disk: bytes of its own, and those
+    /// What a content that is being completed still has to take of the disk: bytes of its own, and those
     /// that are fetched for it.
     struct Promise {
         var lacking: Int64
@@ -46,8 +46,8 @@ final class Room: Sendable {
     private let measure: @Sendable (String) -> Int64?
     private let state = Mutex(State())
 
-    /// A room for staged contents in one folder and cached ones in another; `measure` tells the bytes
-    /// that are free on a folder's disk.
+    /// A room for staged contents in one folder and cached ones in another; `measure` gives the free bytes
+    /// on a folder's disk.
     init(
         limit: Int64,
         reserve: Int64,
@@ -72,15 +72,15 @@ final class Room: Sendable {
 
     /// Counts what was given back so far.
     var given: Int64 { state.withLock { $0.given } }
-    /// What had been given back when somebody waited in vain for more; nil when nobody did.
+    /// The count when a caller last waited in vain for more; nil when none did.
     var givenInVain: Int64? {
         get { state.withLock { $0.givenInVain } }
         set { state.withLock { $0.givenInVain = newValue } }
     }
 
-    /// Takes room for bytes about to be written to a staged content.
+    /// Reserves room for bytes about to be written to a staged content.
     ///
-    /// - Returns: false when the disk has none; what is cached is to give way then.
+    /// - Returns: false when the disk has none; cached contents must give way then.
     func take(_ bytes: Int64, for id: ContentID) -> Bool {
         state.withLock { state in
             state.unchecked -= bytes
@@ -98,21 +98,21 @@ final class Room: Sendable {
         state.withLock { $0.set(id, to: ($0.ledger[id] ?? 0) - bytes) }
     }
 
-    /// Says how many bytes a staged content has on the disk by now.
+    /// Sets how many bytes a staged content has on the disk.
     func set(_ bytes: Int64, of id: ContentID) { state.withLock { $0.set(id, to: bytes) } }
 
     /// Whether bytes that are to be written would find room.
     func hasRoom(for bytes: Int64) -> Bool { onDisk(folder) - bytes > reserve }
 
-    /// Whether bytes that were fetched find room.
+    /// Whether there is room for fetched bytes.
     ///
-    /// What is cached leaves the catalog some, too, but less than what programs write does: on a disk that
-    /// is nearly full small files can be read.
+    /// Cached contents leave the catalog some room, too, but less than written ones do: small files can be
+    /// read even on a disk that is nearly full.
     func hasCacheRoom(for bytes: Int64) -> Bool { onDisk(otherFolder ?? folder) - bytes > spare }
 
-    /// Promises a staged content the room for what it lacks of the revision that it lies over, beside what
-    /// is to be fetched of that and what others were promised: of several that share the room that is
-    /// enough for one, none would be complete.
+    /// Promises a staged content the room for what it lacks of its base revision, for fetching that, and
+    /// beside what others were promised: if several shared the room that is enough for one, none would be
+    /// completed.
     ///
     /// - Returns: whether there is so much.
     func promise(_ promise: Promise, to id: ContentID) -> Bool {
@@ -128,19 +128,19 @@ final class Room: Sendable {
         }
     }
 
-    /// So much of what was promised to a content is still to be taken; nil where it is complete, or is
-    /// not completed now.
+    /// Sets how much of a promise to a content is still to be taken; nil once the content is complete, or
+    /// is not being completed any more.
     func setPromise(_ promise: Promise?, to id: ContentID) {
         state.withLock { $0.promises[id] = promise }
     }
 
-    /// Whether others are promised room, of which each takes what it needs and gives back the rest.
+    /// Whether others are promised room; each of them takes what it needs and gives back the rest.
     func hasPromises(toOthersThan id: ContentID) -> Bool {
         state.withLock { state in state.promises.keys.contains { $0 != id } }
     }
 
-    /// Whether what a staged content lacks of the revision that it lies over finds room, beside what is to
-    /// be fetched of that: it may take more than a program's write, since its upload gives all of it back.
+    /// Whether there is room for what a staged content lacks of its base revision and for fetching that: it
+    /// may take more than a program's write, since its upload gives all of it back.
     func hasRoom(toComplete lacking: Int64, cached: Int64) -> Bool {
         guard let otherFolder else { return onDisk(folder) - lacking - cached > reserve / 4 }
         return onDisk(folder) - lacking > reserve / 4 && onDisk(otherFolder) - cached > spare
@@ -148,7 +148,7 @@ final class Room: Sendable {
 
     /// Bytes that staged contents can still take, in place of cached ones if need be.
     var free: Int64 {
-        // What is cached on another disk cannot give way.
+        // Contents that are cached on another disk cannot give way.
         let here = otherFolder == nil ? used.cached : 0
         let free = onDisk(folder).addingReportingOverflow(here)
         return max((free.overflow ? .max : free.partialValue) - reserve, 0)
@@ -157,13 +157,13 @@ final class Room: Sendable {
     /// Whether a program that writes much would find no room now.
     var isFull: Bool { free < 8 << 20 }
 
-    /// Bytes that the cache's disk can still take, with nothing of what is cached taken away.
+    /// Bytes that the cache's disk can still take without any eviction.
     var freeForCache: Int64 {
         let free = onDisk(otherFolder ?? folder)
         return max(free - (otherFolder == nil ? reserve * 2 : spare), 0)
     }
 
-    /// Counts cached bytes (negative: taken away).
+    /// Counts cached bytes (negative: removed).
     func addCached(_ bytes: Int64) {
         state.withLock { state in
             state.cached += bytes

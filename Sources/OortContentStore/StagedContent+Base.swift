@@ -2,17 +2,17 @@ import OortCatalog
 import OortModel
 import Synchronization
 
-/// What a staged content takes over from the revision that it lies over.
+/// What a staged content copies from its base revision.
 extension StagedContent {
-    /// Bytes of the base that are taken over before they are synchronised, once for all of them.
+    /// Bytes of the base that are copied before all of them are synchronised.
     private static let mostUnsynchronised: Int64 = 64 << 20
-    /// How often room is looked for: for a second.
+    /// How often to look for room: for a second.
     private static let tries = 10
 
-    /// Takes over what is missing from the base: afterwards the staged file has all bytes.
+    /// Copies what is missing from the base: afterwards the staged file has all bytes.
     ///
-    /// Only while frozen. Room for all of it is made before anything is fetched: a disk that is full to
-    /// its last byte would hold up all accounts, and nothing could be removed any more.
+    /// Only while frozen. Room for all of it is made before anything is fetched: a disk that is full to its
+    /// last byte would block all accounts, and nothing could be removed any more.
     ///
     /// - Throws: `.noSpace` when the disk has no room for all; `.fetch`, `.damaged`, `.disk`.
     func materialise() async throws(ContentError) {
@@ -31,10 +31,9 @@ extension StagedContent {
                     while position < gap.upperBound, count < Self.mostUnsynchronised {
                         try checkNeed(looking: position >= 16 << 20)
                         let part = position..<min(gap.upperBound, position + (4 << 20))
-                        // What goes up with a program's bytes is of exactly the revision that they lie
-                        // over.
+                        // The bytes that go up with a program's must be of exactly the base revision.
                         let bytes = try await base.verifiedBytes(part)
-                        // Others take room meanwhile.
+                        // Others may take room meanwhile.
                         let length = part.upperBound - part.lowerBound
                         guard store.room.hasRoom(toComplete: length, cached: 0) else {
                             throw .noSpace
@@ -51,11 +50,11 @@ extension StagedContent {
                     }
                 }
             } catch {
-                // What is filled takes room, and is not to be fetched again.
+                // Filled bytes take room, and need not be fetched again.
                 if count > 0 { try claim(filled) }
                 throw error
             }
-            // The upload that this is for makes room: it is not refused by the limit.
+            // The upload that this is for gives room back: the limit does not refuse it.
             try claim(filled)
         }
     }
@@ -73,7 +72,7 @@ extension StagedContent {
             await store.makeCacheRoom(for: promise.cached, staged: promise.lacking)
             await store.collectGarbage()
             if store.room.promise(promise, to: id) { return }
-            // Somebody else may be making room just now; who was promised some is waited for.
+            // Another caller may be making room just now; contents with a promise are waited for.
             repeat {
                 try checkNeed(looking: true)
                 guard (try? await store.clock.sleep(for: .milliseconds(100))) != nil else {
@@ -89,10 +88,10 @@ extension StagedContent {
         ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) }
     }
 
-    /// Takes over all that is missing from a small base, fetched and verified first, while programs may
-    /// write: from then on the content needs neither the cache nor the service.
+    /// Copies all that is missing from a small base, fetched and verified first, while programs may write:
+    /// from then on the content needs neither the cache nor the service.
     ///
-    /// Where there is no room for it, the base is needed until the upload.
+    /// If there is no room for it, the base is needed until the upload.
     func standAlone(in turn: CompletionTurn) async throws(ContentError) {
         guard let base else { return }
         let whole = 0..<base.size
@@ -100,7 +99,7 @@ extension StagedContent {
         try await turn.take { () throws(ContentError) in
             let missing = state.withLock { $0.missing(in: whole) }
             let count = missing.reduce(Int64(0)) { $0 + ($1.upperBound - $1.lowerBound) }
-            // Read once more, so that none is held while others are written.
+            // Read once more, so that none of it is held in memory while other contents are written.
             guard !Task.isCancelled, count > 0, store.room.hasRoom(for: count), base.isVerified,
                 let file = base.readIfPresent(whole)
             else { return }
@@ -109,8 +108,8 @@ extension StagedContent {
         }
     }
 
-    /// Ends what takes long once nobody needs it any longer: the calling task is cancelled, the store
-    /// ends, or the file was removed, where that is to be looked for.
+    /// Ends long work that is no longer needed: the calling task is cancelled, the store ends or, with
+    /// `looking`, the file was removed.
     ///
     /// - Throws: `.fetch` of kind `.cancelled`.
     func checkNeed(looking: Bool) throws(ContentError) {
@@ -119,14 +118,13 @@ extension StagedContent {
             do throws(CatalogError) {
                 isNeeded = try store.catalog.node(staged: id)?.parent != nil
             } catch {
-                // Who cannot ask goes on.
+                // If the catalog cannot be asked, the work goes on.
             }
         }
         guard isNeeded else { throw .noLongerNeeded }
     }
 
-    /// Writes the base's bytes of a range where the program wrote none; they count only once they are
-    /// claimed.
+    /// Writes the base's bytes of a range where the program wrote none; they count only once claimed.
     private func fill(_ range: Range<Int64>, with bytes: [UInt8]) throws(ContentError) {
         guard bytes.count == range.upperBound - range.lowerBound else {
             throw .damaged(detail: "\(bytes.count) bytes of the base in place of \(range)")
@@ -141,10 +139,10 @@ extension StagedContent {
         }
     }
 
-    /// Counts what was filled as the content's own, where the program wrote nothing since.
+    /// Counts filled bytes as the content's own, where the program wrote nothing since.
     ///
-    /// What the sidecar says is here is on the disk by then. Else a machine that dies would leave holes
-    /// where it says that the base is not to be asked.
+    /// Bytes that the sidecar lists must be on the disk by then. Otherwise a death of the machine could
+    /// leave holes that the sidecar says are not the base's.
     private func claim(_ filled: RangeSet<Int64>) throws(ContentError) {
         try file().synchronise()
         try locked { state throws(ContentError) in
@@ -161,7 +159,7 @@ extension StagedContent {
     }
 }
 
-/// Small bases are taken over one after the other: each is synchronised, which holds a thread up.
+/// Small bases are copied one after the other: each is synchronised, which blocks a thread.
 actor CompletionTurn {
     func take(_ body: @Sendable () throws(ContentError) -> Void) throws(ContentError) {
         try body()
@@ -169,7 +167,7 @@ actor CompletionTurn {
 }
 
 extension StagedContent.State {
-    /// The stretches of a range that are the base's still.
+    /// The parts of a range that are still the base's.
     fileprivate func missing(in range: Range<Int64>) -> [Range<Int64>] {
         let range = range.clamped(to: 0..<baseEnd)
         return range.isEmpty ? [] : Array(own.gaps(in: range))

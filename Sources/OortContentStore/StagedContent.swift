@@ -10,8 +10,8 @@ import Synchronization
 /// staged file's; the others are the base's. From `baseEnd` on all are the staged file's, holes
 /// reading as zeros.
 ///
-/// Isolation: any thread; operations on one content take turns. The lock is held over local disk
-/// calls, never while bytes travel.
+/// Isolation: any thread; operations on one content take turns. The lock is held over local disk calls,
+/// never during a transfer.
 public final class StagedContent: Sendable {
     struct State {
         var size: Int64
@@ -19,45 +19,46 @@ public final class StagedContent: Sendable {
         /// Written ranges; those from `baseEnd` on are known for `seek` and the room only.
         var own: RangeSet<Int64>
         var journal: OverlayJournal?
-        /// Where the base was cut, until the sidecar says so: as long as the file is no longer than that,
-        /// its length does.
+        /// Where the base was cut, until the sidecar records it: while the file is no longer than that, its
+        /// length says so.
         var owedCut: Int64?
-        /// How many uploads hold it still.
+        /// How many uploads have frozen it.
         var freezes = 0
-        /// What it became when the service took it.
+        /// The cached content that it became when the service took it.
         var cached: CachedContent?
-        /// Whether nobody wants it any longer; its files go with the last user.
+        /// Whether it is not needed any longer; its files go with the last user.
         var isDiscarded = false
         /// Its hash, once an upload asked for it; void with the next write.
         var hash: ContentHash?
-        /// Whether `hash` was not computed here but remembered by the store, which does so once.
+        /// Whether `hash` is the store's remembered one, which it gives only once, and was not computed
+        /// here.
         var isHashRemembered = false
         /// Its hash as it was recorded, until it was compared with the bytes; void with the next
         /// write.
         var recordedHash: ContentHash?
         /// Whether the file's name is safe from the death of the machine.
         var isNamed = false
-        /// What of it was lost, in words; it is not uploaded as long as this says something.
+        /// What was lost of it, in words; it is not uploaded while this is set.
         var damage: String?
-        /// Whether the catalog knows that what it recorded is not true any longer.
+        /// Whether the catalog knows that its records no longer hold.
         var isReopened = false
         /// Whether it belongs to a file that the catalog has forgotten.
         var isNobodys = false
-        /// Whether its file has something else by now: what the service made of it, as a rule, when
+        /// Whether its file has another content by now: as a rule the one that the service made of it, when
         /// the answer to its upload was lost.
         var isLeft = false
-        /// Bytes that a program wrote in vain: the disk did not take them.
+        /// Bytes that a program tried to write, and the disk refused.
         ///
         /// A file without them is not what the program meant, and has a `damage`.
         var unkept = RangeSet<Int64>()
     }
 
-    /// What came of a write.
+    /// The result of a write.
     public enum WriteOutcome: Hashable, Sendable {
         /// Written, and kept even if the process dies; `offset` is where.
         case done(offset: Int64)
-        /// An upload reads it, the service has it, or its file has something else by now:
-        /// `ContentStore.thaw` gives another to write.
+        /// An upload reads it, the service has it, or its file has another content by now:
+        /// `ContentStore.thaw` gives a writable one.
         case frozen
         /// The disk or the limit is full: `ContentStore.makeRoom` for as many bytes, then again.
         case noRoom(for: Int64)
@@ -88,10 +89,9 @@ public final class StagedContent: Sendable {
     /// Bytes in all.
     public var size: Int64 { state.withLock { $0.size } }
 
-    /// Its hash, where it was computed of the bytes just now: whoever opens the content next need not
-    /// read them all again.
+    /// Its hash, if it was just computed from the bytes: the next user then need not read them all again.
     ///
-    /// That of a small content is computed as soon as it is found.
+    /// That of a small content is quickly computed, and not remembered.
     var hashToRemember: ContentHash? {
         state.withLock { state in
             let isWorthIt = state.size >= 4 << 20 && !state.isHashRemembered
@@ -99,7 +99,7 @@ public final class StagedContent: Sendable {
         }
     }
 
-    /// What it became when the service took it; to be read instead from then on.
+    /// The cached content that it became when the service took it; to be read from then on.
     public var successor: CachedContent? { state.withLock { $0.cached } }
 
     // MARK: Writing
@@ -144,9 +144,9 @@ public final class StagedContent: Sendable {
         }
     }
 
-    /// Cuts or extends; the new part reads as zeros.
+    /// Cuts or extends it; the new part reads as zeros.
     ///
-    /// With `onlyExtends` what is longer already stays as it is.
+    /// With `onlyExtends`, a longer content stays as it is.
     public func truncate(
         to size: Int64,
         onlyExtends: Bool = false
@@ -168,7 +168,7 @@ public final class StagedContent: Sendable {
             state.own.remove(contentsOf: size..<Int64.max)
             store.room.set(state.own.byteCount, of: id)
             do throws(ContentError) { try noteCut(&state) } catch {
-                // Done it is: a full disk has the next change wait, and not this one fail.
+                // The change is done: a full disk makes the next one wait, and must not fail this one.
                 logNotNoted(error)
             }
             return .done(offset: size)
@@ -179,7 +179,7 @@ public final class StagedContent: Sendable {
     public func allocate(_ range: Range<Int64>) throws(ContentError) -> WriteOutcome {
         try locked { state throws(ContentError) in
             guard state.isWritable else { return .frozen }
-            // The file's length is the size, which somebody may have cut since.
+            // The file's length is the size, which may have been cut since.
             let range = range.clamped(to: 0..<state.size)
             guard !range.isEmpty else { return .done(offset: range.lowerBound) }
             do throws(ContentError) {
@@ -191,8 +191,8 @@ public final class StagedContent: Sendable {
         }
     }
 
-    /// Notes that a program's write was refused, as the program knows: the content lacks what it
-    /// wrote, and is not sent before the rest is written, or all of it anew.
+    /// Notes that a program's write was refused, and that the program knows: the content lacks those bytes,
+    /// and is not sent before they are written, or all of it anew.
     ///
     /// - Parameters:
     ///   - offset: where the bytes were to go; nil means the end.
@@ -202,26 +202,26 @@ public final class StagedContent: Sendable {
         state.withLock { state in
             let start = offset ?? state.size
             guard count > 0, start <= Int64.max - count else { return }
-            // What was lost before is lost still.
+            // What was lost before is still lost.
             if state.damage != nil, state.unkept.isEmpty { return }
             state.unkept.insert(contentsOf: start..<start + count)
             let damage =
                 "a program could not write all of it (\(cause)), so it is not sent: write it again, or "
                 + "remove it"
             do throws(ContentError) { try setDamage(damage, &state) } catch {
-                // Not sent as long as this process lives.
+                // It is not sent in this process's life.
                 state.damage = damage
             }
         }
     }
 
-    /// Notes that bytes are as a program wants them.
+    /// Notes that bytes are now as a program wants them.
     private func keep(_ range: Range<Int64>, _ state: inout State) {
         guard !state.unkept.isEmpty else { return }
         state.unkept.remove(contentsOf: range)
         guard state.unkept.isEmpty else { return }
         do throws(ContentError) { try setDamage(nil, &state) } catch {
-            // It stays as damaged as it is known to be: it is not sent before it is written again.
+            // The recorded damage stays: the content is not sent before it is written again.
             logNotNoted(error)
         }
     }
@@ -241,9 +241,9 @@ public final class StagedContent: Sendable {
         state.damage = damage
     }
 
-    /// Has the catalog forget what it recorded, before the first change after that.
+    /// Has the catalog void its records, before the first change after them.
     ///
-    /// - Returns: false when its file has something else by now, and what is written would be lost.
+    /// - Returns: false when its file has another content by now, and a write would be lost.
     private func reopen(_ state: inout State) throws(ContentError) -> Bool {
         try noteCut(&state)
         state.hash = nil
@@ -266,9 +266,9 @@ public final class StagedContent: Sendable {
         state.owedCut = nil
     }
 
-    /// Ends all writing to it while it is empty, since its file is about to have something else.
+    /// Ends all writing to it if it is empty, since its file is about to get another content.
     ///
-    /// - Returns: false when something is written.
+    /// - Returns: false when it has bytes.
     public func leaveIfEmpty() -> Bool {
         state.withLock { state in
             guard state.size == 0 else { return false }
@@ -277,7 +277,7 @@ public final class StagedContent: Sendable {
         }
     }
 
-    /// Its file has it all the same, after `leaveIfEmpty`.
+    /// Undoes `leaveIfEmpty`: its file keeps it.
     public func stay() { state.withLock { $0.isLeft = false } }
 
     /// Records size and time with the file that has the content: from now on that is what must be
@@ -288,7 +288,7 @@ public final class StagedContent: Sendable {
     /// - Throws: `.noSpace`, `.catalog`; what was written is safe all the same.
     @discardableResult
     public func record(modified: Timestamp) throws(ContentError) -> Node? {
-        // Under the lock: a write between would be one that the record does not know of.
+        // Under the lock: otherwise the record might miss a write.
         try locked { state throws(ContentError) in
             let (size, bytes) = (state.size, state.own.byteCount)
             let node = try Self.translating { () throws(CatalogError) in
@@ -311,8 +311,8 @@ public final class StagedContent: Sendable {
         do throws(CatalogError) { return try body() } catch { throw ContentError(error) }
     }
 
-    /// What a write is told that the disk refused: a disk that has room refuses for another cause
-    /// (a user's quota), which waiting for uploads does not mend.
+    /// The outcome of a write that the disk refused: a disk that has room refuses for another reason (a
+    /// user's quota), which waiting for uploads does not mend.
     private func full(
         _ error: ContentError,
         for bytes: Int64
@@ -387,7 +387,7 @@ public final class StagedContent: Sendable {
         guard pieces.count == 1, let piece = pieces.first else { return nil }
         if piece.isOwn {
             do throws(ContentError) { return (try file(), piece.range) } catch {
-                // Taken since a moment ago.
+                // The service took it a moment ago.
                 guard successor != nil else { throw error }
                 return nil
             }
@@ -406,7 +406,7 @@ public final class StagedContent: Sendable {
                 do throws(ContentError) {
                     bytes += try file().read(at: piece.range.lowerBound, count: count)
                 } catch {
-                    // Taken since a moment ago, perhaps.
+                    // The service may have taken it a moment ago.
                     guard let successor else { throw error }
                     return try await successor.bytes(range.clamped(to: 0..<successor.size))
                 }

@@ -1,8 +1,8 @@
 import Synchronization
 
 extension Task where Failure == Never {
-    /// The task's value, or `given` as soon as the caller is cancelled; the task itself goes on for
-    /// others who wait.
+    /// The task's value, or `given` as soon as the caller is cancelled; the task itself continues, for
+    /// other callers.
     package func value(orWhenCancelled given: Success) async -> Success {
         let waiter = Waiter<Success>()
         return await withTaskCancellationHandler {
@@ -11,7 +11,7 @@ extension Task where Failure == Never {
                 if Task<Never, Never>.isCancelled {
                     waiter.end(with: given)
                 } else {
-                    // Owned by the waiter; ends with the task that is waited for.
+                    // Owned by the waiter; ends with the awaited task.
                     Task<Void, Never> { waiter.end(with: await value) }
                 }
             }
@@ -21,7 +21,7 @@ extension Task where Failure == Never {
     }
 }
 
-/// Somebody who waits and is answered once, by whoever comes first.
+/// A caller that is answered once, by whichever answer comes first.
 private final class Waiter<Value: Sendable>: Sendable {
     private let continuation = Mutex<CheckedContinuation<Value, Never>?>(nil)
 
