@@ -3,11 +3,11 @@ public import OortModel
 import SwiftFUSE
 import Synchronization
 
-/// What has happened elsewhere and is to be told by the kernel itself to whoever watches a folder.
+/// What happened elsewhere, of which the kernel itself must notify programs that watch a folder.
 ///
-/// The kernel tells inotify of what a program does on the mount. So a helper process of ours does
-/// there what has happened, as its guest: what it asks is answered by this object, from what is so
-/// already, and reaches no operation that changes anything.
+/// The kernel's inotify reports only what a program does on the mount. So a helper process of ours repeats
+/// there what happened, as a guest: this object answers its requests from the present state, and no
+/// operation that changes anything sees them.
 public final class Announcements: Sendable {
     /// Something that has happened.
     public enum Announced: Hashable, Sendable {
@@ -30,7 +30,7 @@ public final class Announcements: Sendable {
     let state = Mutex(State())
     private let guest = Mutex<Guest?>(nil)
 
-    /// Announcements for one `FileSystemMount`, which nobody makes yet.
+    /// Announcements for one `FileSystemMount`, before any helper runs.
     ///
     /// - Parameter sign: a name that nobody else can guess.
     public init(sign: String) { self.sign = sign }
@@ -43,17 +43,17 @@ public final class Announcements: Sendable {
         return new
     }
 
-    /// Has a process be answered as the one that announces; it must ask from its main thread only, and
-    /// not be reaped before `dismiss`.
+    /// Answers this process as the helper; it must send requests from its main thread only, and not be
+    /// reaped before `dismiss`.
     public func admit(_ process: Int32) { guest.withLock { $0 }?.admit(process) }
 
-    /// There is no such process any longer.
+    /// Notes that the helper process has gone.
     public func dismiss() {
         guest.withLock { $0 }?.dismiss()
         announce(nil)
     }
 
-    /// Nothing is announced from now on.
+    /// Ends all announcements.
     public func end() {
         dismiss()
         // The guest's file system keeps this object.
@@ -61,21 +61,22 @@ public final class Announcements: Sendable {
         state.withLock { $0.files = nil }
     }
 
-    /// What the process does next; nil for nothing.
+    /// Sets what the helper does next; nil for nothing.
     public func announce(_ announced: Announced?) { state.withLock { $0.announced = announced } }
 
-    /// The bits of numbers of what is not there; the catalog's numbers are far below, those of the
+    /// The bits that mark numbers of vanished items; the catalog's numbers are far below, those of the
     /// trash and the searches above.
     private static let phantomBit: UInt64 = 1 << 60
     private static let folderBit: UInt64 = 1 << 59
 
-    /// Whether a number is that of something that is not there.
+    /// Whether a number is that of a vanished item.
     static func isPhantom(_ number: InodeNumber) -> Bool { number.rawValue >> 60 == 1 }
 
-    /// Whether what is not there was a folder.
+    /// Whether a vanished item was a folder.
     static func isFolder(phantom: InodeNumber) -> Bool { phantom.rawValue & folderBit != 0 }
 
-    /// A number for a name that is not there any longer and that the kernel must find to take away.
+    /// A number for a name that has vanished and that the kernel must find, so that the helper can remove
+    /// it.
     func nextPhantom(isFolder: Bool) -> InodeNumber {
         state.withLock { state in
             state.phantoms = (state.phantoms + 1) % Self.folderBit

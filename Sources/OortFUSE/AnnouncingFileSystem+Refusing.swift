@@ -1,6 +1,6 @@
 import SwiftFUSE
 
-/// What the process that announces never asks; ENOSYS, the default, would take the operation away from
+/// Operations that the helper never uses; ENOSYS, the default, would make the kernel stop sending them for
 /// everybody.
 extension AnnouncingFileSystem {
     func readlink(_ inode: InodeNumber, reply: consuming ReadlinkReply) {

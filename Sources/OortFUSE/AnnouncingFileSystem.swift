@@ -4,8 +4,8 @@ import OortModel
 import SwiftFUSE
 import Synchronization
 
-/// Answers the process that announces: every operation, so that nothing of it reaches the files, of
-/// which it can only look at names and attributes.
+/// Answers all operations of the helper process, so that none reaches the files, of which it can only look
+/// up names and attributes.
 struct AnnouncingFileSystem: LowLevelFileSystem {
     let announcements: Announcements
 
@@ -15,7 +15,7 @@ struct AnnouncingFileSystem: LowLevelFileSystem {
 
     private var files: (any FileSystem)? { announcements.state.withLock { $0.files } }
 
-    /// What has a name; nil for nothing, and where only asking the service would tell.
+    /// The item that has a name; nil where there is none, or only the service could say.
     private func entry(_ name: String, in parent: InodeNumber) -> OortFileSystem.Entry? {
         guard case .now(.success(let entry)) = files?.lookup(name, in: Inode(parent)) else {
             return nil
@@ -23,7 +23,7 @@ struct AnnouncingFileSystem: LowLevelFileSystem {
         return entry
     }
 
-    /// Whether nothing has a name, for certain.
+    /// Whether a name is certainly free.
     private func isAbsent(_ name: String, in parent: InodeNumber) -> Bool {
         guard case .now(.failure(.notFound)) = files?.lookup(name, in: Inode(parent)) else {
             return false
@@ -43,7 +43,7 @@ struct AnnouncingFileSystem: LowLevelFileSystem {
         return (isFolder, ())
     }
 
-    /// Something to take away that is not there.
+    /// A vanished item, to be removed.
     private func phantom(isFolder: Bool) -> SwiftFUSE.Entry {
         SwiftFUSE.Entry(
             attributes: Self.attributes(ofPhantom: announcements.nextPhantom(isFolder: isFolder)),
@@ -70,7 +70,7 @@ struct AnnouncingFileSystem: LowLevelFileSystem {
         if parent == .root, name == announcements.sign {
             reply.send(phantom(isFolder: false))
         } else if came(name, in: parent) {
-            // Or the kernel would refuse to make it.
+            // Otherwise the kernel would refuse to create it.
             reply.send(.absent(for: .zero))
         } else if let (isFolder, _) = went(name, from: parent) {
             reply.send(phantom(isFolder: isFolder))
@@ -145,7 +145,7 @@ struct AnnouncingFileSystem: LowLevelFileSystem {
         handle: HandleNumber?,
         reply: consuming AttributesReply
     ) {
-        // The attributes stay what they are.
+        // The attributes stay as they are.
         guard case .changed(Inode(inode)) = announced,
             case .now(.success(let entry)) = files?.attributes(of: Inode(inode), handle: nil)
         else { return reply.fail(.notPermitted) }

@@ -2,8 +2,8 @@ import OortFileSystem
 import OortModel
 import SwiftFUSE
 
-// What OortFileSystem says, in the kernel's terms, and the reverse. Both modules name their things
-// by the same words of the field, hence the modules' names before them.
+// Translates OortFileSystem's values to the kernel's, and back. Both modules name them by the same words of
+// the field, hence the modules' names before them.
 
 extension SwiftFUSE.Attributes {
     init(_ attributes: FileAttributes) {
@@ -47,7 +47,7 @@ extension SwiftFUSE.FileKind {
 }
 
 extension SpecialKind {
-    /// Nil for what has an operation of its own.
+    /// Nil for a kind that has an operation of its own.
     init?(_ kind: SwiftFUSE.FileKind) {
         switch kind {
         case .file: self = .file

@@ -22,28 +22,28 @@ public final class FileSystemMount: Sendable {
             options.allowsOtherUsers = allowsOtherUsers
             options.unmountsAtDeath = unmountsAtDeath
             options.sealsFolder = true
-            // The catalog tells of each change that the feeds bring.
+            // The catalog reports each change that the feeds bring.
             options.tellsEveryChange = true
-            // The way to a shortcut's target changes whenever that is moved, and the shortcut is not.
+            // The path to a shortcut's target changes when the target moves, while the shortcut does not.
             options.cachesSymbolicLinks = false
             return options
         }
     }
 
-    /// Tells the kernel what the feeds have changed.
+    /// Notifies the kernel of what the feeds changed.
     public let notifier: KernelNotifier
     private let mount: Mount
 
     /// Where it is mounted, without symbolic links.
     public var path: String { mount.path }
-    /// The folder beside the mount point that has what programs wrote at that in the moment of mounting;
+    /// The folder beside the mount point with what programs wrote at that place in the moment of mounting;
     /// nil where they wrote nothing.
     public var foundBeneath: String? { mount.foundBeneath }
 
     /// Mounts a file system and starts serving it; blocks for the system.
     ///
-    /// `notifier` hears of each change already, so that nothing is missed that the kernel asks for
-    /// in its first moment. `announcements` are what the kernel tells programs that watch.
+    /// `notifier` gets each change already, so that nothing is missed that the kernel asks for in its first
+    /// moment. `announcements` are those that the kernel passes on to programs that watch.
     ///
     /// - Throws: `MountError`; nothing is then mounted.
     public init(
@@ -64,7 +64,7 @@ public final class FileSystemMount: Sendable {
         )
     }
 
-    /// Returns when it is no longer served: after `unmount`, or when somebody unmounted it.
+    /// Returns when it is no longer served: after `unmount`, or when it was unmounted otherwise.
     ///
     /// - Throws: `MountError` if threads had to be left behind.
     public func end() async throws(MountError) { try await mount.end() }

@@ -16,7 +16,7 @@ struct KernelFileSystem<Files: FileSystem>: LowLevelFileSystem {
     func lookup(_ name: String, in parent: InodeNumber, reply: consuming EntryReply) {
         let outcome = files.lookup(name, in: Inode(parent))
         if case .now(.failure(.notFound)) = outcome {
-            // The feed tells of a name that appears, so its absence may be believed as long.
+            // The feed will report a name that appears, so its absence may be cached as long.
             reply.send(.absent(for: files.absenceValidity(in: Inode(parent))))
             return
         }

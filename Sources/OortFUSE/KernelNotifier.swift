@@ -3,11 +3,11 @@ import OortModel
 import SwiftFUSE
 import Synchronization
 
-/// Tells the kernel what the feeds have changed, in order.
+/// Notifies the kernel of what the feeds changed, in order.
 ///
-/// Hears of it on the thread that wrote to the catalog, and returns at once: what does not fit into
-/// SwiftFUSE's queue waits here, once for each item, until a task of this object's own has handed it
-/// over. The task ends with what waits.
+/// Called on the thread that wrote to the catalog, it returns at once: changes that do not fit into
+/// SwiftFUSE's queue wait here, once for each item, until a task of this object has handed them over. The
+/// task ends when none is left.
 public final class KernelNotifier: Sendable {
     private struct Backlog {
         var news: [News] = []
@@ -15,20 +15,20 @@ public final class KernelNotifier: Sendable {
         var isDraining = false
     }
 
-    /// Where the kernel hears; nil until it is about to ask for the first time.
+    /// The mount's notifier; nil until the kernel is about to send its first request.
     private let connected = Mutex<Notifier?>(nil)
     private let backlog = Mutex(Backlog())
 
-    /// A notifier for one `FileSystemMount`; until that is mounted, there is nobody to tell.
+    /// A notifier for one `FileSystemMount`; before it is mounted, no kernel has to be notified.
     public init() {}
 
-    /// Tells the kernel from now on; called before the kernel has an answer to anything.
+    /// Connects the notifier; called before the kernel has an answer to anything.
     func connect(_ notifier: Notifier) { connected.withLock { $0 = notifier } }
 
-    /// Tells of changes that are committed.
+    /// Notifies the kernel of changes that are committed.
     ///
-    /// From any thread; never waits. When it returns, the kernel believes no old size any longer: what
-    /// is answered from then on is cut to none.
+    /// From any thread; never waits. When it returns, the kernel trusts no old size: answers from then on
+    /// are not cut to one.
     public func hear(_ changes: [CatalogChange]) {
         guard let notifier = connected.withLock({ $0 }) else { return }
         var news: [News] = []
@@ -43,7 +43,7 @@ public final class KernelNotifier: Sendable {
         }
         let startsDraining = backlog.withLock { [news] backlog in
             for news in news {
-                // What comes later must not overtake what waits.
+                // A later change must not overtake those that wait.
                 if backlog.news.isEmpty, !backlog.isDraining, notifier.post(news) { continue }
                 if backlog.known.insert(news).inserted { backlog.news.append(news) }
             }
@@ -52,15 +52,15 @@ public final class KernelNotifier: Sendable {
             return true
         }
         guard startsDraining else { return }
-        // Owned by the backlog: ends when that is empty, at the latest when the mount ends, since the
-        // queue then takes everything.
+        // Owned by the backlog: ends when that is empty, at the latest when the mount ends, since the queue
+        // then accepts everything.
         Task { await drain(into: notifier) }
     }
 
-    /// Returns when the kernel knows all that was heard before.
+    /// Returns when the kernel was notified of all earlier changes.
     public func finishTelling() async {
         guard let notifier = connected.withLock({ $0 }) else { return }
-        // What waits here is handed over one by one, so the queue may be empty in between.
+        // Waiting changes are handed over one by one, so the queue may be empty in between.
         while backlog.withLock({ $0.isDraining }) { await notifier.finishTelling() }
         await notifier.finishTelling()
     }
@@ -85,13 +85,13 @@ public final class KernelNotifier: Sendable {
         }
     }
 
-    /// What the kernel must hear of one change, by and by.
+    /// The notices to the kernel for one change, to be sent in order.
     ///
-    /// A name's coming or going changes the folder's cached listing, too.
+    /// A name that comes or goes changes the folder's cached listing, too.
     static func news(of change: CatalogChange) -> [News] {
         switch change {
-        // A folder of which a name is told as removed is dead to the kernel: nothing can be listed or
-        // made in it any more (fs/fuse/dir.c, fuse_reverse_inval_entry). One that moved is not.
+        // A folder whose name is reported as removed is dead to the kernel: nothing can be listed or
+        // created in it any more (fs/fuse/dir.c, fuse_reverse_inval_entry). One that moved is not.
         case .entryAdded(let parent, let name), .entryLeft(let parent, let name, _):
             [
                 .name(name, in: InodeNumber(parent)),

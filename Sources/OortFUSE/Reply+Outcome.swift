@@ -27,7 +27,8 @@ struct Answering: Sendable {
     }
 
     func fail<Answer>(_ reply: consuming Reply<Answer>, _ error: FileSystemError) {
-        // Only what EIO hides is worth a line: the rest says itself, and often (ENOENT).
+        // Only what EIO hides is worth a line: other errors speak for themselves, and are frequent
+        // (ENOENT).
         if error.errno == .inputOutput {
             log.error("input/output error", metadata: ["cause": "\(error)"])
         }

@@ -46,16 +46,16 @@ public enum FileKind: Hashable, Sendable {
     case socket
 }
 
-/// How long the kernel may believe an answer without asking.
+/// How long the kernel may cache an answer.
 public struct Validity: Hashable, Sendable {
-    /// How long it may believe the name.
+    /// How long it may cache the name.
     public var entry: Duration
-    /// How long it may believe the attributes.
+    /// How long it may cache the attributes.
     public var attributes: Duration
 
-    /// The feed invalidates what changes.
+    /// A day: the feed invalidates what changes.
     public static let day = Validity(entry: .seconds(86_400), attributes: .seconds(86_400))
-    /// The name holds; the size is only known once the document was exported, and a shortcut's
+    /// The name may be cached; the size is known only once the document was exported, and a shortcut's
     /// changes when its target moves.
     public static let sizeUnknown = Validity(entry: .seconds(86_400), attributes: .zero)
 }
@@ -68,7 +68,7 @@ public struct Entry: Hashable, Sendable {
     public var attributes: FileAttributes
     /// Tells a folder that came back from the one of this inode that was removed.
     public var generation: UInt64 = 0
-    /// How long the kernel may believe it.
+    /// How long the kernel may cache it.
     public var validity: Validity
 }
 

@@ -144,10 +144,10 @@ extension CloudFileSystem {
         } catch { return .failure(error) }
     }
 
-    /// Refuses what the service would: the folder whose children must be known besides, because it
-    /// is to be replaced.
+    /// Refuses a rename that the service would refuse; returns the folder to be replaced, whose children
+    /// must be known, too.
     ///
-    /// A name that is not there comes first, as `rename` has it: only then the new name is judged.
+    /// A missing old name is reported first, as `rename` does: only then is the new name checked.
     private func checkRename(
         _ name: String,
         in source: Node,
@@ -176,9 +176,9 @@ extension CloudFileSystem {
         return other.kind == .folder ? [other] : []
     }
 
-    /// Refuses to rename a folder away from, or to, where something that is not shown lies below it.
+    /// Refuses to rename a folder if something that is not shown lies below its old or its new place.
     ///
-    /// That goes by its path, so it would be shown under another one, or something else would be hidden.
+    /// Items are hidden by path: they would be shown at another one, or others would be hidden.
     func checkStays(
         _ node: Node,
         newName: String,
@@ -192,7 +192,7 @@ extension CloudFileSystem {
         guard !isBound else { throw .notPermitted }
     }
 
-    /// A folder out of which something is to go.
+    /// A folder from which something is to be removed.
     func removableFolder(_ inode: Inode) throws(FileSystemError) -> Node {
         try checkChangeable(inode)
         return try folder(inode)
@@ -202,7 +202,7 @@ extension CloudFileSystem {
         guard node.kind.isLocalOnly || node.permissions.contains(.delete) else {
             throw .noPermission
         }
-        // What a service fills its folders with goes with the folder only.
+        // Items with which a service fills its folders can be removed only with the folder.
         guard node.kind != .nativeDocument || traits(of: node.account)?.fillsFolders != true else {
             throw .noPermission
         }
@@ -227,7 +227,7 @@ extension CloudFileSystem {
             guard node.kind == .file else { throw .noPermission }
             guard size >= 0 else { throw .invalid }
             var rest = setting
-            // What is cut to its own size is modified all the same.
+            // Cutting a file to its own size modifies it, too.
             if size > 0, size == (try attributes(of: node)).size {
                 rest.modified = rest.modified ?? .now
             }
@@ -264,7 +264,7 @@ extension CloudFileSystem {
         do throws(CatalogError) {
             changed = try catalog.setAttributes(change, of: node.inode)
         } catch {
-            // Unlinked and forgotten: what is open keeps what was set while it is open.
+            // The file is unlinked and forgotten: its attributes live as long as it is open.
             guard error == .notFound, table.openFile(node.inode) != nil else {
                 throw FileSystemError(error)
             }
@@ -281,8 +281,8 @@ extension CloudFileSystem {
     }
 }
 
-/// The right to act as the file's owner or group goes with any change of content or owner: the kernel
-/// leaves that to us (HANDLE_KILLPRIV_V2).
+/// Any change of content or owner removes the right to act as the file's owner or group; the kernel leaves
+/// that to us (HANDLE_KILLPRIV_V2).
 extension CloudFileSystem {
     /// Clears the bits of a file that was just changed.
     func clearPrivileges(of file: OpenFile) {
@@ -291,11 +291,11 @@ extension CloudFileSystem {
         var change = NodeAttributes()
         change.mode = mode
         do throws(CatalogError) {
-            // The kernel keeps the mode beside what it knows to change with a write.
+            // The kernel caches the mode apart from what it knows to change with a write.
             let changed = try catalog.setAttributes(change, of: file.inode, tellsKernel: true)
             file.state.withLock { $0.node = changed }
         } catch {
-            // Unlinked and forgotten: nobody can run it by a name.
+            // The file is unlinked and forgotten: it cannot be run by a name.
             guard error != .notFound else { return }
             logger.error(
                 "set-user-ID bits of a changed file were not cleared",
@@ -311,7 +311,7 @@ extension Node {
     func modeWithoutPrivileges(_ given: UInt16? = nil) -> UInt16? {
         guard kind == .file, let mode = given ?? mode else { return nil }
         var cleared = mode & ~0o4000
-        // Without the group's execute bit it stands for mandatory locking.
+        // Without the group's execute bit, set-group-ID stands for mandatory locking.
         if mode & 0o010 != 0 { cleared &= ~0o2000 }
         return cleared == mode ? nil : cleared
     }

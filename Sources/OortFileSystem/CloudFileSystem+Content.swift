@@ -26,7 +26,7 @@ extension CloudFileSystem {
         }
     }
 
-    /// Counts a read of what lies at a service, by which the next files may be fetched.
+    /// Notes a read of a service's file, after which the next files of its folder may be fetched.
     private func note(_ open: OpenHandle, _ wanted: Range<Int64>, isHit: Bool) {
         let node = open.file.state.withLock { $0.node }
         reads.add(isHit: isHit, of: node.account)
@@ -36,7 +36,7 @@ extension CloudFileSystem {
         folderReads.noteRead(of: node, isHit: isHit)
     }
 
-    /// What a handle shows of a range, fetched where it is not here.
+    /// The bytes that a handle shows in a range, fetched where they are not here.
     func answer(
         _ open: OpenHandle,
         _ wanted: Range<Int64>
@@ -50,7 +50,7 @@ extension CloudFileSystem {
                     return .bytes(try await content.bytes(wanted))
                 } catch { throw FileSystemError(error) }
             case .cached(let content):
-                // By now another than a moment ago, and shorter, perhaps.
+                // It may be another content by now, and shorter.
                 guard wanted.lowerBound < content.size else { continue }
                 let range = wanted.clamped(to: 0..<content.size)
                 do throws(ContentError) {
@@ -60,15 +60,15 @@ extension CloudFileSystem {
                     let failure = FileSystemError(error)
                     guard failure == .revisionGone else { throw failure }
                     await look(at: open.file.inode)
-                    // A handle never mixes two revisions; one that gave nothing yet goes on with the
-                    // new one, else who opens the file next has that.
+                    // A handle never mixes two revisions; one that has given nothing out continues with the
+                    // new one, otherwise the next opening shows that.
                     guard try renew(open, showing: content) else { throw failure }
                 }
             }
         }
     }
 
-    /// What a handle can give without waiting; nil when bytes must be fetched.
+    /// The bytes that a handle can give without waiting; nil when they must be fetched.
     private func readIfPresent(
         _ open: OpenHandle,
         _ wanted: Range<Int64>
@@ -91,7 +91,7 @@ extension CloudFileSystem {
     }
 
     /// Notes that bytes of a content are about to go to a program; false when the handle shows another
-    /// by now, of which they are not.
+    /// content by now, so that they must not.
     private func delivers(_ content: CachedContent, to open: OpenHandle) -> Bool {
         if open.hasDelivered { return true }
         return open.file.state.withLock { state in
@@ -108,19 +108,20 @@ extension CloudFileSystem {
         }
     }
 
-    /// Has a handle of which nothing was read show what the file has now, since the service does not
-    /// give what it had any longer.
+    /// Has a handle of which nothing was read show the file's present content, because the service no
+    /// longer gives the old one.
     ///
-    /// - Returns: whether the handle shows something else by now.
+    /// - Returns: whether the handle shows another content now.
     private func renew(
         _ open: OpenHandle,
         showing gone: CachedContent
     ) throws(FileSystemError) -> Bool {
         let isRenewed = try locked(open.file) { state throws(FileSystemError) in
             guard case .cached(let shown) = open.content, shown === gone else { return true }
-            // Handles that the kernel keeps bytes for are one reader: what one read, another has.
+            // Handles whose bytes the kernel caches count as one reader: what one has read, the others
+            // have.
             let isOut = open.isDirect ? open.hasDelivered : state.isInKernel
-            // What is exported is so when it is opened: the file itself has no bytes to be shown.
+            // An export is made at the opening: the file itself has no bytes to be shown.
             guard !isOut, !open.isReadOnlyDocument,
                 let node = try self.known(open.file.inode),
                 ShownContent(node) != open.shown
@@ -187,7 +188,7 @@ extension CloudFileSystem {
         }
     }
 
-    /// Has a file that lacks what a program could not write stay here.
+    /// Marks a file that lacks bytes which a program could not write: it is not sent.
     private func note(
         refusal error: FileSystemError,
         by open: OpenHandle,
@@ -272,7 +273,7 @@ extension CloudFileSystem {
         }
     }
 
-    /// Empties a file: what it held is not needed for that, wherever it lies.
+    /// Empties a file; its old bytes are not needed for that, wherever they are.
     func empty(_ open: OpenHandle) throws(FileSystemError) {
         beginWriting(open)
         let node = open.file.state.withLock { $0.node }
@@ -285,7 +286,7 @@ extension CloudFileSystem {
                 return
             }
         } else if open.size == 0, node.size == 0 {
-            // What is empty already is modified all the same.
+            // Emptying an empty file modifies it, too.
             var setting = AttributeSetting()
             setting.modified = .now
             _ = try apply(setting, to: node)
@@ -305,7 +306,7 @@ extension CloudFileSystem {
 
     /// The staged content to which a handle writes, made with its first write.
     func writable(_ open: OpenHandle) throws(FileSystemError) -> StagedContent {
-        // Before the first byte: what is half written is not sent.
+        // Before the first byte: a half-written file is not sent.
         beginWriting(open)
         if case .staged(let content) = open.content { return content }
         return try locked(open.file) { state throws(FileSystemError) in
@@ -318,7 +319,7 @@ extension CloudFileSystem {
             let now = try self.known(open.file.inode).map { ShownContent($0) }
             let isOld = now.map { $0 != open.shown } ?? false
             let staged = try self.stage(&state, over: base)
-            // The kernel puts into its cache what goes to the end as it knows that.
+            // The kernel caches an append at the end of the file as it knows that.
             if isOld, open.mode.appends { self.catalog.announce([.content(open.file.inode)]) }
             return staged
         }
@@ -362,18 +363,18 @@ extension CloudFileSystem {
         }
     }
 
-    /// Notes that a file's content changed just now.
+    /// Notes that a file's content just changed.
     func noteChange(by open: OpenHandle, in staged: StagedContent) {
         let file = open.file
         let isKept = file.state.withLock { state in
             state.written = staged
-            // By now it is a clone, perhaps, which has what was written to the original.
+            // The file may have a clone by now, which includes what was written to the original.
             if case .staged(let shown) = open.content { state.written = shown }
             state.modified = .now
             state.writeCount += 1
             return state.handles.contains { !$0.isDirect }
         }
-        // What goes past the kernel's cache makes untrue what it keeps for the other handles.
+        // A write that bypasses the kernel's cache makes pages stale that it keeps for the other handles.
         if open.isDirect, isKept { catalog.announce([.content(file.inode)]) }
         clearPrivileges(of: file)
     }
@@ -409,8 +410,8 @@ extension CloudFileSystem {
         }
     }
 
-    /// Gives the file's handles a clone of content that an upload holds still; made once for all
-    /// who wait.
+    /// Gives the file's handles a clone of content that an upload has frozen; made once for all callers
+    /// that wait.
     private func thaw(
         _ frozen: StagedContent,
         for open: OpenHandle
@@ -418,7 +419,7 @@ extension CloudFileSystem {
         let file = open.file
         let task = file.state.withLock { state -> Task<Result<Void, FileSystemError>, Never>? in
             if let task = state.thawing { return task }
-            // A clone that was finished since may have been written to already.
+            // A clone that was finished meanwhile may have been written to already.
             guard case .staged(let shown) = open.content, shown === frozen else { return nil }
             // Owned by the file; ends with the clone.
             let task = Task { () -> Result<Void, FileSystemError> in
@@ -447,7 +448,7 @@ extension CloudFileSystem {
         of frozen: StagedContent,
         to file: OpenFile
     ) async throws(FileSystemError) {
-        // Unlinked and forgotten: nobody else ever gets what is written to it.
+        // The file is unlinked and forgotten: what is written to it is only for those who have it open.
         if isForgotten(file.inode) {
             let isNobodys = file.state.withLock { state in
                 store.leaveToNobody(frozen, users: state.count(showing: frozen))
@@ -459,7 +460,8 @@ extension CloudFileSystem {
             throw FileSystemError(error)
         }
         try locked(file) { state throws(FileSystemError) in
-            // Who emptied the file meanwhile gave it another content, which may be written already.
+            // A program that emptied the file meanwhile gave it another content, which may be written
+            // already.
             guard state.count(showing: frozen) > 0 else { return }
             let node = state.node
             let (content, changed) = try FileSystemError.translatingContent {

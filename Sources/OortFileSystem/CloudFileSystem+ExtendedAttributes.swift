@@ -2,7 +2,7 @@ import OortCatalog
 import OortContentStore
 public import OortModel
 
-/// `user.oort.*` shows the canonical schema; other `user.*` are kept on this machine.
+/// `user.oort.*` shows the canonical schema; other `user.*` are stored on this machine.
 extension CloudFileSystem {
     private static let prefix = "user.oort."
     private static let availabilityKey = "availability"
@@ -34,14 +34,14 @@ extension CloudFileSystem {
     public func extendedAttributes(of inode: Inode) -> Outcome<[String]> {
         .now { () throws(FileSystemError) in
             let node = try node(inode)
-            // Linux gives `user.` attributes to files and folders only: what it refuses to show
-            // must not be listed.
+            // Linux allows `user.` attributes on files and folders only: what it refuses to show must not
+            // be listed.
             guard node.mayHaveAttributes else { return [] }
             let own = try FileSystemError.translating { () throws(CatalogError) in
                 try catalog.extendedAttributes(of: inode)
             }
             var keys = try schema(of: node, only: nil).keys.sorted()
-            // Named without being looked for: of a folder it takes a look at much that lies in it.
+            // Listed without being computed: for a folder that means looking at much that lies in it.
             if inode != .root { keys.append(Self.availabilityKey) }
             return own + keys.map { Self.prefix + $0 }
         }
@@ -97,8 +97,8 @@ extension CloudFileSystem {
         of node: Node,
         mustExist: Bool?
     ) throws(FileSystemError) {
-        // `mv` to another account and `cp -a` copy what they see listed; of all errors this is the one
-        // that they take as "cannot be kept here" and go on without a word.
+        // `mv` to another account and `cp -a` copy the attributes that are listed; this is the one error
+        // that they take as "cannot be stored here", and go on without a message.
         guard name == Self.descriptionName else { throw .notSupported }
         guard traits(of: node.account)?.setsDescription == true, !node.isAccountRoot else {
             throw .notSupported
@@ -120,7 +120,7 @@ extension CloudFileSystem {
         try FileSystemError.translating { () throws(CatalogError) in
             let moment = Timestamp.now.inMilliseconds
             let stored = try catalog.availability(of: node, at: moment)
-            // What is in use is stored a little later.
+            // The state of contents in use is stored a little later.
             guard case .revision(let item, let revision) = node.content,
                 let present = store.present(
                     ContentKey(account: node.account, item: item, revision: revision)
@@ -162,7 +162,7 @@ extension CloudFileSystem {
             schema["mimeType"] = node.mimeType
             schema["permissions"] = Self.permissionNames(node.permissions)
             if node.kind == .shortcut { schema["shortcutTarget"] = node.target }
-            // A document's is not known before it was exported.
+            // A document's size is not known before it was exported.
             let hasSize = node.kind == .nativeDocument ? node.size > 0 : node.kind != .folder
             if hasSize { schema["size"] = String(node.size) }
             if let text = node.itemDescription, !text.isEmpty { schema["description"] = text }
@@ -186,7 +186,7 @@ extension CloudFileSystem {
         }
     }
 
-    /// An id, unless a provider made it up for what has none at the service.
+    /// An id, unless the provider made it up for an item without one.
     private static func servicesOwn(_ id: ItemID) -> String? {
         id.rawValue.begins(with: "oort:") ? nil : id.rawValue
     }
@@ -211,7 +211,7 @@ extension CloudFileSystem {
 }
 
 extension Node {
-    /// Whether Linux lets programs see `user.` attributes of what this is.
+    /// Whether Linux lets programs see `user.` attributes of this kind of item.
     fileprivate var mayHaveAttributes: Bool {
         switch kind {
         case .file, .folder, .nativeDocument: true

@@ -2,10 +2,10 @@ import Logging
 import OortCatalog
 import OortModel
 
-/// Folders that only their service can make, and that it fills by itself.
+/// Folders that only their service can create, and that it fills by itself.
 extension CloudFileSystem {
-    /// Makes a folder at the service before the catalog has it; nil where the catalog has it first, as
-    /// everywhere but at services that alone can say whether there can be such a folder.
+    /// Creates a folder at the service first, where only the service can say whether there can be such a
+    /// folder; nil for all other services, where the catalog has it first.
     func makeFolderAtService(_ name: String, in folder: Inode) -> Outcome<Entry>? {
         let parent: Node
         do throws(FileSystemError) {
@@ -33,7 +33,7 @@ extension CloudFileSystem {
         }
     }
 
-    /// Takes out of a folder what its service put there, so that the folder can go.
+    /// Removes the service's own items from a folder, so that the folder can be removed.
     func emptyFilledFolder(_ name: String, in folder: Inode) throws(CatalogError) {
         let parent = try catalog.node(folder)
         guard traits(of: parent.account)?.fillsFolders == true,

@@ -19,8 +19,8 @@ extension CloudFileSystem {
         } catch { return .failure(error) }
     }
 
-    /// A name that differs from the item's own (in case) is not to be remembered: the kernel does
-    /// not know that both go together when the item goes.
+    /// A name that differs in case from the item's own must not be cached: the kernel does not know that
+    /// both go when the item goes.
     private func entry(
         _ node: Node,
         foundAs name: String
@@ -31,14 +31,14 @@ extension CloudFileSystem {
     }
 
     public func absenceValidity(in folder: Inode) -> Duration {
-        // Where `a` and `A` are one name, making one makes the other.
+        // Where `a` and `A` are one name, creating one creates the other.
         guard folder != .root else { return Validity.day.entry }
         do throws(FileSystemError) {
             let account = try node(folder).account
             guard traits(of: account)?.names.comparison == .exact else { return .zero }
             return Validity.day.entry
         } catch {
-            // Of a folder that cannot be read nothing is remembered.
+            // Nothing is cached for a folder that cannot be read.
             return .zero
         }
     }
@@ -54,7 +54,8 @@ extension CloudFileSystem {
         return .now { () throws(FileSystemError) in
             let node = try node(inode)
             var entry = try entry(node)
-            // Who has an older revision open may read all of it, whatever the file's size is now.
+            // A program that has an older revision open may read all of it, whatever the file's size is
+            // now.
             if let open = handle.flatMap({ table[$0] }), !open.isReadOnlyDocument,
                 open.shown != ShownContent(node)
             {
@@ -117,7 +118,7 @@ extension CloudFileSystem {
             case .shortcut:
                 if let path = try shortcutPath(node) { return .now(.success(path)) }
                 if try isEnumerated(node.account) {
-                    // Looked for once more: the end of the enumeration may just have brought it.
+                    // Looked for once more: the enumeration may just have brought it.
                     return .now(.success(try shortcutPath(node) ?? Self.noTarget(node)))
                 }
                 guard isConnected(node.account) else { throw .offline }
@@ -134,11 +135,11 @@ extension CloudFileSystem {
         } catch { return .failure(error) }
     }
 
-    /// Waits for the enumeration to come to a shortcut's target, or to its end without it.
+    /// Waits until the enumeration reports a shortcut's target, or ends.
     private func awaitTarget(of node: Node) async throws(FileSystemError) -> String {
         let step = Duration.milliseconds(200)
         var waited = Duration.zero
-        // A program that only lists a folder is not held for as long as a large account takes.
+        // A program that only lists a folder must not wait as long as a large account takes.
         while waited < Self.patienceForTargets {
             if let path = try shortcutPath(node) { return path }
             if try isEnumerated(node.account) {
@@ -158,14 +159,14 @@ extension CloudFileSystem {
         }
     }
 
-    /// What a shortcut shows whose target lies outside of the account, or in the trash: a link that
-    /// leads nowhere and says so, since `ls` has no other way to show it.
+    /// What a shortcut shows whose target is outside the account, or in the trash: a link that leads
+    /// nowhere and says so, since `ls` has no other way to show it.
     private static func noTarget(_ node: Node) -> String {
         "not in this account: \(node.target ?? "?")".replacing("/", with: "∕")
     }
 
-    /// The way from a shortcut to its target, both in the same account; nil when the target is not
-    /// there (yet).
+    /// The path from a shortcut to its target, both in the same account; nil when the target is not there
+    /// (yet).
     func shortcutPath(_ node: Node) throws(FileSystemError) -> String? {
         try FileSystemError.translating { () throws(CatalogError) in
             guard let parent = node.parent, let id = node.target,
@@ -203,7 +204,7 @@ extension CloudFileSystem {
     /// The longest target of a symbolic link, in bytes: `PATH_MAX` with its end.
     private static let longestTarget: Int64 = 4095
 
-    /// A link's target, where the link may be followed.
+    /// A link's target, if the link may be followed.
     private func shown(_ target: String, of node: Node) throws(FileSystemError) -> String {
         guard node.isStrangers else { return target }
         switch settings.links {
@@ -213,8 +214,8 @@ extension CloudFileSystem {
         }
     }
 
-    /// Shows a link as the file that it is at the service from now on; what asked for its target gets
-    /// what `readlink` says of a file.
+    /// Shows a link from now on as the file that it is at the service; returns the error that `readlink`
+    /// gives for a file.
     private func refuseLink(_ node: Node) throws(FileSystemError) -> FileSystemError {
         try FileSystemError.translating { () throws(CatalogError) in
             try catalog.showAsFile(node.inode)
@@ -222,7 +223,7 @@ extension CloudFileSystem {
         return .invalid
     }
 
-    /// Whether a target is relative and, by its text alone, leads to nothing outside of the account.
+    /// Whether a target is relative and, by its text alone, stays inside the account.
     private func staysInside(_ target: String, of node: Node) throws(FileSystemError) -> Bool {
         guard target.utf8.first != UInt8(ascii: "/"), let parent = node.parent else { return false }
         let here = try FileSystemError.translating { () throws(CatalogError) in
@@ -250,8 +251,8 @@ extension CloudFileSystem {
                     ? try catalog.accounts() : try catalog.account(node.account).map { [$0] } ?? []
             }
             var room = FileSystemRoom(total: 0, free: 0, longestName: 255)
-            // Where no quota was heard of yet, or there is no limit, what is sure is what can be
-            // written here at once. It is one disk, so it counts once.
+            // If no quota is known yet, or there is no limit, the room is what can certainly be written
+            // here at once. It is one disk, so it counts once.
             var isBoundless = accounts.isEmpty
             for account in accounts {
                 roomIsShown(of: account.id)

@@ -68,7 +68,7 @@ extension CloudFileSystem {
         file.state.withLock { state in
             state.node = node
             state.handles.append(handle)
-            // Recorded as closed with the handle, even if nothing is written.
+            // Recorded when the handle is closed, even if nothing is written.
             state.written = content
             state.modified = node.modified
             state.writeCount += 1
@@ -102,7 +102,7 @@ extension CloudFileSystem {
         )
     }
 
-    /// A native document is exported when it is opened: only then its size is known.
+    /// A native document is exported when it is opened: only then is its size known.
     private func openDocument(_ node: Node) async throws(FileSystemError) -> Opened {
         guard let item = node.remoteID else { throw .notFound }
         let key = ContentKey(account: node.account, item: item, revision: node.exportRevision)
@@ -138,21 +138,21 @@ extension CloudFileSystem {
     /// A handle on a file as it is now, not yet in the table.
     func join(_ node: Node, mode: OpenMode) throws(FileSystemError) -> OpenHandle {
         let file = table.file(node)
-        // First, so that nobody takes the file for unused once it was looked up.
+        // First, so that the file does not count as unused after it was looked up.
         if mode.writes { catalog.opened(forWriting: file.inode) }
         do throws(FileSystemError) {
-            // Under the file's lock, so that a writer that stages content meanwhile either is
-            // seen in the catalog or sees this handle.
+            // Under the file's lock: a writer that stages content meanwhile is either seen in the catalog,
+            // or sees this handle.
             return try locked(file) { state throws(FileSystemError) in
-                // Not `self.node`, which takes the file's lock for one that is forgotten.
+                // Not `self.node`, which takes the lock of a forgotten file.
                 let now = try self.known(node.inode)
-                // Gone since it was looked up: what is written would be in no file. The kernel looks
+                // The file is gone since it was looked up: a write would be in no file. The kernel looks
                 // the name up again.
                 if mode.writes, now == nil, node.parent != nil { throw .revisionGone }
                 var fresh = now ?? node
                 let content: OpenHandle.Content
                 do throws(FileSystemError) { content = try self.content(of: &fresh) } catch {
-                    // Who empties a file needs nothing of what it held: so a damaged one is
+                    // A program that empties a file needs none of its old bytes: so a damaged file can be
                     // written anew.
                     guard mode.writes, mode.truncates, case .contentDamaged = error else {
                         throw error
@@ -160,7 +160,7 @@ extension CloudFileSystem {
                     content = .empty
                 }
                 let shown = ShownContent(content)
-                // Who empties the file has all handles show the same.
+                // Emptying a file changes what all of its handles show.
                 let cached = state.handles.filter { !$0.isDirect }
                 let isDirect = !mode.truncates && cached.contains { $0.shown != shown }
                 let isSeen = !isDirect && table.seen(file.inode)?.isOf(fresh) == true
@@ -192,7 +192,7 @@ extension CloudFileSystem {
         let file = handle.file
         if handle.mode.writes {
             do throws(FileSystemError) { try record(file) } catch {
-                // Nothing is lost: what was written is on the disk and found at the next start.
+                // Nothing is lost: the bytes are on the disk and will be found at the next start.
                 logger.error(
                     "a closed file was not recorded",
                     metadata: ["inode": "\(file.inode)", "cause": "\(error)"]
@@ -208,11 +208,11 @@ extension CloudFileSystem {
         }
     }
 
-    /// The bytes that a file has now, and the file as it is then; to be closed by the caller.
+    /// A file's present content, and the file at that moment; the caller must close it.
     private func content(of node: inout Node) throws(FileSystemError) -> OpenHandle.Content {
         while true {
             do throws(FileSystemError) { return try content(of: node) } catch {
-                // Uploaded since the file was looked up: what was staged is gone.
+                // The file was uploaded since it was looked up: its staged content is gone.
                 guard case .contentDamaged = error, let now = try known(node.inode),
                     now.content != node.content
                 else { throw error }
@@ -221,7 +221,7 @@ extension CloudFileSystem {
         }
     }
 
-    /// The bytes that a file has; to be closed by the caller.
+    /// A file's content; the caller must close it.
     func content(of node: Node) throws(FileSystemError) -> OpenHandle.Content {
         try FileSystemError.translatingContent { () throws(ContentError) in
             switch node.content {
@@ -262,7 +262,7 @@ extension CloudFileSystem {
                 try FileSystemError.translatingContent { () throws(ContentError) in
                     try content.synchronise()
                 }
-                // A clone that was begun before does not know of it.
+                // A clone that was begun before does not include it.
                 let isShown = open.file.state.withLock { _ in
                     if case .staged(let shown) = open.content { shown === content } else { true }
                 }
@@ -298,11 +298,11 @@ extension CloudFileSystem {
             try written.record(modified: modified ?? .now)
         }
         file.state.withLock { state in
-            // What remains when another file takes the name, and the catalog forgets this one.
+            // What is left when another file takes the name and the catalog forgets this one.
             if let node, node.inode == file.inode {
                 state.node = node
             } else {
-                // It did already, or a conflict copy has the content: here only the handles show it.
+                // That happened already, or a conflict copy has the content: here only the handles show it.
                 state.node.size = written.size
                 state.node.modified = modified ?? state.node.modified
             }

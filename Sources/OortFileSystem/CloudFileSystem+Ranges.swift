@@ -3,9 +3,9 @@ import OortContentStore
 import OortModel
 import Synchronization
 
-/// Copies of ranges, holes, and room taken ahead.
+/// Copies of ranges, holes, and room reserved in advance.
 extension CloudFileSystem {
-    /// Bytes of one local copy call: the caller goes on, and may be interrupted between.
+    /// How many bytes one local copy call copies: the caller continues, and may be interrupted in between.
     private static let copyPart: Int64 = 16 << 20
 
     public func copyRange(
@@ -50,8 +50,8 @@ extension CloudFileSystem {
         }
     }
 
-    /// Records that a new file has a whole clean file's content, to be copied by the service; nil
-    /// when that is not the case.
+    /// Records that a new file has the whole content of a clean file, to be copied by the service; nil when
+    /// that is not the case.
     private func copyAtService(
         _ from: OpenHandle,
         _ to: OpenHandle,
@@ -62,11 +62,11 @@ extension CloudFileSystem {
             traits(of: content.key.account)?.copiesFiles == true
         else { return nil }
         return try locked(to.file) { state throws(FileSystemError) in
-            // Only what the service never had can become a copy.
+            // Only a file that the service never had can become a copy.
             guard to.size == 0, let node = try self.known(to.file.inode),
                 node.remoteID == nil, node.parent != nil, !node.isHeld
             else { return nil }
-            // Before the catalog lets it go: what another thread writes from now on goes over the copy.
+            // Before the catalog drops it: writes by other threads go over the copy from now on.
             var left: StagedContent?
             if case .staged(let staged) = to.content {
                 guard staged.leaveIfEmpty() else { return nil }
@@ -80,8 +80,8 @@ extension CloudFileSystem {
                     size: content.size,
                     modified: .now,
                     of: node.inode,
-                    // What is removed by now, was touched or is to be changed, the service may not have in
-                    // this revision when the copy is made.
+                    // The service may not have this revision when the copy is made, if the original was
+                    // removed, touched or is being changed.
                     from: from.file.inode
                 )
             } catch {
@@ -129,7 +129,7 @@ extension CloudFileSystem {
         .now { () throws(FileSystemError) in
             guard let open = table[handle] else { throw .badHandle }
             guard offset >= 0 else { throw .invalid }
-            // Of what is not here nobody knows its holes: it is all data.
+            // The holes of bytes that are not here are not known: all counts as data.
             guard case .staged(let content) = open.content else {
                 guard offset < open.size else { throw .noMoreData }
                 return target == .data ? offset : open.size

@@ -1,10 +1,10 @@
 import OortCatalog
 public import OortModel
 
-/// The folder `.search` of the mount's top: nothing lists it, `.search/WORDS` holds links to what a
-/// search for the words finds, and nothing in it can be changed.
+/// The folder `.search` at the mount's root: it is never listed, `.search/WORDS` holds links to the results
+/// of a search for the words, and nothing in it can be changed.
 extension CloudFileSystem {
-    /// The kernel no longer knows an inode that it was given so often.
+    /// The kernel takes back so many lookups of an inode.
     public func forget(_ inode: Inode, lookups: UInt64) {
         guard case .folder(let number) = SearchPlace(inode) else { return }
         searches.forget(number, lookups: lookups)
@@ -12,7 +12,7 @@ extension CloudFileSystem {
 
     // MARK: Nodes
 
-    /// What stands for an inode of the searches.
+    /// The node for an inode of the searches.
     ///
     /// - Throws: `.notFound` for a link whose item is gone, and a folder that was forgotten.
     func node(of place: SearchPlace) throws(FileSystemError) -> Node {
@@ -20,7 +20,7 @@ extension CloudFileSystem {
         node.inode = place.inode
         node.parent = .root
         node.permissions = .read
-        // What is found is told to this user alone: names out of folders that others may not enter.
+        // Results are for this user alone: they name items in folders that others may not enter.
         node.mode = 0o500
         switch place {
         case .top: node.name = SearchFolders.name
@@ -40,7 +40,7 @@ extension CloudFileSystem {
         return node
     }
 
-    /// How long the kernel may believe what is said of an inode of the searches.
+    /// How long the kernel may cache an answer about an inode of the searches.
     func validity(of place: SearchPlace) -> Validity {
         switch place {
         case .top: .day
@@ -53,8 +53,8 @@ extension CloudFileSystem {
         try FileSystemError.translating { () throws(CatalogError) in try catalog.node(inode) }
     }
 
-    /// The way from a folder of results, which all lie at one depth, to an item: right wherever the mount
-    /// is.
+    /// The path from a folder of results, which all have the same depth, to an item: valid wherever the
+    /// mount is.
     private func linkTarget(to item: Node) throws(FileSystemError) -> String {
         try FileSystemError.translating { () throws(CatalogError) in
             var names: [String] = []
@@ -80,7 +80,7 @@ extension CloudFileSystem {
         case nil: return nil
         case .link: return .failure(.notAFolder)
         case .top:
-            // What desktops and shells look for in every folder is no search of anybody's.
+            // Names that desktops and shells look for in every folder are not searches.
             guard !name.begins(with: "."), SearchQuery(words: Self.words(name)).hasWords else {
                 return .failure(.notFound)
             }
@@ -118,13 +118,13 @@ extension CloudFileSystem {
                             FolderEntry(name: result.name, cookie: UInt64(index) + 1, entry: entry)
                         )
                     } catch {
-                        // One that just went is left out.
+                        // An item that has just vanished is left out.
                         guard error == .notFound else { throw error }
                     }
                 }
                 return entries
             }
-            // What goes on is a listing of before.
+            // A listing that goes on uses the results that it began with.
             guard cookie == 0 else {
                 return .now { () throws(FileSystemError) in try entries(known) }
             }
@@ -134,8 +134,8 @@ extension CloudFileSystem {
         }
     }
 
-    /// The attributes of a folder of the searches, whose time says whether it holds something else now;
-    /// nil for any other inode.
+    /// The attributes of a folder of the searches, whose time shows whether its results changed; nil for
+    /// any other inode.
     func attributesOfSearch(_ inode: Inode) -> Outcome<Entry>? {
         guard case .folder(let number) = SearchPlace(inode) else { return nil }
         guard let known = searches[number] else { return .failure(.notFound) }
@@ -150,7 +150,7 @@ extension CloudFileSystem {
         name.split(separator: " ").map(String.init)
     }
 
-    /// Looks a folder up, searches where the last time is too long ago, and then answers.
+    /// Looks a folder up, repeats its search if the last one is too long ago, and then answers.
     private func refreshing<Value: Sendable>(
         _ words: String,
         _ answer: @escaping @Sendable (UInt64) throws(FileSystemError) -> Value
@@ -185,7 +185,7 @@ extension CloudFileSystem {
         }
     }
 
-    /// What a search finds; of results of one name all but the first have a number.
+    /// The results of a search; of several with one name, all but the first get a number.
     private func results(of words: String) async throws(FileSystemError) -> [SearchFolders.Result] {
         let query = SearchQuery(words: Self.words(words), limit: SearchFolders.mostResults)
         let hits: [SearchHit]

@@ -12,11 +12,11 @@ public struct FileSystemSettings: Sendable {
     public var owner: UInt32 = 0
     /// The group of what has none of its own.
     public var group: UInt32 = 0
-    /// The permissions that what came from a service, and the top folder, do not give, 0777.
+    /// The permissions that neither items from a service nor the top folder give, 0777.
     public var umask: UInt16 = 0o022
     /// Which link files of the services show as links.
     public var links = LinkPolicy.own
-    /// The programs that look at files which nobody asked them to open.
+    /// Programs that look at files which no person asked them to open.
     public var onlookers = Onlookers()
     /// Programs that show small pictures of files.
     public var pictureViewers = PictureViewers()
@@ -48,7 +48,7 @@ public final class CloudFileSystem: FileSystem {
     let folderReads: FolderReadAhead
     private let refusals = NameRefusals()
     private let listings = SharedListings()
-    /// The date of the top folder, which is nobody's.
+    /// The date of the top folder, which has no other.
     private let began = Timestamp.now
     private let connections = Mutex<[AccountID: Connection]>([:])
     let pictures = Mutex<(any PictureBringer)?>(nil)
@@ -71,10 +71,9 @@ public final class CloudFileSystem: FileSystem {
         waiting = Waiting(limit: settings.waitLimit, clock: clock)
     }
 
-    /// Says what an account's service takes and who lists its folders.
+    /// Sets what an account's service accepts and how its folders are listed.
     ///
-    /// Until then, its names are not
-    /// checked and its unknown folders are offline.
+    /// Before that, its names are not checked, and its unknown folders are offline.
     public func connect(
         _ account: AccountID,
         traits: ProviderTraits,
@@ -83,22 +82,22 @@ public final class CloudFileSystem: FileSystem {
         connections.withLock { $0[account] = Connection(traits: traits, lister: lister) }
     }
 
-    /// Takes an account's connection away.
+    /// Removes an account's connection.
     public func disconnect(_ account: AccountID) {
         connections.withLock { $0[account] = nil }
     }
 
-    /// Lets nothing be changed in an account, or lets it again.
+    /// Sets whether nothing may be changed in an account.
     public func setReadOnly(_ isReadOnly: Bool, _ account: AccountID) {
         readOnlyAccounts.withLock { accounts in
             if isReadOnly { accounts.insert(account) } else { accounts.remove(account) }
         }
     }
 
-    /// The names that programs wanted and services do not take, the newest last; a few only.
+    /// The names that programs wanted and services refused, the newest last; only a few.
     public var refusedNames: [RefusedName] { refusals.names }
 
-    /// Has somebody hear of refused names, each once as long as it is remembered.
+    /// Sets the listener to refused names, which gets each once while it is remembered.
     ///
     /// Called on the thread of the program's request: it must not wait.
     public func setRefusalListener(_ listener: @escaping @Sendable (RefusedName) -> Void) {
@@ -123,7 +122,7 @@ public final class CloudFileSystem: FileSystem {
         connections.withLock { $0[account]?.traits }
     }
 
-    /// Who can ask an account's service; nil while nobody can.
+    /// Lists an account's folders at its service; nil while that is not connected.
     func lister(of account: AccountID) -> (any FolderLister)? {
         connections.withLock { $0[account]?.lister }
     }
@@ -133,7 +132,7 @@ public final class CloudFileSystem: FileSystem {
         lister?.roomIsShown()
     }
 
-    /// The largest file of an account, in bytes: what its service takes, or what every service takes
+    /// The largest file of an account, in bytes: what its service accepts, or what every service accepts
     /// while it is not connected.
     func largestFile(of account: AccountID) -> Int64 {
         min(traits(of: account)?.largestFile ?? .max, ReportedSize.largest)
@@ -158,7 +157,7 @@ public final class CloudFileSystem: FileSystem {
         return node
     }
 
-    /// A folder in which something is to change.
+    /// A folder in which an item is to be changed.
     func writableFolder(_ inode: Inode) throws(FileSystemError) -> Node {
         try checkChangeable(inode)
         let folder = try folder(inode)
@@ -174,8 +173,8 @@ public final class CloudFileSystem: FileSystem {
         whenKnown(folders, { [] }, then: body)
     }
 
-    /// Runs `check` once all folders' children are known, then `body` once those of the folders that
-    /// it names are, too.
+    /// Runs `check` once the children of these folders are known, then `body` once those of the folders
+    /// that it returns are, too.
     func whenKnown<T: Sendable>(
         _ folders: [Node],
         _ check: @escaping @Sendable () throws(FileSystemError) -> [Node],
@@ -221,7 +220,7 @@ public final class CloudFileSystem: FileSystem {
         }
     }
 
-    /// Has the news of one item come at once; where they do not, the feed brings them.
+    /// Has the news of one item applied at once; if that fails, the feed brings them.
     func look(at inode: Inode) async {
         func notAsked(_ error: any Error) {
             logger.info(
@@ -237,10 +236,10 @@ public final class CloudFileSystem: FileSystem {
         do throws(ProviderError) { try await lister.look(at: inode) } catch { notAsked(error) }
     }
 
-    /// Refuses a name that the file system or the account's service does not take.
+    /// Refuses a name that the file system or the account's service does not accept.
     ///
-    /// `isAtService` says of what is there already whether the service has it; what is not, and stays
-    /// here by its new name, can have any.
+    /// `isAtService` says whether the service has an existing item; one that it does not have, and that
+    /// stays here under its new name, can have any.
     func check(
         _ name: String,
         kind: NodeKind,
@@ -295,7 +294,7 @@ public final class CloudFileSystem: FileSystem {
         }
     }
 
-    /// How many folders lie from an account's root down to this one, which counts, and how many
+    /// How many folders there are from an account's root down to this one, itself included, and how many
     /// UTF-16 units their names have at the service, each with a slash.
     private func place(of folder: Node) throws(FileSystemError) -> (depth: Int, length: Int) {
         var (depth, length) = (0, 0)
@@ -336,8 +335,8 @@ public final class CloudFileSystem: FileSystem {
         case .file: (kind, mode) = (.file, 0o666 & ~settings.umask)
         case .nativeDocument:
             (kind, mode) = (.file, 0o444 & ~settings.umask)
-            // How long an export will be nobody knows before it is made. `tar`, `find -empty` and
-            // others do not even open an empty file, and so would lose it.
+            // The length of an export is not known before it is made. `tar`, `find -empty` and others do
+            // not even open an empty file, and so would lose it.
             if size == 0 { size = Self.sizeBeforeExport }
         case .symlink:
             (kind, mode) = (.symlink, 0o777)

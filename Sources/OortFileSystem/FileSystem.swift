@@ -27,10 +27,10 @@ public protocol FileSystem: Sendable {
     /// The item of this name in a folder.
     func lookup(_ name: String, in folder: Inode) -> Outcome<Entry>
 
-    /// The kernel forgets so many of the lookups of an inode: each `Entry` that it was given is one.
+    /// Takes back so many of the kernel's lookups of an inode: each `Entry` that it got is one.
     func forget(_ inode: Inode, lookups: UInt64)
 
-    /// How long the kernel may believe that a folder does not have a name.
+    /// How long the kernel may cache that a folder does not have a name.
     func absenceValidity(in folder: Inode) -> Duration
 
     /// The attributes of an inode; those of an open file while it is written.
@@ -98,10 +98,10 @@ public protocol FileSystem: Sendable {
         caller: Caller
     ) -> Outcome<Entry>
 
-    /// Takes a name that is no folder's out of a folder; what is open stays readable.
+    /// Removes a name that is no folder's; a file that is open stays readable.
     func unlink(_ name: String, in folder: Inode) -> Outcome<Void>
 
-    /// Takes an empty folder out of a folder.
+    /// Removes an empty folder.
     func removeFolder(_ name: String, in folder: Inode) -> Outcome<Void>
 
     /// Renames and moves within an account.
@@ -180,7 +180,7 @@ public protocol FileSystem: Sendable {
     func room(of inode: Inode) -> Outcome<FileSystemRoom>
 }
 
-/// A file system that keeps nothing for what the kernel knows, and whom no listing concerns.
+/// The defaults of a file system that needs to know neither of `forget` nor of listings.
 extension FileSystem {
     public func listingBegins(_ folder: Inode, thread: Int32) {}
 

@@ -12,7 +12,7 @@ public enum FileSystemError: Error, Hashable, Sendable {
     case notAFolder
     /// The operation is not for folders. EISDIR.
     case isAFolder
-    /// Not possible here whoever asks (hard links, device nodes, what the settings leave out). EPERM.
+    /// Not possible here for any caller (hard links, device nodes, what the settings exclude). EPERM.
     case notPermitted
     /// The account may not do this with this item. EACCES.
     case noPermission
@@ -22,8 +22,8 @@ public enum FileSystemError: Error, Hashable, Sendable {
     case readOnly
     /// Source and target lie in different accounts. EXDEV.
     case otherAccount
-    /// The service's trash could not give it back as it is: there is none, or not all of it is at the
-    /// service. EXDEV, by which desktops know to offer deleting for good.
+    /// The service's trash could not restore the item as it is: there is none, or the service does not have
+    /// all of it. EXDEV, at which desktops offer to delete for good.
     case notInTrash
     /// A folder cannot go below itself. EINVAL.
     case moveIntoItself
@@ -37,7 +37,7 @@ public enum FileSystemError: Error, Hashable, Sendable {
     case badHandle
     /// No such extended attribute. ENODATA.
     case noAttribute
-    /// Not supported here, and nobody should think that it was done. EOPNOTSUPP.
+    /// Not supported here, and the caller must not believe that it was done. EOPNOTSUPP.
     case notSupported
     /// `lseek` past the last data. ENXIO.
     case noMoreData

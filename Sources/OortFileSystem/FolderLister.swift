@@ -1,20 +1,20 @@
 public import OortModel
 
-/// Whoever can make a folder's children known: the account's engine.
+/// Makes a folder's children known: the account's engine.
 public protocol FolderLister: Sendable {
     /// Lists a folder at the service into the catalog; returns when its children are there. Several
     /// calls for one folder at a time are not made.
     ///
-    /// - Throws: `ProviderError` when the service did not tell; the folder is as it was.
+    /// - Throws: `ProviderError` when the service did not list it; the folder is as it was.
     func list(_ folder: Inode) async throws(ProviderError)
 
     /// Asks the service for one item and applies what it says, without waiting for the feed.
     ///
-    /// - Throws: `ProviderError` when the service did not tell; the item is as it was.
+    /// - Throws: `ProviderError` when the service did not answer; the item is as it was.
     func look(at item: Inode) async throws(ProviderError)
 
-    /// Somebody was shown the account's room, as the catalog knows it; the service may be asked
-    /// again behind that. Returns at once, from any thread.
+    /// Notes that a program was shown the account's room, as the catalog has it; the service may be asked
+    /// again in the background. Returns at once, from any thread.
     func roomIsShown()
 
     /// Makes a folder at the service and lists what lies beside it into the catalog; asked of services

@@ -5,26 +5,26 @@ import Synchronization
 
 /// Fetches the next small files of a folder while a program reads one after the other.
 ///
-/// `tar`, `cp -r` and `grep -r` read a folder's files in the order in which it lists them, and would wait
-/// a round trip for each. Once some were read so, as many of the next ones are fetched as were read, up
-/// to a bound: what is fetched for nothing is never more than what was read.
+/// `tar`, `cp -r` and `grep -r` read a folder's files in the order in which it lists them, and would wait a
+/// round trip for each. Once some were read in this way, as many of the next ones are fetched as were read,
+/// up to a bound: never more is fetched in vain than was read.
 actor FolderReadAhead {
     /// One folder that is being read in order.
     private struct Run {
-        /// Tells it from an earlier one of the same folder.
+        /// Distinguishes the run from an earlier one of the same folder.
         let number: UInt64
         /// The small file that was read last.
         var last: Node
         /// How many were read in order, and their bytes.
         var count = 1
         var bytes: Int64
-        /// The small files that follow, as far as they were looked for.
+        /// The small files that follow, as far as they were looked up.
         var upcoming: [Node] = []
         /// How many of these were fetched, or are being fetched.
         var ahead = 0
         /// How many are being fetched.
         var inFlight = 0
-        /// When it was read last, in counts of reads.
+        /// When it was last read, as a count of reads.
         var ordinal: UInt64
     }
 
@@ -32,12 +32,12 @@ actor FolderReadAhead {
     static let largestFile: Int64 = 1 << 20
     /// How many files are read in order before others are fetched.
     private static let enough = 3
-    /// How many files are fetched at once: a quarter of what the least generous service bears.
+    /// How many files are fetched at once: a quarter of what the strictest service allows.
     private static let atOnce = 6
     /// The most files, and their bytes, that are fetched and not read yet.
     private static let mostFiles = 32
     private static let mostBytes: Int64 = 8 << 20
-    /// How many files a program may pass by that reads in order.
+    /// How many files a program that reads in order may skip.
     private static let mostPassed = 8
     /// How many entries of a folder are looked at for the files that follow.
     private static let page = 64
@@ -48,7 +48,7 @@ actor FolderReadAhead {
     private let store: ContentStore
     private var runs: [Inode: Run] = [:]
     private var ordinal: UInt64 = 0
-    /// The folders that are being read in order: there reads from the cache count, too.
+    /// The folders that are being read in order: reads from the cache count there, too.
     private let active = ActiveFolders()
 
     /// For the files of a catalog, fetched by a store.
@@ -62,7 +62,7 @@ actor FolderReadAhead {
     /// Returns at once, from any thread.
     nonisolated func noteRead(of file: Node, isHit: Bool) {
         guard let folder = file.parent, !isHit || active.contains(folder) else { return }
-        // Ends by itself; one that comes late is as a file that was passed by.
+        // Ends by itself; a late one counts as a skipped file.
         Task { await self.read(file, in: folder) }
     }
 
@@ -71,7 +71,7 @@ actor FolderReadAhead {
         guard var run = runs[folder] else { return begin(file, in: folder) }
         run.ordinal = ordinal
         guard file.inode > run.last.inode else {
-            // Read by another program, or again.
+            // Another program reads it, or it is read again.
             runs[folder] = run
             return
         }
@@ -106,7 +106,7 @@ actor FolderReadAhead {
         active.remove(oldest)
     }
 
-    /// Looks for the files that follow, where few of them are known.
+    /// Looks up the files that follow, when few of them are known.
     private func fill(_ run: inout Run, in folder: Inode) {
         guard run.upcoming.count < Self.mostFiles + Self.mostPassed else { return }
         let last = run.upcoming.last ?? run.last
@@ -118,7 +118,7 @@ actor FolderReadAhead {
         }
     }
 
-    /// Begins to fetch as many of the next files as may be.
+    /// Begins to fetch as many of the next files as allowed.
     private func extend(_ folder: Inode) {
         guard var run = runs[folder] else { return }
         fill(&run, in: folder)
@@ -158,7 +158,7 @@ actor FolderReadAhead {
         guard runs[folder]?.number == number else { return }
         runs[folder]?.inFlight -= 1
         if isHere { return extend(folder) }
-        // Who reads on meets it, and begins anew.
+        // The next read meets the same failure, and begins a new run.
         runs[folder] = nil
         active.remove(folder)
     }

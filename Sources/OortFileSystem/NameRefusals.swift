@@ -2,11 +2,11 @@ public import OortCatalog
 public import OortModel
 import Synchronization
 
-/// A name that a program wanted to give and the account's service does not take.
+/// A name that a program wanted to give and the account's service does not accept.
 ///
-/// The program has EINVAL, which tells nobody what is wrong with it.
+/// The program gets EINVAL, which does not say what is wrong with the name.
 public struct RefusedName: Hashable, Sendable {
-    /// Whose service it is.
+    /// The account.
     public var account: AccountID
     /// The folder.
     public var folder: Inode
@@ -31,7 +31,7 @@ final class NameRefusals: Sendable {
     /// The names, the newest last.
     var names: [RefusedName] { state.withLock { $0.names } }
 
-    /// Has somebody hear of each name once, as long as it is remembered.
+    /// Sets the listener, which gets each name once while it is remembered.
     func setListener(_ listener: @escaping @Sendable (RefusedName) -> Void) {
         state.withLock { $0.listener = listener }
     }

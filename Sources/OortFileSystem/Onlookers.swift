@@ -2,10 +2,10 @@ public import OortCatalog
 public import OortModel
 import Synchronization
 
-/// Programs that look at files which nobody asked them to open: makers of thumbnails, indexers, virus
+/// Programs that look at files which no person asked them to open: makers of thumbnails, indexers, virus
 /// scanners.
 ///
-/// They are given what is here, and small files; a large one is not downloaded for them.
+/// They get files that are here, and small ones; a large file is not downloaded for them.
 public struct Onlookers: Hashable, Sendable {
     /// The names of their processes, as `/proc/PID/comm` has them: 15 bytes at most, longer ones cut.
     public var programs: Set<String>
@@ -54,11 +54,11 @@ extension CloudFileSystem {
         return try wouldBeDownloaded(node) && settings.onlookers.include(thread: mode.thread)
     }
 
-    /// Whether whoever looks at a file has it downloaded, and it is not small.
+    /// Whether opening the file would download it, and it is not small.
     private func wouldBeDownloaded(_ node: Node) throws(FileSystemError) -> Bool {
         switch node.kind {
         case .file where node.size > settings.onlookers.largestDownload: break
-        // How long an export is nobody knows before it is made.
+        // The length of an export is not known before it is made.
         case .nativeDocument: break
         default: return false
         }
@@ -67,13 +67,13 @@ extension CloudFileSystem {
         return availability == .online || availability == .partly
     }
 
-    /// The same of a maker of thumbnails; false where that could not be found out.
+    /// Whether a maker of thumbnails would have the file downloaded; false where that is not known.
     public func wouldBeFetched(_ node: Node) -> Bool {
         do throws(FileSystemError) { return try wouldBeDownloaded(node) } catch { return false }
     }
 
-    /// What an onlooker gets that is refused a file; of one that makes thumbnails, whoever brings the
-    /// services' hears of it.
+    /// The answer to an onlooker that is refused a file; for a maker of thumbnails, the bringer of the
+    /// service's pictures is notified.
     func refuse(_ node: Node, _ mode: OpenMode) -> Outcome<Opened> {
         if let bringer = pictures.withLock({ $0 }),
             settings.pictureViewers.include(thread: mode.thread)
@@ -83,7 +83,7 @@ extension CloudFileSystem {
         return .failure(.noPermission)
     }
 
-    /// Has somebody bring small pictures of what programs show; nil for nobody.
+    /// Sets what brings small pictures of the items that programs show; nil for nothing.
     public func setPictures(_ bringer: (any PictureBringer)?) {
         pictures.withLock { $0 = bringer }
     }

@@ -8,7 +8,7 @@ import Synchronization
 /// Lock order: the file's lock before the handle table's, the store's and the catalog's.
 final class OpenFile: Sendable {
     struct State {
-        /// The file as last seen; what remains of it when the catalog forgets it.
+        /// The file as last seen; all that is left of it when the catalog forgets it.
         var node: Node
         var handles: [OpenHandle] = []
         /// What was last written to, until it is recorded.
@@ -40,8 +40,8 @@ final class OpenFile: Sendable {
         state = Mutex(State(node: node))
     }
 
-    /// Size and time while something written is not recorded yet; nil too when a file has that by now
-    /// that is another (a conflict copy).
+    /// Size and time while a write is not recorded yet; nil, too, when another file has the written content
+    /// by now (a conflict copy).
     func live(_ node: Node) -> (size: Int64, modified: Timestamp)? {
         state.withLock { state in
             guard let written = state.written, node.parent == nil || node.staged == written.id
@@ -50,9 +50,9 @@ final class OpenFile: Sendable {
         }
     }
 
-    /// Whether some handle shows other bytes than the file has now: an older revision, as a rule.
+    /// Whether a handle shows other bytes than the file has now: as a rule an older revision.
     ///
-    /// The kernel has one size for both, so it must believe none for long.
+    /// The kernel has one size for both, so it must not cache it for long.
     func differs(from node: Node) -> Bool {
         let now = ShownContent(node)
         return state.withLock { state in
@@ -61,10 +61,10 @@ final class OpenFile: Sendable {
     }
 }
 
-/// Which bytes a handle shows or a file has, to be compared; none for a file that was never written.
+/// Identifies the bytes that a handle shows or a file has; empty for a file that was never written.
 struct ShownContent: Hashable, Sendable {
     var staged: ContentID?
-    /// The revision; of staged content that the service took, what it became.
+    /// The revision; for staged content that the service took, the one that it became.
     var item: ItemID?
     var revision: Revision?
 
@@ -94,27 +94,27 @@ struct ShownContent: Hashable, Sendable {
 final class OpenHandle: Sendable {
     /// The bytes that a handle shows.
     enum Content: Sendable {
-        /// None: the file was never written, or what it held is lost.
+        /// None: the file was never written, or its bytes are lost.
         case empty
-        /// A revision; kept until the handle closes, whatever comes from the service.
+        /// A revision; kept until the handle closes, whatever the service reports.
         case cached(CachedContent)
-        /// What programs here wrote.
+        /// Bytes that programs wrote here.
         case staged(StagedContent)
     }
 
     let file: OpenFile
     let mode: OpenMode
     let isReadOnlyDocument: Bool
-    /// Whether the kernel keeps none of its bytes.
+    /// Whether the kernel caches none of its bytes.
     ///
-    /// It has one cache for all handles of a file: those that use it must show the same.
+    /// The kernel has one cache for all handles of a file: those that use it must show the same.
     let isDirect: Bool
     /// Whether the kernel has pages of an earlier open that are right for it.
     let keepsCache: Bool
     let readAhead = ReadAhead()
-    /// Whether a program may have got bytes of what it shows.
+    /// Whether a program may have got bytes of its content.
     private let isOut = Atomic<Bool>(false)
-    /// Whether something was written by it.
+    /// Whether a program wrote through it.
     private let isWriter = Atomic<Bool>(false)
     /// Guarded by the file's lock where it changes for several handles.
     private let current: Mutex<Content>
@@ -146,10 +146,10 @@ final class OpenHandle: Sendable {
 
     var hasWritten: Bool { isWriter.load(ordering: .acquiring) }
 
-    /// Notes that something is about to be written by it; true the first time.
+    /// Notes that a program is about to write through it; true the first time.
     func beginWriting() -> Bool { !isWriter.exchange(true, ordering: .acquiringAndReleasing) }
 
-    /// Shows other bytes from now on; the answer is what it showed before.
+    /// Shows another content from now on; returns the former one.
     func show(_ content: Content) -> Content {
         current.withLock { current in
             let old = current
@@ -158,7 +158,7 @@ final class OpenHandle: Sendable {
         }
     }
 
-    /// Bytes of what it shows.
+    /// The size of its content, in bytes.
     var size: Int64 {
         switch content {
         case .empty: 0
@@ -217,12 +217,12 @@ final class HandleTable: Sendable {
         state.withLock { $0.handles.removeValue(forKey: number) }
     }
 
-    /// What the kernel was last given bytes of, as far as is remembered.
+    /// The content whose bytes the kernel was last given, as far as is remembered.
     func seen(_ inode: Inode) -> SeenContent? {
         state.withLock { $0.seenYoung[inode] ?? $0.seenOld[inode] }
     }
 
-    /// Notes what the kernel is given bytes of.
+    /// Notes the content whose bytes the kernel is given.
     func see(_ inode: Inode, _ content: SeenContent) {
         state.withLock { state in
             if state.seenYoung.count >= Self.remembered {
@@ -234,7 +234,7 @@ final class HandleTable: Sendable {
     }
 }
 
-/// What the kernel was given bytes of.
+/// A content whose bytes the kernel was given.
 struct SeenContent: Sendable {
     private let content: NodeContent
     private let hash: ContentHash?
@@ -243,7 +243,7 @@ struct SeenContent: Sendable {
         (self.content, self.hash) = (content, hash)
     }
 
-    /// Whether it is what a file has now.
+    /// Whether it is the file's present content.
     ///
     /// Where a revision is a size and a second, two contents may have had the same one.
     func isOf(_ node: Node) -> Bool {

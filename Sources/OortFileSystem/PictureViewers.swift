@@ -1,7 +1,7 @@
 import Foundation
 public import OortModel
 
-/// Programs that show folders with small pictures of what is in them, and those that make such pictures
+/// Programs that show folders with small pictures of the items in them, and those that make such pictures
 /// for them.
 public struct PictureViewers: Hashable, Sendable {
     /// The names of their processes, as `/proc/PID/comm` has them: 15 bytes at most, longer ones cut.
@@ -27,7 +27,7 @@ public struct PictureViewers: Hashable, Sendable {
     }
 }
 
-/// Whoever brings the services' small pictures to where such programs look for them.
+/// Brings the services' small pictures to where such programs look for them.
 public protocol PictureBringer: Sendable {
     /// A thread of some program began to list a folder. Returns at once, from any thread.
     func isListed(_ folder: Inode, by thread: Int32)
@@ -38,9 +38,10 @@ public protocol PictureBringer: Sendable {
 
 /// The name of a process, as the kernel cuts it.
 enum ProcessName {
-    /// Of the process that a thread belongs to, since threads have names of their own; nil for none.
+    /// The name of the process that a thread belongs to, since threads have names of their own; nil for
+    /// none.
     ///
-    /// Whoever lists a folder or opens a file waits for this: it reads what it needs and no more.
+    /// A program that lists a folder or opens a file waits for this: it reads no more than it needs.
     static func of(thread: Int32) -> String? {
         guard thread > 0, let status = beginning(of: "/proc/\(thread)/status"),
             let process = process(in: status),

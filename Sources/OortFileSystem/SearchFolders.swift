@@ -4,8 +4,8 @@ import Synchronization
 
 /// What an inode of the mount's searches stands for.
 ///
-/// Their numbers have the highest bit, which no row of the catalog has. A link has that of the item to
-/// which it leads, so that there is nothing to be kept for it.
+/// Their numbers have the highest bit, which no row of the catalog has. A link's number includes that of
+/// the item that it leads to, so that nothing has to be stored for it.
 enum SearchPlace: Hashable {
     /// `.search`, which nothing lists.
     case top
@@ -41,19 +41,19 @@ enum SearchPlace: Hashable {
 }
 
 extension Inode {
-    /// Whether it is the mount's own and of no account: the top folder, and those of searches.
+    /// Whether an inode belongs to the mount and to no account: the top folder, and those of searches.
     var isOfMount: Bool { self == .root || SearchPlace(self) != nil }
 }
 
-/// The folders of searches that the kernel knows: forgotten when it forgets them.
+/// The folders of searches that the kernel knows; each is dropped when the kernel forgets it.
 final class SearchFolders: Sendable {
     /// The name below the mount's top.
     static let name = ".search"
     /// The most results that a folder shows.
     static let mostResults = 200
-    /// How long a search is not made again.
+    /// For how long a search is not repeated.
     static let freshness = Duration.seconds(1)
-    /// Should the kernel keep more, the oldest are asked for anew.
+    /// If the kernel knows more folders, the oldest are searched again.
     private static let most = 4096
 
     /// One result, under the name that it has in its folder.
@@ -68,12 +68,12 @@ final class SearchFolders: Sendable {
         var words: String
         /// What was found, the best first.
         var results: [Result]
-        /// When the results last became others.
+        /// When the results last changed.
         var changed: Timestamp
         fileprivate var searched: ContinuousClock.Instant?
         fileprivate var lookups: UInt64
 
-        /// Whether the results are of just now.
+        /// Whether the results are fresh.
         var isFresh: Bool {
             searched.map { ContinuousClock.now - $0 < SearchFolders.freshness } ?? false
         }
@@ -116,21 +116,21 @@ final class SearchFolders: Sendable {
         }
     }
 
-    /// Keeps what a search found.
+    /// Stores the results of a search.
     func keep(_ results: [Result], of number: UInt64) {
         state.withLock { state in
             guard var folder = state.folders[number] else { return }
             folder.searched = .now
             if folder.results != results {
                 folder.results = results
-                // Another time than before, by which the kernel knows that its listing is old.
+                // Another time than before, which shows the kernel that its cached listing is old.
                 folder.changed = max(.now, folder.changed.later)
             }
             state.folders[number] = folder
         }
     }
 
-    /// The kernel takes lookups back.
+    /// The kernel takes back lookups.
     func forget(_ number: UInt64, lookups: UInt64) {
         state.withLock { state in
             guard let folder = state.folders[number] else { return }
@@ -149,7 +149,7 @@ final class SearchFolders: Sendable {
 }
 
 extension Timestamp {
-    /// The next moment that can be told from this one.
+    /// The next moment that is distinguishable from this one.
     var later: Timestamp {
         nanoseconds < 999_999_999
             ? Timestamp(seconds: seconds, nanoseconds: nanoseconds + 1)

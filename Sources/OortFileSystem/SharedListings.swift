@@ -2,9 +2,9 @@ import OortContentStore
 import OortModel
 import Synchronization
 
-/// Listings of unknown folders: one at a time for each folder, shared by all who wait.
+/// Listings of unknown folders: one at a time for each folder, shared by all callers.
 ///
-/// A listing goes on when one of those who wait gives up: others, and the next `ls`, need it.
+/// A listing continues when one of the callers gives up: others, and the next `ls`, need it.
 final class SharedListings: Sendable {
     private let running = Mutex<[Inode: Task<Result<Void, ProviderError>, Never>]>([:])
 

@@ -5,9 +5,9 @@ import Synchronization
 
 /// What the trash of the desktop needs of the accounts' services.
 public struct TrashService: Sendable {
-    /// Whether an account's service keeps what is deleted; of an item, whether it keeps that, too.
+    /// Whether an account's service keeps deleted items; for a given item, whether it keeps that one.
     public var keepsDeleted: @Sendable (AccountID, ItemID?) -> Bool
-    /// Brings something back under a name into a folder of its account, and returns when it is there.
+    /// Restores an item under a name into a folder of its account, and returns when it is there.
     public var restore: @Sendable (TrashedNode, String, Node) async throws(FileSystemError) -> Void
 
     /// A service with all of its parts.
@@ -21,19 +21,19 @@ public struct TrashService: Sendable {
     }
 }
 
-/// The mount with the trash folder that desktops look for at a mount's top, `.Trash-UID` of the
-/// freedesktop.org trash specification: what is moved into its `files` is deleted, and so goes to the
-/// service's trash, and what is moved out of it is brought back.
+/// The mount with the trash folder that desktops look for at a mount's root, `.Trash-UID` of the
+/// freedesktop.org trash specification: an item that is moved into its `files` is deleted, and so goes to
+/// the service's trash; one that is moved out of it is restored.
 ///
-/// Nothing lists the folder, as nothing lists `.search`. `files` and `info` show what was deleted this
-/// way. Its contents cannot be read; what is deleted in it is shown no longer, and stays in the service's
-/// trash. All else is the file system's below.
+/// The folder is never listed, like `.search`. `files` and `info` show what was deleted in this way. The
+/// contents of these items cannot be read; one that is deleted there is no longer shown, and stays in the
+/// service's trash. Everything else is the file system's below.
 ///
 /// Isolation: as `FileSystem` says.
 public final class TrashFileSystem: FileSystem {
     /// How files of `info` end.
     static let infoEnding = ".trashinfo"
-    /// The longest that bringing back is waited for: the kernel holds both folders meanwhile.
+    /// The longest wait for a restore: the kernel locks both folders meanwhile.
     private static let patience = Duration.seconds(45)
 
     let files: CloudFileSystem
@@ -83,7 +83,7 @@ public final class TrashFileSystem: FileSystem {
         }
     }
 
-    /// When the folders last showed something else.
+    /// When what the folders show last changed.
     private func changed() throws(FileSystemError) -> Timestamp {
         let state = try FileSystemError.translating { () throws(CatalogError) in
             try files.catalog.trashedState()
@@ -159,7 +159,7 @@ public final class TrashFileSystem: FileSystem {
                 group: files.settings.group,
                 linkCount: 1
             ),
-            // What it shows changes without the kernel being told.
+            // What it shows changes without a notice to the kernel.
             validity: Validity(entry: .zero, attributes: .zero)
         )
     }
@@ -307,7 +307,7 @@ public final class TrashFileSystem: FileSystem {
                 throw .nameTooLong
             }
             let parent = try files.removableFolder(folder)
-            // For good, as programs offer then, is what a delete is there.
+            // Without a trash, the deletion would be for good, which desktops then offer.
             guard service.keepsDeleted(parent.account, nil) else { throw .notInTrash }
             guard let note = notes.note(named: newName + Self.infoEnding) else { throw .invalid }
             return files.whenKnown([parent]) { () throws(FileSystemError) in
@@ -315,7 +315,7 @@ public final class TrashFileSystem: FileSystem {
                 let hasLeftOut = try FileSystemError.translating { () throws(CatalogError) in
                     try self.files.catalog.hasLeftOut(below: node)
                 }
-                // Nothing is deleted that the person does not see.
+                // Nothing that the person does not see must be deleted.
                 guard !hasLeftOut else { throw .notPermitted }
                 guard self.service.keepsDeleted(parent.account, node.remoteID) else {
                     throw .notInTrash
@@ -335,7 +335,7 @@ public final class TrashFileSystem: FileSystem {
                         self.files.table.openFile(node.inode)?.state.withLock { $0.node = node }
                     }
                     _ = self.notes.remove(newName + Self.infoEnding)
-                    // The kernel takes it for the same item under another name for a day.
+                    // The kernel would take it for the same item under another name for a day.
                     self.files.catalog.announce([
                         .entryLeft(
                             parent: TrashPlace.files.inode,
@@ -351,8 +351,8 @@ public final class TrashFileSystem: FileSystem {
         } catch { return .failure(error) }
     }
 
-    /// Shows something no longer that the person deletes for good: the service's trash has it for as
-    /// long as it keeps things.
+    /// Stops showing an item that the person deletes for good: the service's trash has it for as long as it
+    /// keeps things.
     func hide(_ name: String, isFolder: Bool?) throws(FileSystemError) {
         guard let item = try trashed(named: name) else { throw .notFound }
         if let isFolder, isFolder != (item.kind == .folder) {
@@ -375,9 +375,9 @@ public final class TrashFileSystem: FileSystem {
                 do throws(CatalogError) {
                     try await self.files.catalog.forgetTrashed(item.id)
                 } catch { throw FileSystemError(error) }
-                // Whoever brought it back takes this away next.
+                // The program that restored it removes this file next.
                 _ = self.notes.make(name + Self.infoEnding, bytes: item.info)
-                // The kernel takes what is there now for what was in the trash.
+                // The kernel would take the restored item for the one that was in the trash.
                 self.files.catalog.announce([
                     .entryLeft(parent: folder, name: newName, isFolder: item.kind == .folder)
                 ])

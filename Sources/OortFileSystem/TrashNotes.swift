@@ -3,7 +3,7 @@ import Synchronization
 
 /// The small files that programs write into `info` before they move something to the trash, by name.
 ///
-/// Kept in memory: what was moved has its own copy in the catalog.
+/// Kept in memory: an item that was moved has its own copy of them in the catalog.
 final class TrashNotes: Sendable {
     /// The longest file, in bytes: a path of `PATH_MAX` with each byte as three.
     static let longest = 16_384

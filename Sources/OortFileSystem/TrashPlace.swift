@@ -15,9 +15,9 @@ enum TrashPlace: Hashable {
     case expunged
     /// What was deleted, by the number of its deletion.
     case item(Int64)
-    /// What was written beside it.
+    /// The file of `info` that belongs to a deletion.
     case infoOfItem(Int64)
-    /// A file of `info` beside which nothing lies (yet), by its number.
+    /// A file of `info` without an item (yet), by its number.
     case note(Int64)
 
     private static let mark: UInt64 = 1 << 63 | 1 << 61
