@@ -314,7 +314,7 @@ struct OAuthAccess: Sendable {
     let requests: RequestBounds
     /// Which error answers only ask for patience.
     let answerRules: AnswerRules
-    /// How a person registers Oort there; nil where nobody has to.
+    /// How a person registers Oort there; nil where no registration is needed.
     let registration: RegistrationGuide?
 
     init(
@@ -386,7 +386,7 @@ struct PlaceConnection: Sendable {
     let caFile: String?
     /// Where hosts are.
     let hosts: Hosts
-    /// In which units the weather is told.
+    /// The units in which the weather is shown.
     let units: WeatherUnits
     /// Whether what is deleted is kept for a while in a trash that Oort makes at the service.
     let keepsTrash: Bool

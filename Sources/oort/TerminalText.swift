@@ -5,7 +5,7 @@ import OortModel
 /// A name may hold whatever its author likes: escapes that set the title or clear the screen, line
 /// breaks that forge a line, marks that turn the reading direction.
 enum TerminalText {
-    /// A name or a text of somebody else's, in one line.
+    /// A name or a text from outside, in one line.
     static func line(_ text: String) -> String { escaped(text, keeping: []) }
 
     /// Words of our own, which may have several lines and columns, with whatever is in them.

@@ -198,7 +198,7 @@ struct AccountConnection: Sendable {
     }
 
     /// The provider; a service of places has its map at `map`, and one without sign-in its list beside
-    /// that: nobody else has them open.
+    /// that: no other process may have them open.
     ///
     /// - Throws: `.localContent` when the map cannot be opened.
     func provider(map: String) throws(ProviderError) -> any Provider {
@@ -220,10 +220,10 @@ struct AccountConnection: Sendable {
         }
     }
 
-    /// Takes the sign-in back at the service, and forgets it here even where that fails.
+    /// Withdraws the sign-in at the service, and forgets it here even if that fails.
     ///
-    /// - Returns: whether the service was asked; some have no way.
-    /// - Throws: what asking threw.
+    /// - Returns: whether the service was asked; some offer no way.
+    /// - Throws: the error of asking.
     func signOut() async throws(SignInError) -> Bool {
         switch strategy {
         case .provider(_, let tokens, let revokes):

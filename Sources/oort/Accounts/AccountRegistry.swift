@@ -70,7 +70,7 @@ struct AccountRegistry: Sendable {
     }
 
     private let path: String
-    /// Held by whoever changes the list.
+    /// Locked while the list is being changed.
     private let lock: String
 
     init(folders: Folders) {
@@ -208,7 +208,7 @@ struct AccountRegistry: Sendable {
             )
         }
         defer { close(descriptor) }
-        // Whoever holds it writes one small file.
+        // Its holder writes only one small file.
         var tries = 0
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             guard tries < 500 else {

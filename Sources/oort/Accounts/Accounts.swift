@@ -277,7 +277,7 @@ struct Accounts: Sendable {
         let listed = try registry.accounts().map { KeptAccount($0) }
         var owners = Dictionary(listed.map { ($0.name, $0) }) { first, _ in first }
         for account in kept {
-            // Whoever signs in goes on with what nobody is known to own.
+            // An account without a known owner becomes that of the person who signs in.
             if account.identity == nil,
                 owners[account.name] != nil || account.service == service.name
             {

@@ -9,7 +9,7 @@ struct KeptAccount: Codable, Hashable, Sendable {
     var name: String
     /// The service's name.
     var service: String
-    /// The service's stable key of the account; nil before the service told it.
+    /// The service's stable key of the account; nil before the service reported it.
     var identity: String?
     /// Whose it is, for people.
     var person: String?

@@ -16,7 +16,7 @@ struct RegistrationGuide: Sendable {
         }
     }
 
-    /// What a refusal means, told by a sign in the service's own code or words.
+    /// The meaning of a refusal, recognised by a code or words of the service's.
     struct Refusal: Hashable, Sendable {
         /// A part of the code or words.
         var sign: String
@@ -68,7 +68,7 @@ struct RegistrationDialog {
         self.state = state
     }
 
-    /// Whether somebody is there to be led.
+    /// Whether a person is there to be led.
     static var isPossible: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 }
 
     /// The registration that the person made, known to the service.

@@ -35,7 +35,7 @@ struct AccountsCommand: AsyncParsableCommand {
         }
     }
 
-    /// Adds what the mount knows, or where none runs what is kept: no service is asked.
+    /// Adds what the running mount knows, or what is stored if none runs; asks no service.
     private func complete(
         _ shown: inout [Shown],
         _ accounts: [RegisteredAccount],

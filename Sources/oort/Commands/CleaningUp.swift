@@ -16,7 +16,7 @@ final class CleaningUp {
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
             source.setEventHandler {
                 paths.remove()
-                // The end is that of the signal, as whoever started the command expects.
+                // The process ends by the signal, as the program that started the command expects.
                 _ = signal(number, SIG_DFL)
                 _ = kill(getpid(), number)
             }
@@ -25,7 +25,7 @@ final class CleaningUp {
         }
     }
 
-    /// Leaves a file where it is, whatever ends the command: it has become somebody's.
+    /// Leaves a file where it is, whatever ends the command: it holds a person's work by now.
     func keep(_ path: String) { paths.keep(path) }
 
     /// Takes the files away that are left; signals do what they did before.
@@ -36,7 +36,7 @@ final class CleaningUp {
     }
 }
 
-/// What is to be taken away, as long as it is.
+/// The files to be deleted, until they are to be kept.
 private final class Paths: Sendable {
     private let list: Mutex<[String]>
 

@@ -115,7 +115,7 @@ struct LogNames {
     /// The user's folders.
     let folders: Folders
 
-    /// The lines with the paths that are known; without any where nobody knows them.
+    /// The lines with known paths filled in; without any if they cannot be known.
     func named(_ lines: [String]) async -> [String] {
         let inodes = Set(lines.flatMap { $0.matches(of: Self.inode).compactMap { UInt64($0.1) } })
         guard !inodes.isEmpty else { return lines }

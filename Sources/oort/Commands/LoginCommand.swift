@@ -115,8 +115,8 @@ struct LoginCloudCommand: AsyncParsableCommand {
         )
     }
 
-    /// The names of the folder where the account is to begin, none for the whole account; nil where nobody
-    /// said.
+    /// The names of the folder where the account is to begin, none for the whole account; nil where the
+    /// person gave none.
     ///
     /// - Throws: `Failure` where the service's accounts cannot begin at one, before anybody signs in.
     private func beginning() throws(Failure) -> [String]? {
@@ -257,7 +257,7 @@ struct NewAccount {
         name: String?
     ) async throws -> RegisteredAccount {
         let control = ControlClient(folders: surroundings.folders)
-        // Asked for now: a person takes minutes to sign in.
+        // Read only now: a person takes minutes to sign in.
         let kept =
             control.isMountRunning
             ? try await control.keptAccounts()
@@ -272,8 +272,8 @@ struct NewAccount {
         )
     }
 
-    /// Says that an account is on the list, and tells a running mount; `isSecret` is whether it signs in
-    /// with something that lies in the token store.
+    /// Says that an account is on the list, and notifies a running mount; `isSecret` is whether the account
+    /// signs in with something that the token store holds.
     func announce(
         _ account: RegisteredAccount,
         at service: CloudService,

@@ -58,7 +58,7 @@ struct LoginWeatherCommand: AsyncParsableCommand {
     }
 }
 
-/// Who tells the weather, as an argument.
+/// The source of the weather, as an argument.
 struct WeatherSourceArgument: ExpressibleByArgument, Sendable {
     let name: WeatherSourceName
 

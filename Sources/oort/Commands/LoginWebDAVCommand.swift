@@ -208,7 +208,7 @@ struct DAVSignIn {
         )
     }
 
-    /// Says where an app token is made, and asks for the name that goes with it, where somebody is at the
+    /// Says where an app token is made, and asks for the user name that goes with it, if a person is at the
     /// terminal.
     private func askForToken(of server: inout WebDAVDiscovery.Server) {
         guard options.passwordFile == nil, isatty(STDIN_FILENO) == 1 else { return }
@@ -225,8 +225,8 @@ struct DAVSignIn {
 
     /// Signs in, finds out what the server can do, and adds the account.
     ///
-    /// An app password that was made for this sign-in (`isGranted`, or in place of the password) is taken
-    /// back where the account does not come on the list: nobody knows it.
+    /// An app password that was made for this sign-in (`isGranted`, or in place of the password) is
+    /// withdrawn if the account does not come on the list: no person knows it.
     func end(
         _ server: WebDAVDiscovery.Server,
         password: String,
@@ -257,7 +257,7 @@ struct DAVSignIn {
         await accounts.shutdown()
     }
 
-    /// Has a server forget an app password; where that fails, the person is told that it is there.
+    /// Has a server forget an app password; if that fails, tells the person that it exists.
     private func takeBack(_ password: Secret, at server: WebDAVDiscovery.Server) async {
         do throws(WebDAVSignInError) {
             let signed = Self.client(of: server, password, http: http)
@@ -294,7 +294,7 @@ enum SecretInput {
     ///
     /// Line ends at the end are not part of it, of whichever system.
     ///
-    /// - Throws: `Failure` where nothing can be read, or nobody is there to be asked.
+    /// - Throws: `Failure` where nothing can be read, or no person is there to be asked.
     static func read(_ file: String?, prompt: String) throws(Failure) -> String {
         let text: String
         if let file {

@@ -45,7 +45,7 @@ struct LogoutCommand: AsyncParsableCommand {
                 try await resting.forget(accountNamed: name, givingUp: most)
             }
         }
-        // Nothing is given up before the sign-out is certain, and nobody is signed out before it is
+        // No work is given up before the sign-out is certain, and no account is signed out before it is
         // certain that nothing would be lost.
         if most == 0 { try await forget() }
         let warning = try await accounts.remove(account)

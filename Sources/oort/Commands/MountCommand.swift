@@ -84,7 +84,7 @@ struct MountCommand: AsyncParsableCommand, StopsOrderly {
     }
 
     private func mountInBackground() async throws {
-        // Read here first, so that a mistake in the settings is told at once and plainly.
+        // Read here first, so that a mistake in the settings is reported at once and plainly.
         let surroundings = try Surroundings()
         try surroundings.folders.make()
         var arguments = Array(CommandLine.arguments.dropFirst())

@@ -7,7 +7,7 @@ struct ResolveCommand: AsyncParsableCommand {
     enum Choice: String, CaseIterable, ExpressibleByArgument {
         /// What was written on this machine.
         case mine
-        /// What somebody else wrote.
+        /// Another person's version.
         case theirs
         /// Both files, as they are.
         case both

@@ -180,7 +180,7 @@ enum LinkText {
         return lines.joined(separator: "\n")
     }
 
-    /// What whoever has a link may do, and for how long.
+    /// What a link allows, and for how long.
     static func words(_ link: LinkReport) -> String {
         "Whoever has the link may "
             + (link.mayEdit

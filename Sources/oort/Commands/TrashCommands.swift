@@ -154,7 +154,7 @@ struct FileIdentity: Equatable {
 
 /// A version's bytes in a file of the cache, which goes when they are where they belong.
 struct VersionFile {
-    /// How many saves that come one upon the other are told apart.
+    /// How many saves in a row are distinguished.
     private static let mostSaves = 100
 
     private let content: FetchedVersion
@@ -177,12 +177,12 @@ struct VersionFile {
         try copy(to: target, like: nil)
     }
 
-    /// Puts them into a file's place as an editor does: beside it first, then over it in one step.
+    /// Puts the content in place of a file's as an editor does: beside it first, then over it in one step.
     ///
-    /// `before` is what the file was when the version was asked for; `check` asks whether it has changes
+    /// `before` is the file's state when the version was asked for; `check` asks whether it has changes
     /// that the cloud does not have.
     ///
-    /// - Throws: `Failure`; the file is then as it was, or as somebody saved it meanwhile.
+    /// - Throws: `Failure`; the file is then as it was, or as another program saved it meanwhile.
     func replace(
         _ path: String,
         as before: FileIdentity?,
@@ -205,7 +205,7 @@ struct VersionFile {
             throw error
         }
         let new = FileIdentity(beside)
-        // From here on what lies beside may be what somebody saved a moment ago.
+        // From here on the file beside it may be one that another program saved a moment ago.
         cleaning.keep(beside)
         do throws(Failure) {
             try exchange(beside, path)
@@ -213,14 +213,15 @@ struct VersionFile {
             _ = unsafe unlink(beside)
             throw error
         }
-        // What the file was at that very moment lies beside now.
+        // The file that was replaced at that moment is beside it now.
         if FileIdentity(beside) != before { try takeBack(beside, new, from: path) }
         _ = unsafe unlink(beside)
     }
 
-    /// Gives a path back to what somebody saved there between the comparison and the exchange.
+    /// Gives a path back to the file that another program saved there between the comparison and the
+    /// exchange.
     ///
-    /// - Throws: `Failure`, always; nothing lies beside then but what could not be given back.
+    /// - Throws: `Failure`, always; afterwards only what could not be given back lies beside it.
     private func takeBack(
         _ beside: String,
         _ new: FileIdentity?,

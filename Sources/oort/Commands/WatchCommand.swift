@@ -66,10 +66,10 @@ private final class WatchOutput: Sendable {
 
     init(json: Bool) { self.json = json }
 
-    /// Whether the mount has said that it will tell.
+    /// Whether the mount has announced that it will report.
     var hasBegun: Bool { state.withLock { $0.hasBegun } }
 
-    /// Writes an event; ends the program when nobody reads.
+    /// Writes an event; ends the program when its output is no longer read.
     func show(_ event: WatchEvent) {
         state.withLock { state in
             state.isWriting = true
@@ -98,7 +98,7 @@ private final class WatchOutput: Sendable {
         }
     }
 
-    /// Ends the program when nobody reads what it writes.
+    /// Ends the program when its output is no longer read.
     ///
     /// - Throws: `silence` when the mount hangs.
     func lookAfter() async throws {

@@ -68,8 +68,8 @@ struct SiteOpener: Sendable {
 
     /// Makes the file, for this user alone.
     ///
-    /// It lies in the home folder and its name is not hidden: a browser in a box of its own (snap) reads
-    /// no other. It goes when the browser has come, or at the end.
+    /// It lies in the home folder and its name is not hidden: a browser in a sandbox (snap) reads no other.
+    /// It is deleted when the browser has come, or at the end.
     init(address: String, home: String) throws(Failure) {
         path = "\(home)/oort-web-\(String(UInt64.random(in: .min ... .max), radix: 36)).html"
         let page: HTML = """

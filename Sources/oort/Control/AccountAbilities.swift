@@ -16,10 +16,10 @@ struct AccountAbilities: Codable, Hashable, Sendable {
     var keepsVersions: Bool
     /// Whether it makes links for others.
     var makesLinks: Bool
-    /// Whether it tells its news by itself; else it is asked for them now and then.
+    /// Whether the service announces its news; if not, it is asked for them now and then.
     var tellsNews: Bool
-    /// The hash that it tells of contents, by which what was sent and read is checked; nil where it tells
-    /// none, or a mount of before does not say.
+    /// The hash of contents that the service reports, by which transfers are checked; nil where it reports
+    /// none, or an older mount does not say.
     var hash: String?
 }
 
@@ -73,7 +73,7 @@ extension AccountAbilities {
         }
     }
 
-    /// What may cost somebody a save; nil where nothing may.
+    /// What may cost a person a save; nil where nothing may.
     var caution: String? {
         refusesStaleSaves
             ? nil

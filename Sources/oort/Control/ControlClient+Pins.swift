@@ -1,4 +1,4 @@
-/// What is kept on this machine, asked of the running mount.
+/// What is kept on this machine, by request to the running mount.
 extension ControlClient {
     /// How long a look at all that is kept may take, or taking away a large cache.
     private static let looking = Duration.seconds(600)

@@ -1,4 +1,4 @@
-/// What was deleted, overwritten or shared: the service is asked meanwhile, which may take long.
+/// Deleted items, earlier versions and links: the mount asks the service meanwhile, which may take long.
 extension ControlClient {
     /// How long a trash of many pages may take.
     private static let reading = Duration.seconds(600)

@@ -39,7 +39,7 @@ struct ControlClient: Sendable {
         ).paths
     }
 
-    /// The conflicts that nobody has ended, without their differences.
+    /// The conflicts that are not ended, without their differences.
     func conflicts() async throws(Failure) -> [ConflictReport] {
         try await ask("GET", "/conflicts", Nothing(), answer: [ConflictReport].self)
     }
@@ -74,7 +74,7 @@ struct ControlClient: Sendable {
         try await ask("GET", "/accounts", Nothing(), answer: [KeptAccount].self)
     }
 
-    /// Tells of an account that was signed in.
+    /// Notifies the mount of an account that was signed in.
     func accountAdded(_ name: String) async throws(Failure) {
         _ = try await ask(
             "POST",
@@ -84,8 +84,8 @@ struct ControlClient: Sendable {
         )
     }
 
-    /// Tells of an account that is being signed out, and how many items that its cloud does not have are
-    /// given up.
+    /// Notifies the mount of an account that is being signed out, and of how many items may be given up
+    /// that its cloud does not have.
     func accountRemoved(_ name: String, givingUp most: Int) async throws(Failure) {
         _ = try await ask(
             "POST",
@@ -113,7 +113,7 @@ struct ControlClient: Sendable {
         return last
     }
 
-    /// Finds items; `each` hears of what was found as it arrives, and of the end.
+    /// Finds items; `each` gets the results as they arrive, and the end.
     func search(
         _ request: SearchRequest,
         each: @escaping @Sendable (SearchLine) -> Void
@@ -255,10 +255,10 @@ struct ControlClient: Sendable {
         }
     }
 
-    /// Sends a request as soon as somebody listens.
+    /// Sends a request as soon as the mount listens.
     ///
-    /// A mount holds its lock, and shows its folders, some moments before it listens; one that has
-    /// not begun to after ten seconds will not.
+    /// A mount holds its lock, and shows its folders, some moments before it listens; one that does not
+    /// after ten seconds will not.
     private func whenListening<Answer: ~Copyable>(
         _ ask: () async throws -> Answer
     ) async throws -> Answer {

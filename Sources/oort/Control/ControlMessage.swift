@@ -10,7 +10,7 @@ struct ControlMessage: Sendable {
     /// The whole body.
     let body: Data
 
-    /// Whether it is for a client that waits for bytes: where that is gone nobody wants them.
+    /// Whether it is for a client that waits for bytes: without that client they are not needed.
     var endsWithClient: Bool {
         ["/versions/read", "/versions/restore", "/watch"].contains(path)
     }
@@ -22,8 +22,8 @@ struct ControlMessage: Sendable {
 
     /// Reads one request.
     ///
-    /// - Throws: `ControlRefusal` for what is no request, or too long; `SocketError` when the client
-    ///   goes away.
+    /// - Throws: `ControlRefusal` for something that is no request, or too long; `SocketError` when the
+    ///   client disconnects.
     static func read(from socket: AsyncSocket) async throws -> ControlMessage {
         var bytes: [UInt8] = []
         var end: Int?

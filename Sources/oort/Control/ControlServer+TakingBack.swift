@@ -8,7 +8,7 @@ protocol TakingBackControl: Sendable {
     func restore(_ request: RestoreRequest) async throws(Failure) -> RestoreReport
     /// The contents that a file had.
     func versions(_ request: VersionsRequest) async throws(Failure) -> VersionsReport
-    /// Fetches one of them into a file that whoever asked takes away.
+    /// Fetches one of them into a file, which the client must delete.
     func readVersion(_ request: VersionsRequest) async throws(Failure) -> FetchedVersion
     /// Makes one of them current again, or fetches it where the service cannot.
     func restoreVersion(_ request: VersionsRequest) async throws(Failure) -> RestoredVersion

@@ -7,7 +7,7 @@ import ServiceLifecycle
 protocol MountControl: TakingBackControl {
     /// How everything is.
     func status() async -> StatusReport
-    /// Sends what is pending at once and tells how it goes; the last value is not `.waiting`.
+    /// Sends what is pending at once and reports its progress; the last value is not `.waiting`.
     ///
     /// - Throws: `Failure` when the path is not one of the mount's.
     func sync(_ request: SyncRequest) throws(Failure) -> AsyncStream<SyncProgress>
@@ -15,7 +15,7 @@ protocol MountControl: TakingBackControl {
     ///
     /// - Throws: `Failure` for words or a folder of which nothing can be found.
     func search(_ request: SearchRequest) throws(Failure) -> AsyncStream<SearchLine>
-    /// Tells each change in the mount from now on, until that ends.
+    /// Reports each change in the mount from now on, until that ends.
     ///
     /// - Throws: `Failure` when the path is not one of the mount's, or too many watch.
     func watch(_ request: WatchRequest) throws(Failure) -> AsyncStream<WatchEvent>
@@ -33,7 +33,7 @@ protocol MountControl: TakingBackControl {
     func removeAccount(named name: String, givingUp most: Int) async throws(Failure)
     /// The paths of inodes, each under its number; those that are nowhere in the tree are left out.
     func paths(of inodes: [UInt64]) throws(Failure) -> [String: String]
-    /// The conflicts that nobody has ended.
+    /// The conflicts that are not ended.
     func conflicts() async throws(Failure) -> [ConflictReport]
     /// Ends a conflict whose files both stay.
     func endConflict(_ id: UInt64) async throws(Failure)
@@ -86,7 +86,7 @@ struct ControlServer: Service {
                 advice: "Set XDG_RUNTIME_DIR to a shorter path."
             )
         }
-        // Left over by a mount that died: the instance lock says that nobody uses it.
+        // Left over by a mount that died: the instance lock shows that it is not in use.
         unsafe unlink(path)
         let pool: some AsyncSocketPool = .ePoll()
         try await pool.prepare()
@@ -100,7 +100,7 @@ struct ControlServer: Service {
             group.addTask { await Self.accept(from: listener) { await serve($0) } }
             group.addTask {
                 try await gracefulShutdown()
-                // For the answer to whoever asked for the end.
+                // Time for the answer to the client that asked for the end.
                 try await Task.sleep(for: .milliseconds(100))
             }
             defer { group.cancelAll() }

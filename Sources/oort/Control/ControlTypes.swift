@@ -60,7 +60,7 @@ struct AccountStatus: Codable, Hashable, Sendable {
         case paused
         /// Changes are on their way.
         case syncing
-        /// What is left goes out only when somebody does something.
+        /// What is left goes out only when a person acts.
         case attention = "needs attention"
         /// The service cannot be reached.
         case offline
@@ -86,7 +86,7 @@ struct AccountStatus: Codable, Hashable, Sendable {
     var isReadOnly: Bool?
     /// What its service can do; nil while that is not known.
     var abilities: AccountAbilities?
-    /// When a pause ends; nil when it is in none, or in one that somebody has to end.
+    /// When a pause ends; nil when there is none, or only a person can end it.
     var pausedUntil: Date?
     /// Bytes in use at the service.
     var usedBytes: Int64?
@@ -98,7 +98,7 @@ struct AccountStatus: Codable, Hashable, Sendable {
     var pendingCount: Int
     /// Bytes of these that have still to travel.
     var pendingBytes: Int64?
-    /// How many of these go out only when somebody does something.
+    /// How many of these go out only when a person acts.
     var refusedCount: Int?
     /// Bytes that went up a second lately; nil when none did.
     var uploadBytesPerSecond: Int64?
@@ -169,7 +169,7 @@ struct PendingChange: Codable, Hashable, Sendable {
     var path: String
     /// What is to be done, in words with the size.
     var action: String
-    /// The same for programs; nil where an account that nobody signed in to has it.
+    /// The same for programs; nil for an account that is not signed in.
     var kind: Kind?
     /// Bytes that have to travel for it.
     var bytes: Int64?
@@ -194,7 +194,7 @@ struct PendingGroup: Codable, Hashable, Sendable {
     var bytes: Int64
     /// Whether they are being sent now.
     var isUnderWay: Bool
-    /// Whether they go out only when somebody does something.
+    /// Whether they go out only when a person acts.
     var needsPerson: Bool
     /// What went wrong, in words.
     var reason: String?
@@ -261,7 +261,7 @@ struct SyncProgress: Codable, Hashable, Sendable {
         case done
         /// The time is over; `pending` is missing.
         case timedOut
-        /// What is missing cannot go out until somebody does something.
+        /// What is missing cannot go out until a person acts.
         case stuck
     }
 
@@ -341,7 +341,7 @@ struct ConflictReport: Codable, Hashable, Sendable {
     var made: Date
     /// What was written on this machine: the conflict copy.
     var mine: Version
-    /// What somebody else wrote: the file that has the name.
+    /// The other side's version: the file that has the name.
     var theirs: Version
     /// How mine differs from theirs, line by line; nil for what is large or no text.
     var diff: String?
@@ -361,7 +361,7 @@ struct PauseRequest: ControlRequest, Hashable {
 
     /// The account's name; nil for all.
     var account: String?
-    /// How long; nil for until somebody ends it.
+    /// How long; nil for until a person ends it.
     var seconds: Double?
 
     /// Refuses a time that is none.
@@ -422,7 +422,7 @@ struct PaceReport: Codable, Hashable, Sendable {
 struct PausedAccount: Codable, Hashable, Sendable {
     /// The account's name.
     var account: String
-    /// When that ends; nil for when somebody ends it.
+    /// When that ends; nil for when a person ends it.
     var until: Date?
 }
 

@@ -6,7 +6,7 @@ struct PinRequest: ControlRequest, Hashable {
 
     /// An absolute path under the mount point.
     var path: String
-    /// When that ends; nil for when somebody ends it.
+    /// When that ends; nil for when a person ends it.
     var until: Date?
 }
 
@@ -26,7 +26,7 @@ struct FreeRequest: ControlRequest, Hashable {
     var path: String?
     /// Whether everything is meant.
     var all: Bool?
-    /// Only what nobody used for so long.
+    /// Only contents that were not used for so long.
     var unusedSeconds: Double?
 
     /// Refuses what names nothing, or two things.
@@ -47,7 +47,7 @@ struct PinReport: Codable, Hashable, Sendable {
     var path: String
     /// When it was pinned.
     var made: Date
-    /// When that ends; nil for when somebody ends it.
+    /// When that ends; nil for when a person ends it.
     var until: Date?
     /// How much of it is here.
     var progress: PinProgress
@@ -86,7 +86,7 @@ struct FreeReport: Codable, Hashable, Sendable {
         var bytes: Int64
     }
 
-    /// What was taken away.
+    /// The contents that were removed.
     var freed: Sum
     /// What stays because it is pinned.
     var pinned: Sum

@@ -21,7 +21,7 @@ struct SearchRequest: ControlRequest, Hashable {
     /// The most results.
     var limit: Int?
 
-    /// The most results when nobody says.
+    /// The most results unless the request says otherwise.
     static let usualLimit = 100
     /// The most results that anybody may ask for.
     static let mostResults = 10_000

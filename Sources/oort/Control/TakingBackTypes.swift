@@ -96,7 +96,7 @@ struct VersionsReport: Codable, Hashable, Sendable {
 
 /// An earlier content of a file, fetched.
 struct FetchedVersion: Codable, Hashable, Sendable {
-    /// A file of the cache that has the content, and that whoever asked takes away.
+    /// A file of the cache with the content, which the client must delete.
     var file: String
     /// Bytes of content.
     var size: Int64

@@ -71,7 +71,7 @@ enum BackgroundProcess {
     }
 }
 
-/// The daemon's first word to whoever started it.
+/// The daemon's first message to the process that started it.
 struct ReadyMessage: Codable, Hashable, Sendable {
     /// Where it is mounted.
     var mountPoint: String
@@ -85,7 +85,7 @@ struct ReadyMessage: Codable, Hashable, Sendable {
 final class ReadyPipe: Sendable {
     private let handle: FileHandle
 
-    /// The pipe that the parent named; nil when nobody waits.
+    /// The pipe that the parent named; nil when no parent waits.
     init?(environment: [String: String] = ProcessInfo.processInfo.environment) {
         guard let descriptor = environment[BackgroundProcess.readyVariable].flatMap(Int32.init)
         else { return nil }

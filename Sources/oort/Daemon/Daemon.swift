@@ -16,7 +16,7 @@ struct MountOptions: Sendable {
     var allowsOtherUsers = false
     /// The permissions that what came from a service does not give, 0777.
     var umask: UInt16 = 0o022
-    /// Whether the log tells every step.
+    /// Whether the log has every step.
     var isVerbose = false
 }
 
@@ -59,7 +59,7 @@ struct Daemon {
         )
         defer { withExtendedLifetime(lock) {} }
         try options.mountPoint.prepare()
-        // A daemon must not keep the folder busy in which somebody happened to start it.
+        // A daemon must not keep the folder busy in which it happened to be started.
         _ = FileManager.default.changeCurrentDirectoryPath("/")
         logger.info(
             "starting",

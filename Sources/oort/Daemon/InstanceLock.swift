@@ -16,7 +16,7 @@ final class InstanceLock: Sendable {
                 advice: "Check the free space and the permissions of its folder."
             )
         }
-        // A client that asks whether somebody holds the lock holds it for a moment itself.
+        // A client that tests the lock holds it for a moment itself.
         var tries = 0
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0, tries < 10 {
             tries += 1
@@ -43,12 +43,12 @@ final class InstanceLock: Sendable {
     }
 
     deinit {
-        // Who finds words in it and nobody who holds it knows that the holder died.
+        // A lock file with words in it that is not locked means that its holder died.
         ftruncate(descriptor, 0)
         close(descriptor)
     }
 
-    /// Whether somebody holds the lock now.
+    /// Whether the lock is held now.
     static func isHeld(path: String) -> Bool {
         // Only to be read: the disk may have turned read-only under a mount that runs.
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)

@@ -27,8 +27,8 @@ struct MountPoint: Hashable, Sendable {
 
     /// Makes the folder ready to be mounted on: makes it when it is missing.
     ///
-    /// A mount whose process died is left for the moment of mounting: until then a program that goes on
-    /// gets an error there, and writes into no folder that the mount will hide.
+    /// A mount whose process died stays until the moment of mounting: a program that goes on gets an error
+    /// there until then, and does not write into a folder that the mount will hide.
     ///
     /// - Throws: `Failure` naming the path and what is wrong with it.
     func prepare() throws(Failure) {

@@ -74,14 +74,14 @@ struct MountRequirements {
             .first { FileManager.default.isExecutableFile(atPath: $0) }
     }
 
-    /// What fusermount3 says against a mount at `path` that failed: libfuse lets it speak on this
-    /// process's standard error only, so it is asked once more.
+    /// The reason that fusermount3 gives against a mount at `path` that failed: libfuse lets it write to
+    /// this process's standard error only, so it is run once more.
     ///
-    /// It sends the descriptor of what it mounts to a socket (since libfuse 3.15 it looks first whether
-    /// it has one: `main` in util/fusermount.c) that nobody reads: what it may mount now is dead as soon
-    /// as the socket is closed, and is taken away.
+    /// It sends the descriptor of the mount to a socket (since libfuse 3.15 it checks first whether there
+    /// is one: `main` in util/fusermount.c) that is never read: a mount that succeeds now is dead as soon
+    /// as the socket is closed, and is removed.
     ///
-    /// - Returns: its words; nil where it says nothing, or nothing is in its way now.
+    /// - Returns: its words; nil where it gives no reason, or there is none now.
     func refusal(at path: String, allowsOtherUsers: Bool) -> String? {
         guard let helper else { return nil }
         // Its standard input. The other end stays open until it has ended, so that no signal ends it as it

@@ -11,8 +11,8 @@ struct MountUser: Hashable, Sendable {
     /// The first file of the mount that it has open; nil where it only stands in a folder.
     var file: String?
 
-    /// Who uses the mount at a path, as /proc has it (`man 5 proc`), without the daemon and what it
-    /// started; asks the mount nothing.
+    /// The processes that use the mount at a path, as /proc shows them (`man 5 proc`), without the daemon
+    /// and those that it started; does not touch the mount.
     static func all(of mountPoint: String, but daemon: Int32) -> [MountUser] {
         let own = getpid()
         let processes = entries("/proc").compactMap { Int32($0) }.sorted()
@@ -40,7 +40,7 @@ struct MountUser: Hashable, Sendable {
         }
     }
 
-    /// What a person is told of them.
+    /// The words for a person about them.
     static func words(_ users: [MountUser], of mountPoint: String) -> String {
         let most = 5
         let names = users.prefix(most).map { user in

@@ -80,7 +80,7 @@ struct RestingState {
         }
     }
 
-    /// The conflicts that nobody has ended; paths begin with the account's name.
+    /// The conflicts that are not ended; paths begin with the account's name.
     ///
     /// - Throws: `Failure` when the catalog cannot be read.
     func conflicts() async throws(Failure) -> [ConflictReport] {
@@ -146,11 +146,11 @@ struct RestingState {
         }
     }
 
-    /// Takes an account that is being signed out out of the catalog: whoever signs in under its name
-    /// next must find neither its tree nor its cursor.
+    /// Removes an account that is being signed out from the catalog: the next sign-in under its name must
+    /// find neither its tree nor its cursor.
     ///
-    /// - Throws: `Failure` when its cloud lacks more items than are given up, or a mount began meanwhile;
-    ///   nothing is changed then.
+    /// - Throws: `Failure` when its cloud lacks more items than may be given up, or a mount began
+    ///   meanwhile; nothing is changed then.
     func forget(accountNamed name: String, givingUp most: Int) async throws(Failure) {
         guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return }
         let lock = try InstanceLock(path: folders.lockFile, mounting: "")

@@ -10,8 +10,8 @@ struct DemoClouds: Sendable {
     /// What a demo shows unless all is asked for: one of each kind.
     private static let usual = ["dropbox", "drive", "onedrive", "nextcloud", "s3"]
 
-    /// Starts the usual services, or all that can be simulated: other servers of a service's are not shown
-    /// beside it.
+    /// Starts the usual services, or all that can be simulated: of a service with several kinds of servers,
+    /// only one is shown.
     ///
     /// - Throws: `Failure` when no port can be had.
     static func start(all: Bool) async throws(Failure) -> DemoClouds {

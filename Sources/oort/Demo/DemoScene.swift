@@ -238,7 +238,7 @@ struct DemoPlay: Sendable {
         }
     }
 
-    /// Writes at the service, as somebody else.
+    /// Writes at the service, as another client.
     private func write(_ text: String, to name: String) async throws(Failure) {
         if let folder = demo.record.folders[account] {
             return try Self.write(text, to: "\(folder)/\(name)")

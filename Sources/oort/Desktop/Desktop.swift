@@ -93,9 +93,9 @@ struct Desktop: Sendable {
         return DesktopProgram(program, Array(tray.dropFirst()), environment) { _, _ in }
     }
 
-    /// Shows a notice until somebody closes it; nil where it cannot be shown.
+    /// Shows a notice until a person closes it; nil where it cannot be shown.
     ///
-    /// `clicked` is called when somebody wants what the notice offers.
+    /// `clicked` is called when the person wants what the notice offers.
     func show(
         _ notice: Notice,
         clicked: @escaping @Sendable (Notice.Action) -> Void
@@ -134,8 +134,8 @@ struct Desktop: Sendable {
         return result
     }
 
-    /// Asks logind to wait with sleep and shutdown, as long as the program that is returned runs; nil
-    /// where nobody can be asked.
+    /// Asks logind to wait with sleep and shutdown while the returned program runs; nil where logind cannot
+    /// be asked.
     func delaySleep(why: String) -> DesktopProgram? {
         guard let inhibitor else { return nil }
         // It holds the lock as long as its own program runs, and that ends with its input, at the
@@ -147,7 +147,7 @@ struct Desktop: Sendable {
         ) { _, _ in }
     }
 
-    /// Does what somebody clicked.
+    /// Does what the person clicked.
     func perform(_ action: Notice.Action) {
         var program: Program
         switch action {

@@ -6,7 +6,7 @@ import Logging
 ///
 /// Isolation: an actor; `run` is its life.
 actor DesktopWatch {
-    /// A mount as somebody at the desktop has to know it.
+    /// The state of a mount that a person at the desktop has to know.
     struct View: Sendable {
         var report: StatusReport
         /// The accounts at which somebody has to sign in.
@@ -32,7 +32,7 @@ actor DesktopWatch {
     /// When logind may be asked again after it refused.
     private var nextLock = ContinuousClock.now
 
-    /// A watch that keeps what it told in the file `boardFile`.
+    /// A watch that stores which notices it showed in the file `boardFile`.
     init(
         _ desktop: Desktop,
         boardFile: String,
@@ -96,7 +96,7 @@ actor DesktopWatch {
         keep(since: before)
     }
 
-    /// Lets go of the programs that ended; what one of them could not show was not told.
+    /// Lets go of the programs that ended; a notice that one of them could not show counts as not shown.
     private func noteEnded() {
         for (notice, program) in shown where program.succeeded == false {
             logger.info("a notice was not shown", metadata: ["title": "\(notice.title)"])
@@ -108,7 +108,7 @@ actor DesktopWatch {
     private func keep(since before: Set<String>) {
         guard board.keys != before else { return }
         do { try board.write(boardFile) } catch {
-            // After a restart it is told once more.
+            // After a restart it is shown once more.
             logger.warning("what was told is not kept", metadata: ["error": "\(error)"])
         }
     }

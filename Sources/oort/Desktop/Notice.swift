@@ -1,7 +1,7 @@
 import Foundation
 import OortModel
 
-/// One thing that a person is told of on the desktop, since nothing else would bring it up.
+/// A notice to a person on the desktop, since nothing else would bring it up.
 struct Notice: Hashable, Sendable {
     /// What a click does.
     enum Action: Hashable, Sendable {
@@ -17,9 +17,9 @@ struct Notice: Hashable, Sendable {
     var title: String
     /// A sentence or two: what happened, and what to do.
     var body: String
-    /// Whether it stays on the screen until somebody looks.
+    /// Whether it stays on the screen until a person looks.
     var isUrgent = false
-    /// Whether it tells of one conflict.
+    /// Whether it is about one conflict.
     var isConflict = false
     /// What a click does; nil where nothing helps but the words.
     var action: Action?
@@ -27,7 +27,7 @@ struct Notice: Hashable, Sendable {
     ///
     /// A refusal is not seen while it is tried again, every ten minutes.
     var memory = Duration.seconds(60)
-    /// The keys of what it tells of besides, where several are told as one.
+    /// The keys of other notices that are shown as part of this one.
     var others: [String] = []
 }
 
@@ -35,10 +35,10 @@ extension Notice {
     /// How many files of one account are named one by one; more are one notice.
     private static let mostConflicts = 3
 
-    /// All that a person has to know of a mount, most urgent first.
+    /// Everything that a person has to know of a mount, most urgent first.
     ///
-    /// `signedOut` names the accounts at which somebody has to sign in; `canSignIn` says whether a
-    /// service's sign-in needs nothing but a browser.
+    /// `signedOut` names the accounts that a person has to sign in to; `canSignIn` says whether a service's
+    /// sign-in needs nothing but a browser.
     static func all(
         in report: StatusReport,
         signedOut: Set<String>,
@@ -83,7 +83,7 @@ extension Notice {
     /// What the service refuses for good, a notice for each reason.
     private static func refusals(_ account: AccountStatus, _ folder: String) -> [Notice] {
         let full = SyncWords.errorWords("\(ProviderError.Kind.quotaExceeded)")
-        // Of an account that nobody is signed in to, that is what has to be said.
+        // For an account without a sign-in, only that is said.
         guard account.state != .trouble else { return [] }
         return (account.waiting ?? []).filter { $0.needsPerson && $0.reason != nil }.map { group in
             let reason = group.reason ?? ""
@@ -120,7 +120,7 @@ extension Notice {
         (path as NSString).deletingLastPathComponent
     }
 
-    /// The same with many conflicts told as one.
+    /// The same with many conflicts in one notice.
     static func gathered(_ notices: [Notice]) -> [Notice] {
         let conflicts = notices.filter(\.isConflict)
         guard conflicts.count > mostConflicts, let first = conflicts.first else { return notices }
@@ -137,12 +137,11 @@ extension Notice {
     }
 }
 
-/// What was told already, kept over restarts: each thing is told once for as long as its cause is
-/// there.
+/// The notices that were shown, kept over restarts: each is shown once while its cause lasts.
 struct NoticeBoard: Codable, Hashable, Sendable {
     /// When the cause of each notice was last seen, and until when it counts as the same.
     private var told: [String: Date] = [:]
-    /// What could not be told, while this process lives.
+    /// The notices that could not be shown, in this process's life.
     private var failures: [String: Failure] = [:]
 
     /// A notice that the desktop did not show.
@@ -157,7 +156,8 @@ struct NoticeBoard: Codable, Hashable, Sendable {
     /// How often one notice is tried in vain.
     static let mostTries = 10
 
-    /// What of this was not told yet; from now on it was, unless `failed` says otherwise.
+    /// The notices that were not shown yet; from now on they count as shown, unless `failed` says
+    /// otherwise.
     mutating func news(in notices: [Notice], at now: Date) -> [Notice] {
         told = told.filter { $0.value > now }
         // A cause that is gone for so long is another one when it comes back.
@@ -188,12 +188,12 @@ struct NoticeBoard: Codable, Hashable, Sendable {
         }
     }
 
-    /// What it knows, without the moments.
+    /// The keys of the notices that were shown.
     var keys: Set<String> { Set(told.keys) }
 
-    /// Reads what was kept; nothing where there is none, or it cannot be read.
+    /// Reads the stored state; an empty one where there is none, or it cannot be read.
     ///
-    /// Nobody looked since it was kept: all of it counts as just seen.
+    /// The causes were not observed since then: all of them count as just seen.
     static func read(_ path: String, at now: Date) -> NoticeBoard {
         guard let data = FileManager.default.contents(atPath: path),
             var board = try? ControlCoding.decode(NoticeBoard.self, from: data)

@@ -63,7 +63,7 @@ struct AccountChecks {
         let authorization = access.authorization(hosts)
         let signIn = SignIn(service: authorization, client: client, http: wire)
         do throws(SignInError) {
-            // Nobody's token: a service that knows the registration refuses the token, another one
+            // An invalid token: a service that knows the registration refuses the token, another one
             // refuses the registration.
             let nobody = Secret("oort-doctor")
             _ = try await signIn.refresh(Tokens(accessToken: nobody, refreshToken: nobody))
@@ -178,7 +178,7 @@ struct AccountChecks {
             // A server may be reached by a key of the person's own.
             let hasSecret = try await store.credentials(of: account.name) != nil
             guard hasSecret || service.oauth == nil else {
-                // They may lie where nobody can look now, such as without the desktop's session.
+                // They may be where they cannot be read now, such as without the desktop's session.
                 let hasKeyring = store.place != patient.folders.tokensFolder
                 return .trouble(
                     "account",

@@ -8,7 +8,7 @@ struct Finding: Codable, Hashable, Sendable {
         case ok
         /// Could not be looked at; something else may say why.
         case unknown
-        /// Somebody must do something.
+        /// A person must act.
         case trouble
     }
 
@@ -40,7 +40,7 @@ struct Finding: Codable, Hashable, Sendable {
 
 /// All that `oort doctor` found.
 struct DoctorReport: Codable, Hashable, Sendable {
-    /// Whether nobody must do anything.
+    /// Whether no person must act.
     var isWell: Bool
     /// The version of the program that looked.
     var version: String

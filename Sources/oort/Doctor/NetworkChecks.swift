@@ -45,7 +45,7 @@ struct NetworkChecks {
         var service: CloudService
         var address: String
         var error: TransportError?
-        /// How far this machine's clock is ahead of the host's; nil where it told no time.
+        /// How far this machine's clock is ahead of the host's; nil where the host gave no time.
         var ahead: TimeInterval?
     }
 
@@ -65,7 +65,7 @@ struct NetworkChecks {
         )
         let before = Date()
         do throws(TransportError) {
-            // Whatever the status is, somebody is there.
+            // Whatever the status is, the host answers.
             let head = try await wire.send(request, limit: 4 << 20).head
             let middle = before.addingTimeInterval(Date().timeIntervalSince(before) / 2)
             answer.ahead = head.date.map { middle.timeIntervalSince($0.date) }

@@ -11,8 +11,8 @@ import Synchronization
 extension CloudMount {
     /// Connects every account on the user's list; the engines are started later.
     ///
-    /// What the list does not have, or has as somebody else's, is shown as it is kept: its files are
-    /// there, and nothing goes out.
+    /// An account that is not on the list, or is there as another person's, is shown as it is stored: its
+    /// files are there, and nothing is sent.
     func connectAll() async throws(Failure) {
         let list = try AccountRegistry(folders: options.folders).list()
         let stored = try storedAccounts()
@@ -24,7 +24,7 @@ extension CloudMount {
                 let obstacle = unusable?.trouble ?? kept.obstacle(onList: entry)
                     ?? unknownService(of: kept)
             else { continue }
-            // A sign-out forgets the account at once; of this one nothing is kept, and nobody's it is.
+            // A sign-out forgets the account at once; this one holds nothing, and has no owner.
             if entry == nil, list.unusable.isEmpty, account.identity == nil,
                 try forget(account, losingAtMost: 0)
             {
@@ -42,7 +42,7 @@ extension CloudMount {
                 continue
             }
             let link: Link
-            // What is wrong with one account keeps no other from being mounted.
+            // A fault of one account must not keep the others from being mounted.
             do throws(Failure) { link = try self.link(account, stored) } catch {
                 try detach(KeptAccount(account), id, because: error.description)
                 continue

@@ -86,8 +86,8 @@ extension CloudMount {
         }
     }
 
-    /// Whether an item waits for a program to close it: one that writes to it, or has it open and may
-    /// read of it what is to be deleted or replaced.
+    /// Whether an item waits for a program to close it: a program that writes to it, or that has it open
+    /// and may still read what is to be deleted or replaced.
     private func isHeld(_ item: PendingItem) -> Bool {
         let writers = store.writers
         return writers.isBeingWritten(item.inode)
@@ -200,7 +200,7 @@ extension CloudMount {
                 return nil
             }
             let place: String?
-            // Of a folder that is gone, or cannot be read, the account's is told.
+            // For a folder that is gone, or cannot be read, the account's folder is named.
             do throws(CatalogError) { place = try path(of: refused.folder) } catch { place = nil }
             return RefusedNameReport(
                 path: "\(place ?? folder)/\(refused.name)",
@@ -287,7 +287,8 @@ extension CloudMount {
             + "wrong. Read it again later; if it stays so, look at the service whether an older version is whole"
     }
 
-    /// What goes to an account's service now, by path, and what is read there to be compared.
+    /// The contents that are being sent to an account's service, by path, and those that are read there to
+    /// be compared.
     private func uploads(
         _ status: SyncStatus,
         below folder: String
@@ -352,7 +353,7 @@ extension CloudMount {
         return status
     }
 
-    /// What is kept of an account that nobody signed in to.
+    /// The stored changes of an account that is not signed in.
     private func changes(
         of account: DetachedAccount,
         below inode: Inode?
@@ -404,7 +405,7 @@ extension CloudMount {
                 // Looking costs what is pending.
                 let pause = Duration.milliseconds(now.pendingCount < 100 ? 10 : 500)
                 guard (try? await Task.sleep(for: pause)) != nil else { break }
-                // Nothing is told of a catalog that could not be read.
+                // Nothing is reported of a catalog that could not be read.
                 if now.pendingCount == 0 { changed.yield() }
             }
             group.cancelAll()
@@ -555,7 +556,7 @@ extension CloudMount {
     }
 }
 
-/// What a waiting client was told last, shared by the work and its timer.
+/// The last progress that a waiting client got, shared by the work and its timer.
 private final class LatestProgress: Sendable {
     let value = Mutex(SyncProgress(state: .waiting, pendingCount: 0, pending: []))
 }

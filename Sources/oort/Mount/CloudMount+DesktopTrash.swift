@@ -138,8 +138,8 @@ extension CloudMount {
         return item.kind != .folder || undeletion.restoresFolders ? undeletion : nil
     }
 
-    /// What of the service's trash it is: by its id, or where the service tells none by where it lay and
-    /// when it was deleted; nil where that is not there.
+    /// The entry of the service's trash: by its id or, where the service reports none, by where it lay and
+    /// when it was deleted; nil where there is none.
     private func entry(
         of item: TrashedNode,
         _ account: MountedAccount

@@ -5,7 +5,7 @@ import OortModel
 import OortSync
 import Synchronization
 
-/// Links by which others reach something: made, listed and taken back.
+/// Links by which other people reach an item: made, listed and withdrawn.
 extension CloudMount {
     func share(_ request: ShareRequest) async throws(Failure) -> LinkReport {
         let (place, node) = try existing(request.path)
@@ -44,10 +44,10 @@ extension CloudMount {
         )
     }
 
-    /// The link that a service answered with, which gives no more than was wished.
+    /// Checks that the link which a service answered with gives no more than was wished.
     ///
-    /// - Throws: `Failure` where it does: the address of a link without the password would be handed on
-    ///   as if it had one. What was made is taken back then; what was there before stays.
+    /// - Throws: `Failure` where it does: a link without the wished password would be handed on as if it
+    ///   had one. A link that was made is then withdrawn; one that existed before stays.
     private func checked(
         _ made: SharedLink,
         _ wish: LinkWish,
@@ -68,7 +68,7 @@ extension CloudMount {
                 advice: "Take it back first: oort unshare \(Shell.quoted(place.path))"
             )
         }
-        // An answer may tell less than the list.
+        // An answer may have less than the list.
         do throws(Failure) {
             let all = try await all(links, of: wish.item, place.account)
             let told = all.first { $0.id.isSameText(as: made.id) }
@@ -87,7 +87,7 @@ extension CloudMount {
         throw Failure("\(words); it was taken back, and nothing is shared.")
     }
 
-    /// A link that the item has and that is what is wished; nil, too, where that cannot be asked.
+    /// A link that the item has already and that is as wished; nil, too, where the service cannot be asked.
     private func existing(
         _ wish: LinkWish,
         _ links: any LinkSharing,
@@ -101,7 +101,7 @@ extension CloudMount {
         }
     }
 
-    /// What is wished, looked at before anything is asked of the service.
+    /// The wish, checked before the service is asked for anything.
     private func wish(
         _ request: ShareRequest,
         _ place: MountedPath,

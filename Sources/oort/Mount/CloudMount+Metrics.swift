@@ -84,8 +84,7 @@ extension CloudMount {
         return text.description
     }
 
-    /// What was counted of an account since the mount began, or since its last sign-in, and what is
-    /// pending.
+    /// The counts of an account since the mount began, or since its last sign-in, and what is pending.
     private func add(_ account: MountedAccount, to text: inout MetricsText) async {
         let labels = ["account": account.name, "service": account.service]
         do throws(CatalogError) {

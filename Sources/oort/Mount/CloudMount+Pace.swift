@@ -32,7 +32,7 @@ extension CloudMount {
         }
     }
 
-    /// Takes up what was kept; a file that cannot be read limits nothing, and is reported.
+    /// Reads the stored limits; a file that cannot be read limits nothing, and is reported.
     func readPace() {
         do {
             let kept = try Pace.read(options.folders.paceFile)

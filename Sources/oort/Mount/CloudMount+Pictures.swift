@@ -11,7 +11,7 @@ extension CloudMount {
     /// Bytes of the largest that is taken.
     private static let largestPicture = 2 << 20
 
-    /// Whoever brings them for the mount at a path; nil where the settings want none, or they could not
+    /// What brings the pictures for the mount at a path; nil where the settings want none, or it could not
     /// be made.
     func makePictures(at path: String) -> FolderPictures? {
         let viewers = options.settings.pictureViewers

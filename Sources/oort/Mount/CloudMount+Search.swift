@@ -130,7 +130,7 @@ extension CloudMount {
                 }
             } catch { return nil }
         }
-        // The feed has not told of it yet, so of its folder nobody knows whether it is the one.
+        // The feed has not reported it yet, so it is not known whether it lies in the given folder.
         guard query.folder == nil, query.fits(found.item), let name = found.path.last else {
             return nil
         }

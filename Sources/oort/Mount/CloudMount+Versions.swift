@@ -90,7 +90,8 @@ extension CloudMount {
                 advice: "What was deleted from a folder: oort trash \(Shell.quoted(path))"
             )
         }
-        // Nobody is told to send first what cannot be asked for afterwards.
+        // First whether there are versions at all: a person must not be told to send something first in
+        // vain.
         let history = try history(of: place)
         let reference = try await reference(to: node, at: place)
         do throws(ProviderError) { try await place.account.engine.checkPerson() } catch {
@@ -165,17 +166,17 @@ extension CloudMount {
 
     // MARK: Its bytes
 
-    /// The folder of the contents that were fetched for somebody.
+    /// The folder of the contents that were fetched for clients.
     private var fetchedVersions: String { options.folders.cache + "/versions" }
 
-    /// Takes away what was fetched for clients of a mount that ended; before any client can ask.
+    /// Deletes what was fetched for clients of a mount that ended; before any client can ask.
     func removeFetchedVersions() {
         do { try FetchedFile.removeAll(in: fetchedVersions) } catch {
             logger.warning("fetched versions stay", metadata: ["cause": "\(error)"])
         }
     }
 
-    /// Brings a version's bytes into a file of the cache, which whoever asked takes away.
+    /// Fetches a version's bytes into a file of the cache, which the client must delete.
     private func fetch(
         _ version: ItemVersion,
         _ history: any VersionHistory,
@@ -215,12 +216,12 @@ extension CloudMount {
 
 /// A file of the cache that is handed on to another process.
 private struct FetchedFile: Sendable {
-    /// How long a file may lie that nobody took: its client died.
+    /// How long a file may stay that no client deleted: its client died.
     private static let patience: TimeInterval = 86_400
 
     let path: String
 
-    /// Makes an empty file, and takes away what nobody took.
+    /// Makes an empty file, and deletes files that clients left behind.
     init(in folder: String) throws(Failure) {
         path = "\(folder)/\(UUID().uuidString)"
         let files = FileManager.default

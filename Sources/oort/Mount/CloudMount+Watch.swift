@@ -12,11 +12,11 @@ extension CloudMount {
         }
     }
 
-    /// Tells whoever watches of a name that a program wanted in vain.
+    /// Reports to watchers a name that a program wanted in vain.
     func tell(refused name: RefusedName) {
         guard !watchers.isEmpty else { return }
         do throws(CatalogError) {
-            // Of a folder that is gone there is nothing to tell.
+            // A folder that is gone has no path to report.
             guard let folder = try InodePaths(catalog, below: "").path(of: name.folder) else {
                 return
             }
@@ -27,7 +27,7 @@ extension CloudMount {
         }
     }
 
-    /// Tells whoever watches how the accounts are, until the task is cancelled.
+    /// Reports to watchers how the accounts are, until the task is cancelled.
     func keepWatchersInformed() async {
         await watchers.keepInformed { [self] in
             var states: [String: String] = [:]

@@ -30,11 +30,11 @@ final class CloudMount: MountedClouds {
     private let upkeep = Mutex<Task<Void, Never>?>(nil)
     /// Has the desktop's watch look; the stream is its.
     private let changed = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-    /// Whoever watches the mount.
+    /// The watchers of the mount.
     let watchers = Watchers()
-    /// What the kernel tells programs that watch a folder.
+    /// What notifies programs that watch a folder, through the kernel.
     let kernelEvents: KernelEvents
-    /// What brings thumbnails; nil until `mount`, and where nobody wants any.
+    /// What brings thumbnails; nil until `mount`, and where the settings want none.
     private let pictures = Mutex<FolderPictures?>(nil)
     /// The limits of all transfers.
     let bandwidth = Bandwidth()
@@ -130,14 +130,14 @@ final class CloudMount: MountedClouds {
         return mount
     }
 
-    /// What goes on beside the mount as long as it stands: a look through the catalog's pages, the rest of
-    /// the recovery, the index of names, and the catalog's log brought home once a minute.
+    /// Work that goes on beside the mount: a look through the catalog's pages, the rest of the recovery,
+    /// the index of names, and a checkpoint of the catalog's log once a minute.
     ///
-    /// The first three begin when programs have left the catalog alone for a second, half a minute later
-    /// at the latest: a walk right after the mount needs the processors. A process that ends before loses
-    /// nothing by it: the next one looks through the pages, what lost its bytes with the machine is looked
-    /// for until that was done once (`ContentStore.recoverCached`), and a search looks by itself at what
-    /// the index lacks.
+    /// The first three begin when programs have left the catalog alone for a second, at the latest after
+    /// half a minute: a walk right after the mount needs the processors. A process that ends earlier loses
+    /// nothing: the next one looks through the pages; bytes that were lost with the machine are looked for
+    /// until that was done once (`ContentStore.recoverCached`); and a search itself looks at what the index
+    /// lacks.
     private func beginUpkeep() {
         let task = Task { [store, catalog, logger, weak self] in
             async let _: Void? = self?.keepDesktopInformed()
@@ -203,7 +203,7 @@ final class CloudMount: MountedClouds {
             )
         )
         files.setRefusalListener { [weak self] in self?.tell(refused: $0) }
-        // What was left alone as long as it was open for writing may go out now.
+        // An item that waited while it was open for writing may go out now.
         store.writers.setListener { [weak self] inode in
             guard let self else { return }
             do throws(CatalogError) {
@@ -272,7 +272,7 @@ final class CloudMount: MountedClouds {
     func finishTelling() async {
         guard let notifier = fuse.withLock({ $0?.notifier }) else { return }
         let (told, end) = AsyncStream<Void>.makeStream()
-        // Owned by nobody: ends with what is queued, or with the mount.
+        // Owned by nothing: ends with what is queued, or with the mount.
         Task {
             await notifier.finishTelling()
             end.finish()

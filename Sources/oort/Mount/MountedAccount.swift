@@ -56,7 +56,7 @@ final class MountedAccount: Sendable {
         }
     }
 
-    /// Sends nothing, and fetches nothing that nobody waits for, or goes on.
+    /// Stops, or resumes, all sending and all fetching that no program waits for.
     func setPaused(_ isPaused: Bool) async {
         await engine.setPaused(isPaused)
         await keeper.setPaused(isPaused)
@@ -72,15 +72,15 @@ final class MountedAccount: Sendable {
 }
 
 extension MountedAccount {
-    /// Ends the engine of an account that is signed out or signed in anew: its tokens, too, are
-    /// somebody else's to keep from now on.
+    /// Ends the engine of an account that is signed out or signed in anew; its tokens are no longer this
+    /// connection's to store.
     func leave() async {
         await stop()
         await connection.retire()
     }
 }
 
-/// An account whose folder is shown and whose changes are kept, but which nobody signed in to.
+/// An account whose folder is shown and whose changes are kept, but which is not signed in.
 struct DetachedAccount: Sendable {
     /// Its number in the catalog; nil while the catalog has nothing of it.
     let id: AccountID?

@@ -22,8 +22,8 @@ struct MountedPath: Sendable {
 extension CloudMount {
     /// Follows a path into an account that is signed in.
     ///
-    /// - Throws: `Failure` naming the path where it is not of the mount, or of an account that nobody
-    ///   signed in to.
+    /// - Throws: `Failure` naming the path where it is not of the mount, or of an account that is not
+    ///   signed in.
     func mounted(_ path: String) throws(Failure) -> MountedPath {
         let shown = TerminalText.line(path)
         guard path != mountPoint else {

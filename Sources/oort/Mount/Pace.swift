@@ -5,7 +5,7 @@ import Foundation
 struct Pace: Codable, Hashable, Sendable {
     /// A time in which nothing is sent.
     struct Pause: Codable, Hashable, Sendable {
-        /// Its end; nil for until somebody ends it.
+        /// Its end; nil for until a person ends it.
         var until: Date?
 
         /// Whether it is over.

@@ -12,7 +12,7 @@ struct PendingKind: Hashable, Sendable {
     var isHeld = false
     /// Whether only the service has changed them.
     var isNews = false
-    /// Whether nothing goes out before somebody does something.
+    /// Whether nothing goes out before a person acts.
     var needsPerson = false
     /// Whether they are tried again later.
     var isLater = false
@@ -45,7 +45,7 @@ struct PendingKind: Hashable, Sendable {
 }
 
 extension SyncWords {
-    /// The groups of what is pending as a person reads them: first what needs somebody, then the
+    /// The groups of pending items as a person reads them: first those that need a person, then the
     /// largest; `obstacles` are the paths of refused folders.
     static func groups(
         _ survey: PendingSurvey<PendingKind>,
@@ -92,7 +92,7 @@ extension SyncWords {
         }
     }
 
-    /// How long what goes by itself will take, from what was measured: bytes and items a second.
+    /// How long the items that need no person will take, by measured bytes and items a second.
     ///
     /// - Returns: nil while nothing was measured that says it.
     static func secondsLeft(

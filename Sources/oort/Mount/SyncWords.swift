@@ -103,14 +103,14 @@ enum SyncWords {
         return obstacles
     }
 
-    /// Whether an item stays pending until somebody does something.
+    /// Whether an item stays pending until a person acts.
     static func isRefused(_ item: PendingItem, now: Date) -> Bool {
         if item.isForbidden { return true }
         guard !item.isUnderWay, let kind = item.errorKind,
             let wait = item.wait(now: Timestamp(now).inMilliseconds),
             refusals[kind] != nil || wait == .max
         else { return false }
-        // What was just told to try again has not been refused again yet.
+        // An item that was just made due again has not been refused again yet.
         return wait > 5000
     }
 
@@ -131,7 +131,7 @@ enum SyncWords {
         }
     }
 
-    /// Why the service is asked about a change of which an earlier mount heard no answer.
+    /// Why the service is asked about a change without an answer, from an earlier mount.
     static let noAnswer = "the service gave no answer"
 
     static func next(

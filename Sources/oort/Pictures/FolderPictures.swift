@@ -15,7 +15,7 @@ actor FolderPictures: PictureBringer {
         /// The paths under which programs may know the mount.
         var tops: [String]
         var catalog: Catalog
-        /// Whether a file's bytes would have to be fetched for whoever makes a thumbnail of it.
+        /// Whether a thumbnail maker would have a file's bytes fetched.
         var isElsewhere: @Sendable (Node) -> Bool
         /// The service's picture; nil where it has none.
         var picture: @Sendable (Node) async throws(ProviderError) -> Data?
@@ -84,7 +84,7 @@ actor FolderPictures: PictureBringer {
     // MARK: What is wanted
 
     nonisolated func isListed(_ folder: Inode, by thread: Int32) {
-        // Owned by nobody: looks at one folder, and ends.
+        // Owned by nothing: looks at one folder, and ends.
         Task {
             guard viewers.include(thread: thread) else { return }
             await look(into: folder)
@@ -92,7 +92,7 @@ actor FolderPictures: PictureBringer {
     }
 
     nonisolated func isRefused(_ file: Inode) {
-        // Owned by nobody: notes one wish, and ends.
+        // Owned by nothing: notes one wish, and ends.
         Task { await note(refused: file) }
     }
 
@@ -100,7 +100,7 @@ actor FolderPictures: PictureBringer {
         guard !hasEnded, let node = node(file), mayHavePicture(node) else { return }
         if refusals.count >= Self.mostWaiting { refusals = [:] }
         refusals[file] = .now
-        // Somebody looks at it just now.
+        // A program looks at it just now.
         waiting.removeAll { $0.inode == file }
         if waiting.count < Self.mostWaiting {
             waiting.insert(Wish(inode: file, account: node.account), at: 0)
@@ -129,7 +129,7 @@ actor FolderPictures: PictureBringer {
         }
     }
 
-    /// Whether a file can have a picture, nobody would make it without the service, and it has none.
+    /// Whether a file can have a picture, only the service can make it, and it has none here.
     private func isWanted(_ node: Node) -> Bool {
         guard mayHavePicture(node), let addresses = addresses(of: node) else { return false }
         return !addresses.allSatisfy { thumbnails.has($0, modified: node.modified) }
@@ -200,7 +200,8 @@ actor FolderPictures: PictureBringer {
         }
     }
 
-    /// Whether nothing is under way for a file, and nobody may throw its thumbnail away just now.
+    /// Whether no work is under way for a file, and its thumbnail is not about to be discarded by a
+    /// program.
     private func isDue(_ file: Inode) -> Bool {
         guard underWay[file] == nil else { return false }
         guard let refused = refusals[file] else { return true }

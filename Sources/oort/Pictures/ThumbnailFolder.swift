@@ -67,7 +67,7 @@ struct ThumbnailFolder: Sendable {
         }
     }
 
-    /// Puts a thumbnail in its place, where whoever looks sees all of it or the one before.
+    /// Puts a thumbnail in its place, where every reader sees all of it or all of the one before.
     ///
     /// - Throws: what the disk says; `CocoaError` where `png` is no PNG.
     func put(_ png: [UInt8], _ size: Size, of address: String, modified: Timestamp) throws {

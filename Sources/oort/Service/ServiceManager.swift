@@ -10,9 +10,9 @@ struct ServiceManager: Sendable {
     /// How long it waits for a sign of life before it takes the process for hung; nil for ever.
     let patience: Duration?
 
-    /// The manager that the environment names; nil when nobody waits.
+    /// The manager that the environment names; nil when there is none.
     ///
-    /// The words are taken out of the environment: programs that are started from here must not speak
+    /// The variables are removed from the environment: programs that are started from here must not speak
     /// for this process.
     init?(environment: [String: String] = ProcessInfo.processInfo.environment) {
         guard let address = environment["NOTIFY_SOCKET"],
@@ -60,7 +60,7 @@ struct ServiceManager: Sendable {
     }
 }
 
-/// Tells the service manager that the daemon lives, as long as it does, and that it ends.
+/// Reports to the service manager that the daemon lives, as long as it does, and that it ends.
 struct ServiceReports: Service {
     /// Who receives the reports.
     let manager: ServiceManager

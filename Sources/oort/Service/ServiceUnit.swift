@@ -27,9 +27,8 @@ struct ServiceUnit: Hashable, Sendable {
 
     /// The unit's file (`man 5 systemd.service`).
     ///
-    /// It has no sandbox: a mount that is made in a namespace of its own is seen by nobody else, and
-    /// fusermount3 needs its set-user-ID bit. The daemon alone is asked to stop, and ends the programs
-    /// that it started itself.
+    /// It has no sandbox: a mount in a namespace of its own is visible nowhere else, and fusermount3 needs
+    /// its set-user-ID bit. Only the daemon is asked to stop; it ends the programs that it started itself.
     var text: String {
         let settings = environment.sorted { $0.key < $1.key }.map {
             "Environment=\(Self.quoted("\($0.key)=\($0.value)"))\n"

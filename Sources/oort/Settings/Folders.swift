@@ -49,8 +49,8 @@ struct Folders: Hashable, Sendable {
         } else if Self.isOwned(session) {
             runtime = session + "/oort"
         } else {
-            // Not in /tmp, where somebody else may make it first, unless a socket's path would be too
-            // long for Linux.
+            // Not in /tmp, where another user may create it first, unless a socket's path would be too long
+            // for Linux.
             let own = state + "/run"
             runtime = "\(own)/control.sock".utf8.count < 108 ? own : "/tmp/oort-\(getuid())"
         }
@@ -70,7 +70,7 @@ struct Folders: Hashable, Sendable {
     var stagedFolder: String { state + "/staged" }
     /// Limits and pauses.
     var paceFile: String { state + "/pace.json" }
-    /// What the desktop was told.
+    /// The notices that the desktop showed.
     var noticesFile: String { state + "/notices.json" }
     /// Of the accounts whose services know no ids: what lies where, a file each.
     var placesFolder: String { state + "/places" }
@@ -92,7 +92,7 @@ struct Folders: Hashable, Sendable {
     var lockFile: String { state + "/lock" }
     /// The running mount's control socket.
     var socket: String { runtime + "/control.sock" }
-    /// The mount point when nobody names one.
+    /// The mount point unless another is named.
     var defaultMountPoint: String { home + "/clouds" }
 
     /// Makes the folders that a mount needs, each for the user alone.
@@ -104,7 +104,7 @@ struct Folders: Hashable, Sendable {
 
     /// Makes one folder with mode 0700, or checks that it is ours alone.
     ///
-    /// - Throws: `Failure` naming the folder: it cannot be made, or belongs to somebody else.
+    /// - Throws: `Failure` naming the folder: it cannot be made, or belongs to another user.
     static func makePrivate(_ path: String) throws(Failure) {
         do {
             try FileManager.default.createDirectory(

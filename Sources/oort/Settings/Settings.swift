@@ -23,7 +23,7 @@ struct Settings: Hashable, Sendable {
     var cacheSize = ByteSize(bytes: 20 << 30)
     /// How often to ask for news; nil leaves it to each service.
     var pollInterval: TimeSpan?
-    /// How long an item is left alone after its last change before it goes out.
+    /// How long an item must be unchanged before it is sent.
     var settle = TimeSpan(.seconds(1))
     /// How long a write to a full disk waits for an upload to make room.
     var roomPatience = TimeSpan(.seconds(60))
@@ -43,7 +43,7 @@ struct Settings: Hashable, Sendable {
     var ignoredInAccounts: [String: [String]] = [:]
     /// The folders that are not shown, by account: of each the names from the account's top down.
     var leftOut: [String: [[String]]] = [:]
-    /// The programs that look at files which nobody asked them to open.
+    /// The programs that look at files which no person asked them to open.
     var onlookers = Onlookers()
     /// The programs for which the services' thumbnails are brought.
     var pictureViewers = PictureViewers()
@@ -53,7 +53,7 @@ struct Settings: Hashable, Sendable {
     var delaysSleep = true
     /// Whether the panel shows an icon.
     var showsTray = true
-    /// In which units the weather is told.
+    /// The units in which the weather is shown.
     var weather = WeatherUnits()
     /// What belongs to each service, by the service's name.
     var services: [String: Service] = [:]

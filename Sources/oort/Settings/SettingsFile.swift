@@ -202,7 +202,7 @@ private struct Section {
 
     private func full(_ key: String) -> String { name.isEmpty ? key : "\(name).\(key)" }
 
-    /// Refuses keys that nobody reads: a misspelt one must not be passed over in silence.
+    /// Refuses unknown keys: a misspelt one must not be ignored in silence.
     func allow(_ known: [String]) throws(Failure) {
         for key in keys where !known.contains(key) {
             throw Failure(

@@ -108,7 +108,7 @@ struct StatusWatch {
         return Int((Double(last.items - first.items) / (time / .seconds(1))).rounded())
     }
 
-    /// How much of what was to be sent since the account was last at rest is sent.
+    /// How much is sent of what had to be sent since the account last had nothing pending.
     private func sentShare(_ account: AccountStatus) -> Double? {
         guard let episode = episodes[account.name] else { return nil }
         let count = account.pendingCount - (account.refusedCount ?? 0)

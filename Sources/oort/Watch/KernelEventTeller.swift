@@ -6,7 +6,7 @@ import OortProcesses
 import struct SystemPackage.Errno
 import struct SystemPackage.FileDescriptor
 
-/// Something that the kernel is to tell: what the mount takes for done, and what the helper does.
+/// An event for the kernel to report: what the mount shows as done, and what the helper does.
 struct KernelEvent: Sendable {
     /// What has happened.
     var announced: Announcements.Announced
@@ -20,7 +20,7 @@ struct KernelEvent: Sendable {
     var modified = Timestamp(seconds: 0)
 }
 
-/// The helper process, and what it is told; used by one thread.
+/// The helper process and its orders; used by one thread.
 struct KernelEventTeller {
     private let mountPoint: String
     private let device: String
@@ -30,7 +30,7 @@ struct KernelEventTeller {
     private var lines = KernelEventLines()
     private var failures = 0
 
-    /// How often in a row the helper may fail before nothing is told any more.
+    /// How often in a row the helper may fail before no event is reported any more.
     private static let mostFailures = 3
     /// How long it may take for one order, in seconds.
     private static let patience = 10
@@ -42,7 +42,7 @@ struct KernelEventTeller {
         self.logger = logger
     }
 
-    /// Has the kernel tell something; the system's error, zero for none.
+    /// Has the kernel report an event; returns the system's error, zero for none.
     mutating func tell(_ event: KernelEvent) -> Int32 {
         guard helper != nil || start() else { return ENOSYS }
         announcements.announce(event.announced)
@@ -72,11 +72,11 @@ struct KernelEventTeller {
     mutating func end() {
         guard let (process, socket) = helper else { return }
         helper = nil
-        // It ends by itself when nobody gives it orders, or with the request that it waits for.
+        // It ends by itself when it gets no more orders, or with the request that it waits for.
         close(socket)
         kill(process, SIGKILL)
-        // Only when it has ended, and still has its number, is it no guest any longer: nobody else's
-        // requests are taken for its, and none of its for somebody else's.
+        // Dismissed after it has ended and before it is reaped, while its number is still its own: so no
+        // other process's requests are taken for its, nor its for another's.
         var info = unsafe siginfo_t()
         while unsafe waitid(P_PID, id_t(process), &info, WEXITED | WNOWAIT) != 0, errno == EINTR {}
         announcements.dismiss()

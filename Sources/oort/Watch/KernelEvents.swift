@@ -7,11 +7,11 @@ import OortModel
 import SwiftFUSE
 import Synchronization
 
-/// Has the kernel tell programs that watch a folder of the mount what somebody else changed in it.
+/// Has the kernel report to programs that watch a folder of the mount what changed in it elsewhere.
 ///
-/// On a thread of its own, since it waits for the helper process; the thread holds no lock meanwhile,
-/// and nobody waits for it. The helper is started when first something is watched, and never by a mount
-/// that nobody watches.
+/// On a thread of its own, since it waits for the helper process; the thread holds no lock meanwhile, and
+/// no caller waits for it. The helper is started when a folder is first watched, and never by a mount that
+/// is not.
 final class KernelEvents: Sendable {
     private struct State {
         var news: [CatalogChange] = []
@@ -19,11 +19,11 @@ final class KernelEvents: Sendable {
         var hasEnded = false
     }
 
-    /// How much news waits at most; what comes beyond within one pause is not told.
+    /// How much news may wait; what comes beyond that within one pause is not reported.
     static let mostWaiting = 4000
-    /// The least time between two looks at who watches; longer where that takes long.
+    /// The shortest time between two looks for watchers; longer where a look takes long.
     private static let pause = 0.5
-    /// How often something is tried that the kernel knows better, since somebody looked meanwhile.
+    /// How often an event is tried that the kernel's cache contradicts, because a program looked meanwhile.
     private static let mostTries = 3
 
     /// What the mount takes for done already.
@@ -34,17 +34,17 @@ final class KernelEvents: Sendable {
     private let state = Mutex(State())
     private let waiting = DispatchSemaphore(value: 0)
 
-    /// Nothing is told until `begin`.
+    /// Nothing is reported until `begin`.
     init(_ catalog: Catalog, logger: Logger) {
         self.catalog = catalog
         self.logger = logger
     }
 
-    /// Tells from now on, as long as the mount lasts.
+    /// Reports from now on, as long as the mount lasts.
     ///
     /// - Parameters:
     ///   - mountPoint: where it is mounted, without symbolic links.
-    ///   - notifier: has the kernel forget what it believes of a name.
+    ///   - notifier: has the kernel drop what it caches of a name.
     func begin(at mountPoint: String, _ notifier: KernelNotifier) {
         guard let device = try? MountTable.current().mount(at: mountPoint)?.device else { return }
         let isFirst = state.withLock { state in
@@ -79,7 +79,7 @@ final class KernelEvents: Sendable {
         thread.start()
     }
 
-    /// News that the kernel's caches have been told of, or will be.
+    /// Notes news of which the kernel's caches have been, or will be, notified.
     func hear(_ news: [CatalogChange]) {
         let wakes = state.withLock { state in
             guard state.isRunning, !state.hasEnded else { return false }
@@ -114,10 +114,10 @@ final class KernelEvents: Sendable {
         }
     }
 
-    /// Blocks until the kernel has forgotten what is no longer so, or for some seconds.
+    /// Blocks until the kernel has dropped its outdated caches, or for some seconds.
     private static func settle(_ notifier: KernelNotifier) {
         let told = DispatchSemaphore(value: 0)
-        // Owned by nobody: ends with what is queued, or with the mount.
+        // Owned by nothing: ends with what is queued, or with the mount.
         Task {
             await notifier.finishTelling()
             told.signal()
@@ -135,7 +135,7 @@ final class KernelEvents: Sendable {
             guard let event = try? event(change, for: watched) else { return }
             switch teller.tell(event) {
             case EEXIST, ENOENT:
-                // Somebody asked for the name meanwhile, and the kernel believes the answer.
+                // A program asked for the name meanwhile, and the kernel caches the answer.
                 notifier.hear([.entryAdded(parent: event.parent, name: event.name)])
                 Self.settle(notifier)
             default: return
@@ -143,7 +143,7 @@ final class KernelEvents: Sendable {
         }
     }
 
-    /// What is to be done of a change; nil for what nobody watches, or is no longer so.
+    /// What to do about a change; nil for one that is not watched, or no longer true.
     private func event(
         _ change: CatalogChange,
         for watched: Set<UInt64>

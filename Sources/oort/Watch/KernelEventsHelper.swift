@@ -1,9 +1,9 @@
 import Foundation
 
-/// The process that does on the mount what has happened elsewhere, so that the kernel tells of it.
+/// The process that repeats on the mount what happened elsewhere, so that the kernel reports it.
 ///
-/// Everything is done on its main thread, by whose number the mount knows it, and without following a
-/// link: what it would do elsewhere would be done.
+/// It does everything on its main thread, by whose number the mount knows it, and follows no link:
+/// elsewhere its changes would be real.
 enum KernelEventsHelper {
     /// The only argument by which this program becomes the helper.
     static let word = "kernel-events-helper"
@@ -63,7 +63,7 @@ enum KernelEventsHelper {
         case .removeFile: return unsafe unlinkat(folder, order.name, 0)
         case .removeFolder: return unsafe unlinkat(folder, order.name, AT_REMOVEDIR)
         case .touch:
-            // The modified time alone: the kernel tells that as a change of content.
+            // Only the modified time: the kernel reports that as a change of content.
             let omitted = 0x3FFF_FFFE  // UTIME_OMIT, which Glibc's module does not show
             let times = [
                 timespec(tv_sec: 0, tv_nsec: omitted),

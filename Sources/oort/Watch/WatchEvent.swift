@@ -10,11 +10,11 @@ struct WatchRequest: ControlRequest, Hashable {
     var path: String?
 }
 
-/// One thing that whoever watches a mount is told.
+/// One event for a watcher of a mount.
 struct WatchEvent: Codable, Hashable, Sendable {
     /// What happened.
     enum Kind: String, Codable, Hashable, Sendable {
-        /// What happens from now on is told.
+        /// From now on events are reported.
         case ready
         /// Something came into the tree.
         case created
@@ -42,7 +42,7 @@ struct WatchEvent: Codable, Hashable, Sendable {
     enum Origin: String, Codable, Hashable, Sendable {
         /// A program of this machine.
         case here
-        /// Somebody elsewhere.
+        /// Another client at the service.
         case cloud
     }
 
@@ -89,10 +89,10 @@ struct WatchEvent: Codable, Hashable, Sendable {
         self.time = time
     }
 
-    /// A change as it is seen below a folder of the mount, or at it; nil where nothing of it is.
+    /// A change as it is seen at or below a folder of the mount; nil where nothing of it is there.
     ///
-    /// What moves in from elsewhere came, and what moves out is gone. When the folder itself goes with
-    /// one that it lies in, that is told of it.
+    /// An item that moves in from elsewhere came, and one that moves out is gone. When the folder itself
+    /// goes with one that it lies in, that is reported for the folder.
     init?(_ change: TreeChange, below folder: [String], top: String, time: Date) {
         let isOf = change.path.lies(at: folder)
         self.init(.changed, time: time)

@@ -15,7 +15,7 @@ final class Watchers: Sendable {
         var hasLost = false
         var wake: AsyncStream<Void>.Continuation
 
-        /// Forgets what waits: who is told to look anew needs it no longer.
+        /// Drops the waiting events: a watcher that must look anew no longer needs them.
         mutating func lose() {
             queue = queue.filter { $0.event == .ready || $0.event == .end }
             hasLost = true
@@ -41,19 +41,19 @@ final class Watchers: Sendable {
         bufferingPolicy: .bufferingNewest(1)
     )
 
-    /// Nobody yet.
+    /// No watcher yet.
     init(longestQueue: Int = 10_000) { self.longestQueue = longestQueue }
 
     /// Whether anybody watches.
     var isEmpty: Bool { state.withLock { $0.watchers.isEmpty } }
 
-    /// Adds one who watches the mount at `top` below some names.
+    /// Adds a watcher of the mount at `top` below some names.
     ///
     /// - Parameters:
     ///   - folder: the names.
     ///   - top: the mount point.
-    ///   - catalog: what is compared as long as anybody watches.
-    ///   - settle: returns when the kernel knows what happened, so that whoever looks finds it.
+    ///   - catalog: the catalog, which compares changes while there is any watcher.
+    ///   - settle: returns when the kernel knows what happened, so that a watcher that looks finds it.
     /// - Returns: the events, to be read by one reader.
     /// - Throws: `Failure` when there are too many.
     func add(
@@ -88,7 +88,7 @@ final class Watchers: Sendable {
         return AsyncStream { await watched.next() }
     }
 
-    /// Tells all who watch, and lets nobody watch any more.
+    /// Reports the end to all watchers, and allows no more.
     func end() {
         let waking = state.withLock { state in
             state.hasEnded = true
@@ -114,7 +114,7 @@ final class Watchers: Sendable {
         wake()
     }
 
-    /// Tells of a name that a program wanted in vain, by the names from the mount's top down to it.
+    /// Reports a name that a program wanted in vain, by the names from the mount's top down to it.
     func tell(refused path: [String], _ reason: String) {
         let time = Date()
         state.withLock { state in
@@ -132,7 +132,7 @@ final class Watchers: Sendable {
         wake()
     }
 
-    /// Tells those who were told nothing that the mount is alive.
+    /// Tells watchers without recent events that the mount is alive.
     private func beat() {
         state.withLock { state in
             for number in state.watchers.keys where state.watchers[number]?.queue.isEmpty == true {
@@ -142,8 +142,8 @@ final class Watchers: Sendable {
         wake()
     }
 
-    /// Tells of accounts, and now and then that the mount is alive, as long as anybody watches; until
-    /// the task is cancelled.
+    /// Reports on accounts, and now and then that the mount is alive, while there is any watcher; until the
+    /// task is cancelled.
     ///
     /// - Parameter look: the state of each account, by its name.
     func keepInformed(look: @Sendable () async -> [String: String]) async {
@@ -234,9 +234,9 @@ final class Watchers: Sendable {
     }
 }
 
-/// What one who watches reads, as fast as it likes.
+/// The events of one watcher, which it reads as fast as it likes.
 ///
-/// Its place is free again when nobody reads any longer.
+/// Its place is free again when they are no longer read.
 private final class WatchedEvents: Sendable {
     private let wakes: AsyncStream<Void>
     private let settle: @Sendable () async -> Void

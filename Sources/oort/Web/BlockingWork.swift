@@ -5,8 +5,8 @@ import Synchronization
 /// Threads for calls that may block: a read in the mount waits for a network, and Swift's own threads
 /// are as few as the machine's processors.
 ///
-/// At most as many calls run at a time as there are threads; others wait for their turn, of which
-/// there are no more than the connections that are served.
+/// At most as many calls run at a time as there are threads; the others wait, and are no more than the
+/// connections being served.
 final class BlockingWork: Sendable {
     private let queue = Mutex<[@Sendable () -> Void]>([])
     private let ready = DispatchSemaphore(value: 0)

@@ -27,7 +27,7 @@ struct MountFiles: Sendable {
         enum Kind: Hashable, Sendable {
             case folder
             case file
-            /// Its text, of which nobody knows whether anything is there.
+            /// Its text; it is not known whether its target exists.
             case link([UInt8])
             case other
         }

@@ -195,7 +195,7 @@ extension Site {
                 "<figure><a href=\"\(place)\"><img src=\"\(place)\" alt=\"\(path.name)\"></a></figure>"
         case .picture: return "<p>The picture is large: <a href=\"\(place)\">show it</a>.</p>"
         case .film:
-            // Nothing is fetched before somebody wants to see it.
+            // Nothing is fetched before a person wants to see it.
             return """
                 <figure><video src="\(place)" controls preload="none" aria-label="\(path.name)"></video></figure>
                 """

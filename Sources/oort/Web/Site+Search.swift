@@ -74,7 +74,7 @@ extension Site {
     }
 }
 
-/// What a search has told until now.
+/// The results of a search until now.
 private final class FoundSoFar: Sendable {
     private let state = Mutex(SearchReport(results: [], notes: [], isCut: false))
 

@@ -11,8 +11,8 @@ struct Site: Sendable {
     let client: ControlClient
     /// Where the page is: `http://127.0.0.1:PORT`.
     let origin: String
-    /// The only value of a `Host` field that belongs here: another one is a name that somebody gave to
-    /// 127.0.0.1 to make a browser believe that this page is theirs.
+    /// The only allowed value of a `Host` field: another one is a name that somebody gave to 127.0.0.1 to
+    /// make a browser believe that this page is theirs.
     private let host: String
     /// The cookie's name; browsers send cookies of all ports of 127.0.0.1 to each of them.
     private let cookieName: String
@@ -36,7 +36,7 @@ struct Site: Sendable {
         self.entered = entered
     }
 
-    /// One request of somebody who may see the page.
+    /// One request of a person who may see the page.
     struct Visit: Sendable {
         let request: SiteRequest
         /// What the fields of a form say; empty for a page.

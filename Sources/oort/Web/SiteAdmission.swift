@@ -1,7 +1,6 @@
 import Synchronization
 
-/// Who may see the page: whoever brings the token once, and by the cookie that it is exchanged for
-/// from then on.
+/// Admits to the page: by the token, once, and from then on by the cookie that it is exchanged for.
 final class SiteAdmission: Sendable {
     /// What admitted browsers know.
     struct Session: Sendable {
@@ -12,7 +11,7 @@ final class SiteAdmission: Sendable {
     }
 
     private struct State {
-        /// The token that nobody brought yet, and until when it holds.
+        /// The token that was not used yet, and until when it is valid.
         var token: (value: String, until: ContinuousClock.Instant)?
         var session: Session?
         /// What is said on the next page that is shown.
@@ -28,7 +27,7 @@ final class SiteAdmission: Sendable {
     private let state = Mutex(State())
     private let clock = ContinuousClock()
 
-    /// How long the token holds: for somebody who looks for a browser first.
+    /// How long the token is valid: a person may have to look for a browser first.
     static let tokenLifetime = Duration.seconds(600)
 
     /// Makes the token.
@@ -50,7 +49,7 @@ final class SiteAdmission: Sendable {
         }
     }
 
-    /// Whether the token waits for somebody.
+    /// Whether the token is still unused.
     var isTokenUnused: Bool {
         state.withLock { state in state.token.map { clock.now < $0.until } ?? false }
     }
@@ -63,7 +62,7 @@ final class SiteAdmission: Sendable {
         return session
     }
 
-    /// Says something on the next page.
+    /// Shows a message on the next page.
     func tell(_ words: String, isFailure: Bool = false) {
         state.withLock { $0.notice = Notice(words: words, isFailure: isFailure) }
     }
@@ -76,7 +75,7 @@ final class SiteAdmission: Sendable {
         }
     }
 
-    /// 256 bits that nobody can guess, as digits.
+    /// 256 bits that cannot be guessed, as digits.
     private static func secret() -> String {
         var random = SystemRandomNumberGenerator()
         return (0..<4).map { _ in
@@ -85,7 +84,7 @@ final class SiteAdmission: Sendable {
         }.joined()
     }
 
-    /// Whether two texts are the same, in a time that does not tell how far they are.
+    /// Whether two texts are the same; the time that it takes does not depend on where they differ.
     static func same(_ one: String, _ other: String) -> Bool {
         let (one, other) = (Array(one.utf8), Array(other.utf8))
         guard one.count == other.count else { return false }

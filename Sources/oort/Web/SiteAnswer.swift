@@ -21,8 +21,8 @@ struct SiteAnswer: Sendable {
     /// Whether a browser may keep it; else it asks again each time.
     var isKept = false
 
-    /// A page may load from here only, run no script but the one that lies here, send forms here only,
-    /// and be framed by nobody.
+    /// A page may load from here only, run no script but the one that lies here, send forms here only, and
+    /// not be framed.
     static let policy =
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; media-src 'self'; "
         + "frame-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -69,7 +69,7 @@ struct SiteAnswer: Sendable {
 
     /// Sends it, to the last byte; without the body for a `HEAD`.
     ///
-    /// - Throws: `SocketError` when the browser goes away, `CancellationError` when it takes nothing.
+    /// - Throws: `SocketError` when the browser disconnects, `CancellationError` when it reads nothing.
     func send(to socket: AsyncSocket, withBody: Bool) async throws {
         let length: Int64
         switch body {

@@ -22,8 +22,8 @@ struct SiteRequest: Sendable {
 
     /// Reads one request.
     ///
-    /// - Throws: `ControlRefusal` for what is no request, or too long; `SocketError` when the browser
-    ///   goes away.
+    /// - Throws: `ControlRefusal` for something that is no request, or too long; `SocketError` when the
+    ///   browser disconnects.
     static func read(from socket: AsyncSocket) async throws -> SiteRequest {
         var bytes: [UInt8] = []
         var end: Int?

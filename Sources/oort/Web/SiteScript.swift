@@ -1,6 +1,6 @@
-/// The page's one script: what is on its way is shown as it goes, while somebody looks.
+/// The page's one script: shows transfers as they go, while a person looks.
 ///
-/// All else works without it.
+/// Everything else works without it.
 enum SiteScript {
     static let text = """
         "use strict";

@@ -12,7 +12,7 @@ struct SiteServer: Sendable {
 
     /// Takes a port; 0 is one that the kernel chooses.
     ///
-    /// - Throws: `Failure` naming the port when another program has it, or it is not for everybody.
+    /// - Throws: `Failure` naming the port when another program has it, or a port that needs privileges.
     init(port wished: UInt16) throws(Failure) {
         do {
             let socket = try Socket(domain: AF_INET)
@@ -82,7 +82,7 @@ struct SiteServer: Sendable {
                 status: 403
             )
             try? await refusal.send(to: socket, withBody: true)
-            // No longer than this: somebody else's connections must not keep out the page's own.
+            // Not longer: other programs' connections must not keep out the page's own.
             return await ControlServer.drain(socket, for: .milliseconds(200))
         }
         do {
