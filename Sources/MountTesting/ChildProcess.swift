@@ -79,7 +79,7 @@ public struct TemporaryFolder: Sendable {
     /// Where it is.
     public let path: String
 
-    /// Makes a folder of a name that nobody has.
+    /// Makes a folder with an unused name.
     public init() throws {
         path = NSTemporaryDirectory() + "oort-" + UUID().uuidString
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)

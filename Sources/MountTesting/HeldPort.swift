@@ -1,10 +1,10 @@
 import Glibc
 
-/// A port of loopback for a server that a test starts; nobody else is given it until this goes.
+/// A port of loopback for a server that a test starts; no other program gets it until this goes.
 ///
-/// The kernel gives nobody a port that a socket is bound to. A server may listen there all the same,
-/// since both have SO_REUSEADDR and this one never listens (`man 7 ip`): each server asks for it, to
-/// start anew where one has just ended. Until it listens, connections are refused.
+/// The kernel gives out no port that a socket is bound to. A server may listen there all the same, since
+/// both have SO_REUSEADDR and this one never listens (`man 7 ip`): each server sets it, to start anew where
+/// one has just ended. Until it listens, connections are refused.
 public final class HeldPort: Sendable {
     /// The port's number.
     public let number: UInt16

@@ -21,7 +21,7 @@ extension BoxProvider {
             position: start.next_stream_position.text,
             now: Timestamp.now.seconds
         )
-        // What was told before the cursor was lost is told again, and is no news then either.
+        // What was reported before the cursor was lost is reported again, and is no news then either.
         place.seen = memory.seenBefore
         place.listings = [.init(folder: top.id)]
         place.isEnumeration = true
@@ -98,7 +98,7 @@ extension BoxProvider {
         case .noPermission where folder != top: place.missed(folder, now: now)
         case .notFound where folder != top:
             switch try await presence(of: folder) {
-            // The events tell.
+            // The events will report it.
             case .gone: break
             case .there where listing.misses < Self.mostMisses:
                 try await api.pause(.seconds(1 << listing.misses))
@@ -203,7 +203,7 @@ extension BoxProvider {
         }
     }
 
-    /// The events in the order of what they tell of each item: they come in none.
+    /// The newest event for each item: the events come in no order.
     private static func latest(_ events: [BoxWire.Event]) -> [BoxWire.Event] {
         func sequence(_ event: BoxWire.Event) -> Int64 {
             event.source?.item?.sequence_id.flatMap { Int64($0.text) } ?? .max
@@ -263,8 +263,8 @@ extension BoxProvider {
         guard let id = event.source?.id, id != top, id != .root else { return [] }
         let source = event.source?.item
         let sequence = source?.sequence_id?.text
-        // A folder's event is the only one of all that came with it, and may come after another one
-        // that tells the same state of the folder.
+        // A folder's event is the only one for everything that came with it, and may come after another one
+        // that reports the same state of the folder.
         if id.kind == .folder, source?.isGone != true, source.flatMap(isInside) != false,
             brings(event.event_type, id, sequence, place)
         {
@@ -289,7 +289,7 @@ extension BoxProvider {
         }
     }
 
-    /// Whether an event of a folder may be all that is told of what lies in it.
+    /// Whether an event of a folder may be all that is reported of its contents.
     private func brings(
         _ type: String?,
         _ folder: BoxID,
@@ -342,7 +342,7 @@ extension BoxProvider {
         case there(Item)
         /// Positively not there, or outside of the account's tree.
         case gone
-        /// Box does not let us see it, or tells it so that nobody can read it: what was known stays, and
+        /// Box does not let us see the item, or reports it in an unreadable form: what was known stays, and
         /// the stream goes on.
         case unclear
     }

@@ -3,8 +3,8 @@ import OortModel
 
 /// Our place in the stream of events, and the folders that are still to be listed.
 ///
-/// Box has no enumeration, keeps events for some weeks only, repeats them, and tells them in no order:
-/// the cursor carries what is needed to bear all that after a restart, too.
+/// Box has no enumeration, keeps events for some weeks only, repeats them, and sends them in no order: the
+/// cursor carries what is needed to cope with that after a restart, too.
 struct BoxCursor: Codable, Equatable {
     /// A folder that is to be listed.
     struct Listing: Codable, Equatable {
@@ -19,7 +19,7 @@ struct BoxCursor: Codable, Equatable {
         var misses = 0
     }
 
-    /// The last that events told of an item.
+    /// The last state of an item that events reported.
     struct Told: Codable, Equatable {
         var item: String
         var sequence: Int64
@@ -49,7 +49,7 @@ struct BoxCursor: Codable, Equatable {
     /// How many folders wait to be listed before the pages of one folder are read with rests, in which
     /// what the last one named is listed.
     static let manyListings = 2000
-    /// Seconds after which what was not told is asked for once more.
+    /// After so many seconds, an item that Box did not report is asked for once more.
     static let untoldRest: Int64 = 24 * 3600
     /// Box keeps events for two weeks at least, and does not say what it answers later.
     static let longestPause: Int64 = 14 * 24 * 3600
@@ -126,7 +126,7 @@ struct BoxCursor: Codable, Equatable {
         return fresh
     }
 
-    /// Whether an event tells something newer of an item than what was told before; notes it then.
+    /// Whether an event reports a newer state of an item than was reported before; notes it then.
     mutating func isNews(of item: BoxID, sequence: String?) -> Bool {
         guard let sequence = sequence.flatMap({ Int64($0) }) else { return true }
         let key = item.itemID.rawValue

@@ -44,7 +44,7 @@ struct BoxFailure: Sendable {
         var context_info: Context?
     }
 
-    /// Of other errors it holds other things, which tell nothing here.
+    /// For other errors it holds other things, which mean nothing here.
     private struct Context: Decodable {
         var conflicts: [Conflict]
 
@@ -93,7 +93,7 @@ struct BoxFailure: Sendable {
         case (403, _): .noPermission
         case (404, _): .notFound
         case (409, "item_name_in_use"): .nameTaken
-        // An equal request is under way, which may be our own of which the answer was lost.
+        // An equal request is under way, perhaps our own without an answer.
         case (409, "name_temporarily_reserved"):
             .outcomeUnknown(retryAfter: retryAfter ?? .seconds(1))
         case (409, "operation_blocked_temporary"): .locked
@@ -102,7 +102,7 @@ struct BoxFailure: Sendable {
         case (413, _): .tooLarge
         case (429, _): .rateLimited(retryAfter: retryAfter)
         case (408, _), (500..., _): .outcomeUnknown(retryAfter: retryAfter)
-        // Box sends nobody on from here: a network did, that wants its people to log in.
+        // Box never redirects here: a network did, whose users must log in first.
         case (200..<400, _): .malformedAnswer
         default: .badRequest
         }

@@ -20,7 +20,7 @@ extension BoxProvider {
         )
     }
 
-    /// What a page of a folder's listing tells.
+    /// The content of a page of a folder's listing.
     struct Entries {
         var items: [Item] = []
         /// What could not be read, the folder where an entry does not even say what it is of.

@@ -1,10 +1,10 @@
 import OortModel
 import Synchronization
 
-/// Lets so many requests of a kind begin in a minute: some at once, the others spread evenly, which
-/// is faster than to be refused and to wait for all.
+/// Lets a number of requests of a kind begin in a minute: some at once, the others spread evenly, which is
+/// faster than being refused and waiting for all.
 ///
-/// Isolation: any task; nothing is locked while somebody waits.
+/// Isolation: any task; no lock is held while a request waits.
 final class BoxPace: Sendable {
     private let burst: Double
     private let perSecond: Double

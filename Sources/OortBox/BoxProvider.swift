@@ -4,8 +4,8 @@ import Synchronization
 
 /// Box for one account: canonical operations in terms of its API 2.0.
 ///
-/// Box addresses by id, lists one folder at a time, and tells of changes by a stream of events that
-/// come at least once and in no order; the facts are in `docs/providers/box.md`.
+/// Box addresses by id, lists one folder at a time, and reports changes by a stream of events that come at
+/// least once and in no order; the facts are in `docs/providers/box.md`.
 public final class BoxProvider: Provider {
     public let traits: ProviderTraits
 
@@ -63,7 +63,7 @@ public final class BoxProvider: Provider {
             names: .box,
             hashAlgorithm: .sha1,
             largestSimpleUpload: simpleUpload,
-            // The plan decides, and the account tells (`largestFile`).
+            // The plan decides, and the account reports it (`largestFile`).
             largestFile: ReportedSize.largest,
             uploadPartMultiple: 1,
             // A guess: each session says its own.
@@ -111,7 +111,7 @@ public final class BoxProvider: Provider {
 
     public func signOut() async throws(ProviderError) { try await revoke() }
 
-    /// The id of the account's person, by whom items are told to be own.
+    /// The id of the account's person, which shows whose items are.
     func me() async throws(ProviderError) -> String {
         if let me = memory.me { return me }
         let user = try await api.user()
@@ -182,7 +182,7 @@ public final class BoxProvider: Provider {
 
 /// What a provider keeps in mind: nothing of it is needed, and all of it may be old.
 final class BoxMemory: Sendable {
-    /// Where the bytes of a version are, for whoever has the address.
+    /// The address of a version's bytes, which is a permission by itself.
     struct Download: Sendable {
         var url: String
         var until: Timestamp
@@ -199,7 +199,7 @@ final class BoxMemory: Sendable {
         var streamRead = Duration.zero
         /// The ends of the newest events' ids when a cursor was lost.
         var seen: [String] = []
-        /// The folders that were moved from here, and what each was told to be by the answer.
+        /// The folders that were moved from here, each as the answer described it.
         var moved: [BoxID: String] = [:]
         /// Polls in a row that ended soon, since events came last.
         var shortPolls = 0

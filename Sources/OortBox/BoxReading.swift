@@ -51,7 +51,7 @@ extension BoxProvider {
         }
     }
 
-    /// Where the bytes are, for whoever has the address.
+    /// The address of the bytes, which is a permission by itself.
     private func download(_ id: BoxID, version: String?) async throws(ProviderError) -> String {
         let query = version.map { [("version", $0)] } ?? []
         let request = api.get(id.path + "/content", query)
@@ -99,7 +99,7 @@ extension BoxProvider {
                 headers: [("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)")],
                 repetition: .harmless,
                 weight: .bulk,
-                // The address is the permission; nobody there is to see the token.
+                // The address is the permission; that host must not see the token.
                 isAuthorized: false,
                 answerTimeout: .seconds(120)
             )

@@ -1,8 +1,8 @@
 import OortModel
 import OortTransport
 
-/// Box's trash, which keeps what was deleted for 30 days where nobody says otherwise; each item keeps
-/// its id, a folder all that lay in it.
+/// Box's trash, which keeps deleted items for 30 days unless an administrator set another time; each item
+/// keeps its id, a folder everything that lay in it.
 struct BoxTrash: Trash, Undeletion {
     let provider: BoxProvider
 

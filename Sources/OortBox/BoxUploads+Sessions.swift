@@ -219,7 +219,7 @@ extension BoxProvider {
             path = "files/upload_sessions"
         case .file(let id, _): path = id.path + "/upload_sessions"
         }
-        // A session that nobody uses does no harm and runs out.
+        // An unused session does no harm and runs out.
         let request = try api.request("POST", api.uploadURL(path), body, repetition: .harmless)
         try await uploadPace.take()
         let made: BoxWire.Session
@@ -320,7 +320,7 @@ extension BoxProvider {
                 ("Digest", "sha=" + Data(hasher.digest).base64EncodedString()),
             ],
             body: .content(upload.content, range),
-            // A part that is there already is told as such.
+            // Box reports a part that it has already as such.
             repetition: .harmless,
             weight: .bulk,
             answerTimeout: .seconds(120)
@@ -416,7 +416,7 @@ extension BoxProvider {
         }
     }
 
-    /// What a refusal at a session means: one that is gone is told by 404, too.
+    /// The meaning of a refusal at a session: for one that is gone, Box answers 404, too.
     private static func sessionError(_ failure: BoxFailure) -> ProviderError {
         let error = failure.error
         return failure.status == 404 || error.kind == .sessionLost

@@ -47,9 +47,9 @@ extension BoxProvider {
         return try outcome.get()
     }
 
-    /// Asks the server at which news are told, until it tells some.
+    /// Asks the server that gives notice of news, until there is some.
     ///
-    /// Its address is the permission; it hears no token.
+    /// Its address is the permission; it gets no token.
     private func poll(
         _ server: BoxWire.Servers.Server,
         from position: String

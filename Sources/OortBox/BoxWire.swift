@@ -125,7 +125,7 @@ enum BoxWire {
 
         private enum CodingKeys: String, CodingKey { case event_id, event_type, source }
 
-        /// Never fails: one event that nobody can read is no reason to read no other.
+        /// Never fails: one unreadable event is no reason to skip all others.
         init(from decoder: any Decoder) throws {
             guard let container = try? decoder.container(keyedBy: CodingKeys.self) else { return }
             event_id = (try? container.decodeIfPresent(BoxText.self, forKey: .event_id))?.text

@@ -23,7 +23,7 @@ extension BoxProvider {
             let wire: BoxWire.Item = try await sendCreation(request)
             return try await kept(try await item(wire), as: folder.name)
         } outcome: { () async throws(ProviderError) in
-            // Whose folder it is that is there cannot be told: the caller looks.
+            // It is not known whose the existing folder is: the caller looks.
             guard try await items(named: folder.name, in: folder.parent).isEmpty else {
                 throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "503, then there")
             }
@@ -176,7 +176,7 @@ extension BoxProvider {
         }
     }
 
-    /// Without `withAll` Box refuses a folder in which anything lies, whoever put it there.
+    /// Without `withAll` Box refuses a folder that is not empty, whoever filled it.
     private func delete(
         _ id: BoxID,
         tag: String?,

@@ -1,7 +1,7 @@
 import Crypto
 import OortModel
 
-/// SHA-1 over the whole content, in lower-case hex, as Box tells it in `sha1`.
+/// SHA-1 over the whole content, in lower-case hex, as in Box's `sha1`.
 struct SHA1Hasher: ContentHasher {
     private var function = Insecure.SHA1()
 

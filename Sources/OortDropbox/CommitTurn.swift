@@ -1,9 +1,9 @@
 import OortModel
 
-/// Lets an account's commits go one after the other: each takes the account's one lock at Dropbox,
-/// which refuses those that meet it taken.
+/// Runs an account's commits one after the other: each takes the account's one lock at Dropbox, which
+/// refuses commits that find it taken.
 ///
-/// Whoever is cancelled while it waits has its turn all the same, and nothing to do in it.
+/// A caller that is cancelled while it waits gets its turn all the same, and does nothing in it.
 /// Source: developers.dropbox.com/developers/reference/data-ingress-guide.
 actor CommitTurn {
     private var isTaken = false

@@ -115,7 +115,7 @@ struct DropboxAPI: Sendable {
         request.answerTimeout = .seconds(argument.timeout + 120)
         let answer: HTTPResponse
         do throws(ProviderError) { answer = try await sent(request) } catch {
-            // Without a token nobody is signed out: a front end's fault.
+            // A request without a token cannot be signed out: this is a fault of a front end.
             throw error.kind == .signedOut
                 ? ProviderError(.outcomeUnknown(retryAfter: nil), detail: error.detail)
                 : error.asOfCursor

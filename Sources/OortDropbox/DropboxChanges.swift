@@ -69,7 +69,7 @@ extension DropboxProvider {
         return place
     }
 
-    /// An entry of a kind that is not known here tells nothing.
+    /// An entry of an unknown kind is ignored.
     private static func change(_ metadata: DropboxWire.Metadata) -> Change? {
         switch metadata.tag {
         case "deleted": RemotePath(dropbox: metadata).map { .removedPath($0) }

@@ -230,7 +230,7 @@ extension DropboxProvider {
                     continue
                 }
                 switch error.kind {
-                // Somebody else deleted it; listed again and again it is no progress.
+                // Another client deleted it; if it is listed again and again, that is no progress.
                 case .notFound: continue
                 case .nameTaken: throw ProviderError(.preconditionFailed, detail: error.detail)
                 case .limitExceeded where entry.isSharedFolder: throw Self.shared(entry, refused)
@@ -251,9 +251,9 @@ extension DropboxProvider {
         return part
     }
 
-    /// A child is named by its place, by its id only where its name cannot stand in such an address.
+    /// A child is addressed by its path, and by its id only where its name cannot stand in such an address.
     ///
-    /// What somebody moves out of the folder meanwhile is not to be deleted elsewhere.
+    /// An item that another client moves out of the folder meanwhile must not be deleted elsewhere.
     private static func address(of child: DropboxWire.Metadata, in folder: String) -> String {
         let isPlain =
             NameRules.dropbox.refusal(child.name, .file, 0) == nil

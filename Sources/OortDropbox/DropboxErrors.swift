@@ -2,7 +2,7 @@ import Foundation
 import OortModel
 public import OortTransport
 
-/// Reads Dropbox's errors; nobody else does.
+/// Reads Dropbox's errors; no other file does.
 enum DropboxErrors {
     /// An error union with all of its levels: `path/conflict/file` has three tags.
     struct Union: Decodable, Sendable, Equatable {

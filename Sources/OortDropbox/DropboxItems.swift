@@ -18,7 +18,7 @@ extension Item {
             path: path
         )
         if metadata.sharing_info?.read_only == true { permissions = .read }
-        // In a shared folder nothing tells for certain who wrote a file's content.
+        // In a shared folder it is not certain who wrote a file's content.
         isOwn = metadata.sharing_info == nil
         isShared = metadata.sharing_info != nil
         guard !isFolder else { return }

@@ -3,8 +3,8 @@ public import OortTransport
 
 /// Dropbox for one account: canonical operations in terms of API v2.
 ///
-/// Dropbox addresses by path and by id; here an id is used wherever there is one, so that a rename
-/// by somebody else in between does no harm. The facts are in `docs/providers/dropbox.md`.
+/// Dropbox addresses by path and by id; here an id is used wherever there is one, so that a rename by
+/// another client in between does no harm. The facts are in `docs/providers/dropbox.md`.
 public final class DropboxProvider: Provider {
     public let traits: ProviderTraits
 
@@ -147,7 +147,7 @@ public final class DropboxProvider: Provider {
         }
     }
 
-    /// The revisions of a path stay known when its file is moved away; they tell the file's id.
+    /// The revisions of a path stay known when its file is moved away; they give the file's id.
     public func isOutcome(
         _ item: Item,
         of upload: LostUpload

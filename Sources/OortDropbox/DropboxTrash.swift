@@ -1,9 +1,9 @@
 import OortModel
 
-/// What was deleted at Dropbox: listings name deleted paths, and a path's revisions tell what lay there.
+/// Deleted items at Dropbox: listings name deleted paths, and a path's revisions show what lay there.
 ///
-/// A deleted path has neither a time nor a size nor an id of its own; those are its last revision's,
-/// at one call for each path. An entry's id is its path in lower case.
+/// A deleted path has neither a time nor a size nor an id of its own; those are its last revision's, at one
+/// call for each path. An entry's id is its path in lower case.
 struct DropboxTrash: Trash, Undeletion {
     let provider: DropboxProvider
 

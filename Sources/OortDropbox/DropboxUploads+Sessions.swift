@@ -215,7 +215,7 @@ extension DropboxProvider {
                 body: .bytes(bytes)
             ) { sent.sent($0, of: range.lowerBound) }
         } catch {
-            // An earlier try whose answer was lost may have closed it: the commit will tell.
+            // An earlier try without an answer may have closed it: the commit will show that.
             guard closes, DropboxErrors.isClosed(error) else {
                 throw DropboxErrors.isSessionGone(error)
                     ? ProviderError(.sessionLost, detail: error.detail) : error

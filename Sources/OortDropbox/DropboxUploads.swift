@@ -18,8 +18,8 @@ extension DropboxProvider {
         }
     }
 
-    /// All modes do nothing when the same bytes are there already; but a new file may be elsewhere by
-    /// the time that it is sent again, where somebody moved it.
+    /// All modes do nothing when the same bytes are there already; but a new file may be elsewhere by the
+    /// time that it is sent again, if another client moved it.
     private func simply(
         _ upload: Upload,
         observer: any UploadObserver

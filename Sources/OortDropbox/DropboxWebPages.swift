@@ -2,7 +2,7 @@ import OortModel
 
 /// Dropbox's pages: a folder's by its path, a file's beside its folder.
 ///
-/// The API has no address for an item that nobody shared, so the website's own form is used.
+/// The API has no address for an item that is not shared, so the website's own form is used.
 struct DropboxWebPages: WebPages {
     func page(of item: ItemReference, isFolder: Bool) async throws(ProviderError) -> String {
         let home = "https://www.dropbox.com/home"

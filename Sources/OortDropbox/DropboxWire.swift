@@ -152,8 +152,8 @@ enum DropboxWire {
         var expires: String?
         var link_permissions: Permissions?
 
-        /// Whether it opens for whoever has it, or knows its password too: not for members only, of a
-        /// team or of a shared folder.
+        /// Whether it opens for everybody who has it, or who knows its password too: not only for members
+        /// of a team or of a shared folder.
         var isOpen: Bool {
             switch link_permissions?.resolved_visibility?.tag {
             case nil, "public", "password": true

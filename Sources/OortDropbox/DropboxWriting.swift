@@ -90,9 +90,9 @@ extension DropboxProvider {
 
     /// What to do about a folder with more in it than Dropbox moves at once.
     ///
-    /// It is not moved in parts here: in between, the folder would be two, of which one has another
-    /// id, and whoever else uses it, another machine or the next start after a crash, would hold on
-    /// to the wrong one.
+    /// It is not moved in parts here: in between there would be two folders, one of them with another id,
+    /// and other users of it, such as another machine or the next start after a crash, would hold on to the
+    /// wrong one.
     private static func advising(_ error: ProviderError) -> ProviderError {
         guard error.kind == .limitExceeded else { return error }
         var error = error

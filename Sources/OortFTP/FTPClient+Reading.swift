@@ -53,7 +53,7 @@ extension FTPClient {
             pipe.finish(result)
         }
         let reader = Reader(pipe: pipe, transfer: transfer)
-        // Whoever moves the file, or a folder above, waits until the server has opened it.
+        // A move of the file, or of a folder above, waits until the server has opened it.
         try await pipe.begin()
         let bytes = ByteStream { [meter] () async throws(ProviderError) in
             let bytes = try await reader.pipe.next()
@@ -136,7 +136,7 @@ extension FTPClient {
     }
 }
 
-/// Ends the transfer when nobody reads on.
+/// Ends the transfer when its reader has gone.
 private final class Reader: Sendable {
     let pipe: FTPPipe
     private let transfer: Task<Void, Never>

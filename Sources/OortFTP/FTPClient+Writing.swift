@@ -111,7 +111,7 @@ extension FTPClient {
         return entry
     }
 
-    /// Sends the content to a file that nobody else knows.
+    /// Sends the content to a file that no other client knows.
     private func store(
         _ upload: PlaceUpload,
         to own: FTPPath,

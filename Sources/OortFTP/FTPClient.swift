@@ -6,10 +6,9 @@ import Synchronization
 
 /// An account on a server that speaks FTP, with or without TLS, and lists by `MLSD`.
 ///
-/// What the protocol lacks is made up for so: content goes to a temporary file beside its place and is
-/// renamed over it; what is deleted goes to `.oort-trash` in the account's folder; a revision is size and
-/// time; and since one code, 550, stands for most refusals, it is looked at what is there before one is
-/// told.
+/// It makes up for what the protocol lacks: content goes to a temporary file beside its place and is
+/// renamed over it; deleted items go to `.oort-trash` in the account's folder; a revision is size and time;
+/// and since one code, 550, stands for most refusals, the place is looked at before an error is chosen.
 public final class FTPClient: PlaceClient {
     public let traits: PlaceTraits
     let account: FTPAccount
@@ -401,7 +400,7 @@ public final class FTPClient: PlaceClient {
     /// Below so many folders it is looked whether one of them is met again.
     private static let suspiciousDepth = 6
 
-    /// What tells the folders apart in which a folder lies, itself too, where it lies deep.
+    /// What distinguishes the folders that a folder lies in, itself included, where it lies deep.
     private func keys(
         above folder: RemotePath,
         on line: FTPLine?
@@ -452,7 +451,7 @@ public final class FTPClient: PlaceClient {
     /// The name of a temporary file, which says when it was made.
     func temporaryName() -> String { TemporaryName.make(at: now().seconds) }
 
-    /// Removes a temporary file of an upload that nobody goes on with any more.
+    /// Removes a temporary file of an upload that nothing will continue.
     private func removeLeftover(
         _ name: String,
         _ facts: FTPFacts,
@@ -469,7 +468,7 @@ public final class FTPClient: PlaceClient {
 
     /// Removes a file of Oort's own, behind the rest; one that stays does no harm.
     func remove(_ place: RemotePath) {
-        // Owned by nobody: it ends with the answer, or with the connection.
+        // Owned by nothing: it ends with the answer, or with the connection.
         Task {
             guard let path = try? await self.path(place) else { return }
             _ = try? await tell([command("DELE", path)], "\(place)")
@@ -489,7 +488,7 @@ public final class FTPClient: PlaceClient {
                 return done
             })
         else { return }
-        // Owned by nobody: it ends with the answers, or with the connection.
+        // Owned by nothing: it ends with the answers, or with the connection.
         Task {
             let trash = RemotePath([Self.trash])
             guard let entries = try? await facts(of: trash, on: nil) else { return }

@@ -24,7 +24,7 @@ struct FTPFailure: Error, Hashable, Sendable {
         case malformed
         /// The content to be sent could not be read.
         case localContent(ProviderError)
-        /// Somebody ended it.
+        /// The caller ended it.
         case cancelled
     }
 
@@ -41,8 +41,8 @@ struct FTPFailure: Error, Hashable, Sendable {
         self.detail = detail
     }
 
-    /// In canonical terms, where nothing more is known than this; `changes` tells whether something at
-    /// the server may have changed by it.
+    /// In canonical terms, where nothing more is known than this; `changes` says whether it may have
+    /// changed something at the server.
     func provider(_ path: String, changes: Bool = false) -> ProviderError {
         let kind: ProviderError.Kind =
             switch self.kind {
@@ -105,8 +105,8 @@ extension FTPReply {
 extension FTPFailure {
     /// What libcurl's code means; nil for success.
     ///
-    /// See libcurl-errors(3). `isFresh` tells whether the transfer made a new connection, `isLoggedIn`
-    /// whether the server took the login on it.
+    /// See libcurl-errors(3). `isFresh` says whether the transfer made a new connection, `isLoggedIn`
+    /// whether the server accepted the login on it.
     init?(
         _ code: CURLcode,
         text: String,

@@ -20,7 +20,7 @@ struct FTPFacts: Hashable, Sendable {
     var size: Int64?
     /// The modified time as the server writes it, digits and a dot only; nil where it is missing.
     var modified: String?
-    /// What stays with the thing when somebody renames it.
+    /// What identifies the item over renames.
     var unique: String?
     /// The mode's twelve bits, where a server has such.
     var mode: Int?

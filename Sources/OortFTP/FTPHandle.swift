@@ -292,7 +292,7 @@ final class FTPCancellation: Sendable {
         if case .refused = failure.kind, !failure.isOutOfStep {
             lastUse = .now
         } else {
-            // So that what is told of the next transfer's connection is certain.
+            // So that what the next transfer says about its connection is certain.
             close()
         }
         guard isStalled else { throw failure }

@@ -1,10 +1,10 @@
 import OortModel
 import OortTransport
 
-/// The connections of one account: one for what is small, on which nobody waits behind content, and a
-/// few for contents, each of which one transfer has for itself.
+/// The connections of one account: one for small requests, which never wait behind content, and a few for
+/// contents, each of which one transfer has for itself.
 ///
-/// What is read and what is sent have connections of their own, so that neither ever waits for the other.
+/// Downloads and uploads have connections of their own, so that neither ever waits for the other.
 actor FTPLines {
     /// What a connection for contents is for.
     enum Use: Hashable, Sendable {
@@ -75,7 +75,7 @@ actor FTPLines {
 
     // MARK: Lines for contents
 
-    /// A line that nobody else uses; nil where the server takes no further connection at all.
+    /// A line that is not in use; nil where the server accepts no further connection at all.
     ///
     /// - Throws: what connecting throws.
     func take(_ use: Use) async throws(FTPFailure) -> FTPLine? {
@@ -123,7 +123,7 @@ actor FTPLines {
             let count = pools[use]?.count ?? 0
             pools[use]?.most = count
             narrowed = .now
-            // Whoever else waits for a line that will not be.
+            // Other callers must not wait for a line that will not come.
             while pools[use]?.waiters.isEmpty == false { wakeOne(use) }
             return nil
         }

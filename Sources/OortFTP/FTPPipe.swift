@@ -30,7 +30,8 @@ final class FTPPipe: @unchecked Sendable {
 
     // MARK: The thread's side
 
-    /// Takes bytes from the thread, once there is room, blocking until then; false when nobody reads on.
+    /// Takes bytes from the thread, once there is room, blocking until then; false when the reader has
+    /// gone.
     func give(_ bytes: UnsafeRawBufferPointer, unless mustEnd: () -> Bool) -> Bool {
         condition.lock()
         defer { condition.unlock() }
@@ -98,7 +99,7 @@ final class FTPPipe: @unchecked Sendable {
         }
     }
 
-    /// Hands bytes to the thread, once there is room; false when nobody takes them any more.
+    /// Hands bytes to the thread, once there is room; false when it takes no more.
     func put(_ bytes: [UInt8]) async -> Bool {
         while true {
             let done = locked { () -> Bool? in
@@ -141,7 +142,7 @@ final class FTPPipe: @unchecked Sendable {
         }
     }
 
-    /// Says that nobody takes bytes any more.
+    /// Notes that no more bytes are taken.
     func letGo() {
         locked {
             isLetGo = true

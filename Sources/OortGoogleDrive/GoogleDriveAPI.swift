@@ -207,7 +207,7 @@ struct GoogleDriveAPI: Sendable {
         var query = [
             ("pageToken", token), ("pageSize", "1000"), ("spaces", "drive"),
             ("supportsAllDrives", "true"), ("includeItemsFromAllDrives", "true"),
-            // Tells an item that only went to another log from one that is lost.
+            // Distinguishes an item that only moved to another log from one that is lost.
             ("includeCorpusRemovals", "true"),
             ("fields", DriveChangeList.fields),
         ]

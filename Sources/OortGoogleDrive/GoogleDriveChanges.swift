@@ -12,8 +12,8 @@ struct DriveCursor: Codable, Equatable {
         case user(page: String?)
         /// All items of a shared drive.
         case drive(String, page: String?)
-        /// What lies in these folders: their own log entries tell of them, but not of what came
-        /// back together with them.
+        /// The contents of these folders: their own log entries report the folders, but not what came back
+        /// together with them.
         case folders([String], page: String?)
     }
 
@@ -167,7 +167,7 @@ extension GoogleDriveProvider {
         )
     }
 
-    /// A drive that we were shut out of answers 404; the user's log will tell, or has told.
+    /// A drive that we were shut out of answers 404; the user's log will report that, or has.
     private func readLog(
         _ place: inout DriveCursor,
         drive: DriveCursor.DriveLog?

@@ -61,13 +61,13 @@ struct DriveFailure: Sendable {
         case 413: .tooLarge
         case 429: .rateLimited(retryAfter: retryAfter)
         case 408, 500...: .outcomeUnknown(retryAfter: retryAfter)
-        // Google sends nobody on from here: a network did, that wants its people to log in.
+        // Google never redirects here: a network did, whose users must log in first.
         case 200..<400: .malformedAnswer
         default: .badRequest
         }
     }
 
-    /// 403 is as often "slow down" as "forbidden": only the reason tells.
+    /// 403 means "slow down" as often as "forbidden": only the reason shows which.
     private var kindOfForbidden: ProviderError.Kind {
         switch reason {
         case "userRateLimitExceeded", "rateLimitExceeded", "sharingRateLimitExceeded":

@@ -63,7 +63,8 @@ extension GoogleDriveProvider {
         return folders
     }
 
-    /// Drive lists files and trashed folders as empty; only asking for them tells.
+    /// Throws unless the item is a folder: Drive lists files and trashed folders as empty, so only asking
+    /// for the item shows it.
     private func checkIsFolder(_ id: ItemID) async throws(ProviderError) {
         let file = try await api.metadata(id)
         if file.trashed == true { throw Self.inTrash }

@@ -189,8 +189,8 @@ extension GoogleDriveProvider {
     ///
     /// It never is a native document, whose copy has no id of ours.
     ///
-    /// - Throws: `.preconditionFailed` where either file has changed since: whoever knows which bytes
-    ///   were meant can tell what became of them.
+    /// - Throws: `.preconditionFailed` where either file has changed since: only a caller that knows which
+    ///   bytes were meant can find out what became of them.
     private func copiedBefore(
         _ copy: Copy,
         _ failure: DriveFailure,

@@ -53,7 +53,7 @@ public final class GoogleDriveProvider: Provider {
     private static func traits(partSize: Int64) -> ProviderTraits {
         let names = NameRules(comparison: .exact, allowsDuplicates: true) { name, _, depth in
             if name.isEmpty { return .refused(reason: "Drive calls an empty name \"Untitled\"") }
-            // 100 levels of folders, and a length that nobody has documented.
+            // 100 levels of folders, and an undocumented length.
             return name.utf8.count > 32767 || depth >= 100 ? .tooLong : nil
         }
         var traits = ProviderTraits(

@@ -118,7 +118,7 @@ extension GoogleDriveProvider {
                 ("X-Upload-Content-Length", String(upload.size)),
             ],
             body: .bytes(opening.metadata),
-            // A session that nobody fills leaves nothing behind.
+            // An unused session leaves nothing behind.
             repetition: .harmless
         )
         if let ifMatch = opening.ifMatch { request.headers.append(("If-Match", ifMatch)) }
@@ -174,7 +174,7 @@ extension GoogleDriveProvider {
             url: session.uri,
             headers: [("Content-Range", "bytes \(start)-\(end - 1)/\(upload.size)")],
             body: .content(upload.content, start..<end),
-            // Not repeated blindly: the status tells where to go on.
+            // Not repeated blindly: the status says where to continue.
             repetition: .onlyIfNotDone,
             weight: .bulk,
             answerTimeout: .seconds(300)
@@ -233,10 +233,10 @@ extension GoogleDriveProvider {
         return last + 1
     }
 
-    /// A session's last word.
+    /// The error that a session ended with.
     ///
-    /// What refuses the content for good is told as it is; the rest means that the session is gone,
-    /// which a new one mends.
+    /// A refusal of the content for good is kept as it is; any other means that the session is gone, which
+    /// a new one mends.
     private func ended(
         _ failure: DriveFailure,
         isResumed: Bool,

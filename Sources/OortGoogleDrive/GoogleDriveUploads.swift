@@ -55,8 +55,8 @@ extension GoogleDriveProvider {
         return sent.item(parent: sent.parents?.first.map { ItemID($0) })
     }
 
-    /// Content that arrived damaged is at once replaced by the right one, while nobody but us
-    /// knows its revision: first as it was sent, then by a session.
+    /// Replaces content that arrived damaged by the right one at once, while only we know its revision:
+    /// first in the same way as before, then by a session.
     private func repaired(
         _ file: DriveFile,
         _ upload: Upload,
@@ -161,8 +161,8 @@ extension GoogleDriveProvider {
 
     // MARK: New revisions
 
-    /// v3 has no precondition, so this one call goes by v2, whose ETag changes with any change of
-    /// the item: when it fails, the head revision tells whether the content changed.
+    /// v3 has no precondition, so this one call uses v2, whose ETag changes with any change of the item:
+    /// when it fails, the head revision shows whether the content changed.
     private func replace(
         _ item: ItemReference,
         _ revision: Revision?,

@@ -1,6 +1,6 @@
 import OortModel
 
-/// Drive's pages, which it tells of each file and folder.
+/// Drive's pages, whose addresses it reports with each file and folder.
 struct GoogleDriveWebPages: WebPages {
     let provider: GoogleDriveProvider
 

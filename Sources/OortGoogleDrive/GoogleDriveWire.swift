@@ -1,7 +1,7 @@
 import Foundation
 import OortModel
 
-/// The media types by which Drive tells what an item is.
+/// The media types that say at Drive what an item is.
 enum DriveType {
     static let folder = "application/vnd.google-apps.folder"
     static let shortcut = "application/vnd.google-apps.shortcut"
@@ -44,7 +44,7 @@ struct DriveFile: Decodable, Sendable {
         /// What v2 calls `me`.
         var isAuthenticatedUser: Bool?
 
-        /// The name of somebody else.
+        /// The name, if it is another person's.
         var othersName: String? { me ?? isAuthenticatedUser == true ? nil : displayName }
     }
 

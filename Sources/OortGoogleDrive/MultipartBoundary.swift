@@ -1,5 +1,5 @@
-/// What divides the parts of one request, chosen for this request alone: what nobody can know
-/// beforehand stands in no content.
+/// The divider between the parts of one request, chosen for this request alone: since it cannot be known
+/// beforehand, no content contains it.
 struct MultipartBoundary: CustomStringConvertible {
     let description: String
 

@@ -118,8 +118,8 @@ extension OneDriveProvider {
                 about: .feed
             )
         } catch  where feed.shortcut != nil && Self.isShareUnreadable(error) {
-            // Somebody else's folder: no longer shared, or of a kind of drive that has a feed of
-            // its root only. The account's own feed must not stand still for that.
+            // Another person's folder that is no longer shared, or is on a kind of drive that has only a
+            // feed of its root. The account's own feed must not stand still for that.
             answer = ItemPageWire(value: [], nextLink: nil, deltaLink: nil)
         }
         guard answer.nextLink != nil || answer.deltaLink != nil || feed.shortcut != nil else {

@@ -16,7 +16,7 @@ enum OneDriveErrors {
         case parent
         /// The change feed: a token that is malformed or too old means enumerating again.
         case feed
-        /// An upload session, or anything else at a pre-signed address: nobody is signed in there.
+        /// An upload session, or anything else at a pre-signed address, which needs no sign-in.
         case session
     }
 

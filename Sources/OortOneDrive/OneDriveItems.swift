@@ -8,7 +8,7 @@ final class OneDriveMemory: Sendable {
         var id: String
         var type: String
         var rootItem: String
-        /// The service's key of the person; nil where it does not tell.
+        /// The service's key of the person; nil where it does not report it.
         var ownerID: String?
         var ownerName: String
         var ownerEmail: String?
@@ -136,7 +136,7 @@ enum OneDriveItems {
             wire.remoteItem == nil && memory.drive?.id == address.drive
             && people.allSatisfy { $0 != nil && $0 == memory.drive?.ownerID }
         let owner = memory.drive?.ownerID
-        /// Nil where it is not certain that it is somebody else.
+        /// Nil where it is not certain that it is another person.
         func othersName(_ person: IdentityWire?) -> String? {
             guard let owner, let user = person?.user, let id = user.id, id != owner else {
                 return nil

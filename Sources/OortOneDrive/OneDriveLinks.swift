@@ -33,7 +33,7 @@ struct OneDriveLinks: LinkSharing {
 
         struct Inherited: Decodable, Sendable {}
 
-        /// Whether it is a link of the item's own that opens for whoever has it.
+        /// Whether it is a link of the item's own that opens for everybody who has it.
         var isOpenLink: Bool {
             guard let link, link.webUrl != nil, inheritedFrom == nil else { return false }
             return link.scope == nil || link.scope == "anonymous"

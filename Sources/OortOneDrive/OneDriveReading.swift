@@ -147,7 +147,7 @@ extension OneDriveProvider {
         }
     }
 
-    /// The content's whole size as a ranged answer tells it.
+    /// The content's whole size, from a ranged answer.
     private static func total(_ head: HTTPResponseHead) -> Int64? {
         guard head.status == 206, let range = head.header("Content-Range"),
             let slash = range.lastIndex(of: "/")

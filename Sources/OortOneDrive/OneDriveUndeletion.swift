@@ -1,8 +1,7 @@
 import OortModel
 
-/// OneDrive's recycle bin, which Microsoft lists for nobody's program: an item of a personal drive comes
-/// back by its id
-/// (https://learn.microsoft.com/en-us/graph/api/driveitem-restore).
+/// OneDrive's recycle bin, which Microsoft lets no program list: an item of a personal drive comes back by
+/// its id (https://learn.microsoft.com/en-us/graph/api/driveitem-restore).
 struct OneDriveUndeletion: Undeletion {
     let provider: OneDriveProvider
 

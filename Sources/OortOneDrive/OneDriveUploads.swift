@@ -68,7 +68,7 @@ extension OneDriveProvider {
                 path: id.target.path,
                 name: nil,
                 address: id.target,
-                // What a shortcut tells of its file says too little to compare it here.
+                // A shortcut reports too little of its file to compare it here.
                 revision: id.isShortcut ? nil : revision
             )
         }
@@ -257,7 +257,7 @@ extension OneDriveProvider {
             "\(destination.path)/createUploadSession",
             headers: tag.map { [("If-Match", $0)] } ?? [],
             json: session(for: upload, to: destination),
-            // A session that nobody uses does no harm and runs out.
+            // An unused session does no harm and runs out.
             repetition: .harmless
         )
         let wire = try await api.send(
@@ -388,7 +388,8 @@ extension OneDriveProvider {
                     guard let byte else {
                         await observer.sessionChanged(nil)
                         if let wire = try await landed(upload, at: destination) { return wire }
-                        // Over since all of it arrived, perhaps, and somebody moved the file.
+                        // Perhaps the session ended because all of it arrived, and another client moved the
+                        // file.
                         throw ProviderError(
                             mayBeDone ? .outcomeUnknown(retryAfter: nil) : .sessionLost,
                             detail: error.detail

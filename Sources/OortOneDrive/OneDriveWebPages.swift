@@ -1,6 +1,6 @@
 import OortModel
 
-/// OneDrive's pages, which Graph tells of each item.
+/// OneDrive's pages, whose addresses Graph reports with each item.
 struct OneDriveWebPages: WebPages {
     let provider: OneDriveProvider
 

@@ -144,7 +144,7 @@ extension OneDriveProvider {
             let byPath =
                 "/drives/\(PercentEncoding.segment(address.drive))/root:/"
                 + "\(PercentEncoding.path(path.parts)):"
-            // The path is what was last heard: it must still lead to this item.
+            // The path is the one last reported: it must still lead to this item.
             let found = try await unlessGone { () async throws(ProviderError) in
                 try await api.send(
                     api.request("GET", byPath, query: [("$select", "id,eTag")]),
@@ -222,8 +222,8 @@ extension OneDriveProvider {
         return true
     }
 
-    /// Repeats what was refused as changed by somebody else although nothing was asked about
-    /// that: it happens after quick successive writes (onedrive-api-docs issue 1143).
+    /// Repeats a request that was refused as changed by another client although it named no condition: that
+    /// happens after quick successive writes (onedrive-api-docs issue 1143).
     func withoutFalseConflicts<Value>(
         _ body: () async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
@@ -388,7 +388,7 @@ extension OneDriveProvider {
         }
     }
 
-    /// How a copy ended, as its monitor tells.
+    /// How a copy ended, as its monitor reports.
     private enum CopyEnd {
         case made(DriveAddress)
         case failed(CopyMonitorWire)
@@ -396,7 +396,8 @@ extension OneDriveProvider {
 
     /// Waits for a copy.
     ///
-    /// What has the name is no answer where the monitor gives none: it may be somebody's.
+    /// If the monitor gives no answer, the item that has the name is none either: it may be another
+    /// client's.
     private func end(
         ofCopyTo drive: String,
         monitor: String

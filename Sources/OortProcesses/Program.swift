@@ -70,7 +70,7 @@ public struct Program: Sendable {
             .first { FileManager.default.isExecutableFile(atPath: $0) }
     }
 
-    /// Starts the program, which whoever calls this has to wait for.
+    /// Starts the program, which the caller has to wait for.
     ///
     /// - Returns: its number, which stays its own until it is waited for.
     /// - Throws: the system's reason: there is no such program or folder, no memory, too many processes.
@@ -165,7 +165,7 @@ public struct Program: Sendable {
 public enum ProgramEnd: Hashable, Sendable {
     /// By itself, with this status (0 to 255).
     case status(Int32)
-    /// By this signal; 0 where nobody knows.
+    /// By this signal; 0 where it is not known.
     case signal(Int32)
 
     /// The end that `waitpid` gave.

@@ -60,8 +60,8 @@ extension Program {
 }
 
 extension FileDescriptor {
-    /// Makes a pipe that nobody reads an error of whoever writes into it on this thread, and no end of the
-    /// process.
+    /// Makes writing to a pipe without a reader an error for the writer on this thread, instead of ending
+    /// the process.
     static func ignoreBrokenPipes() {
         var set = sigset_t()
         unsafe sigemptyset(&set)
@@ -69,7 +69,7 @@ extension FileDescriptor {
         _ = unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
     }
 
-    /// What a pipe holds, without waiting for whoever may still write into it.
+    /// The bytes in a pipe now, without waiting for writers that it may still have.
     public func readWhatIsThere() -> [UInt8] {
         _ = fcntl(rawValue, F_SETFL, O_NONBLOCK)
         return readAll(atMost: 1 << 16)

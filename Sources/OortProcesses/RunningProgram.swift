@@ -27,7 +27,8 @@ public final class RunningProgram: Sendable {
     }
 
     private func waitForEnd(_ number: Int32) {
-        // The number stays the program's own until it is given back, where nobody is sending a signal.
+        // The number stays the program's own until it is reaped, which happens while no signal is being
+        // sent.
         var information = unsafe siginfo_t()
         while unsafe waitid(P_PID, id_t(number), &information, WEXITED | WNOWAIT) != 0,
             errno == EINTR

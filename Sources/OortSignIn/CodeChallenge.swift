@@ -13,7 +13,7 @@ struct CodeChallenge {
     }
 }
 
-/// Texts that nobody can guess.
+/// Texts that cannot be guessed.
 enum RandomText {
     /// 43 characters of Base64url made of 256 random bits.
     static func make() -> String {

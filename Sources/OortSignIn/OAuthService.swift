@@ -39,7 +39,7 @@ public struct OAuthService: Sendable {
     public var redirect: Redirect
     /// Whether the client secret, where the person has one, is sent to the token URL.
     public var sendsClientSecret: Bool
-    /// Whether nobody can sign in under a registration without a secret.
+    /// Whether a sign-in under a registration without a secret is impossible.
     public var needsClientSecret: Bool
     /// Whether the service knows PKCE (RFC 7636).
     public var usesPKCE: Bool

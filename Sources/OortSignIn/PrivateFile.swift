@@ -3,7 +3,8 @@ public import SystemPackage
 
 /// Files that only their owner can read, from their first moment on.
 ///
-/// Foundation gives a file its mode after it has its bytes: whoever opens it in between keeps reading.
+/// Foundation gives a file its mode after it has its bytes: a program that opens it in between keeps
+/// reading.
 public enum PrivateFile {
     /// Makes a file of mode 0600 where nothing is.
     ///
@@ -12,7 +13,7 @@ public enum PrivateFile {
         try make(path, bytes, isDurable: false)
     }
 
-    /// Puts a file of mode 0600 in place of what is at a path: whoever reads, also after the machine died,
+    /// Puts a file of mode 0600 in place of what is at a path: every reader, also after the machine died,
     /// finds all of the one or all of the other.
     ///
     /// - Throws: `Errno`; the file is as it was then.

@@ -13,7 +13,7 @@ final class RedirectListener: Sendable {
         var target: String?
     }
 
-    /// What the service is told to send the browser to.
+    /// The address that the service is asked to send the browser to.
     let url: String
     private let port: UInt16
     private let server: HTTPServer

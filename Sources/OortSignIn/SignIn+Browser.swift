@@ -7,9 +7,9 @@ extension SignIn {
     /// `open` is given the URL once the port listens, to show it to the person alone. `launch` is given
     /// an address then that leads there once and may be seen by others: for a browser's command line.
     ///
-    /// A browser on another machine cannot come back to this port. `paste` reads what the person copied
-    /// from its address bar then, on a thread of its own that nobody waits for; what it hands in says
-    /// whether it is the answer to this sign-in. When it returns without that, it gives up.
+    /// A browser on another machine cannot come back to this port. `paste` then reads what the person
+    /// copied from its address bar, on a thread of its own that no caller waits for; the text that it hands
+    /// in shows whether it is the answer to this sign-in. When it returns without that, it gives up.
     ///
     /// - Throws: `.denied`, `.timedOut`, `.portsTaken`, `.refused`, `.nothingPasted`,
     ///   `.transport`; the port is free again in every case.

@@ -10,7 +10,7 @@ public enum SignInError: Error, Hashable, Sendable {
     case nothingPasted
     /// The service refused; its own code and words.
     case refused(OAuthRefusal)
-    /// Nobody answered within the time limit.
+    /// There was no answer within the time limit.
     case timedOut
     /// None of the ports to which the service may send the browser back is free.
     case portsTaken([UInt16])

@@ -17,7 +17,7 @@ public actor StoredSecret: AccessTokens {
         return try await read()
     }
 
-    /// Another secret than the rejected one, where somebody signed in anew meanwhile.
+    /// A secret other than the rejected one, where the person has signed in anew meanwhile.
     public func refresh(afterRejectionOf rejected: String) async throws(TransportError) -> String {
         let current = try await read()
         guard current != rejected else {

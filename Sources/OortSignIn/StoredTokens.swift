@@ -13,9 +13,9 @@ public actor StoredTokens: AccessTokens {
     private var credentials: Credentials?
     /// Set while refreshed credentials are not in the store yet: nothing may use them before.
     private var isUnsaved = false
-    /// The one refresh under way; ends by itself, cancelled by nobody since others may wait.
+    /// The one refresh under way; it ends by itself, and is not cancelled since other callers may wait.
     private var refreshing: Task<Result<Credentials, TransportError>, Never>?
-    /// Whether others keep the account's tokens now, or nobody does.
+    /// Whether the account's tokens are no longer stored here.
     private(set) var isRetired = false
     /// The refresh token that the service refused for good: it is not asked again with this one.
     private var refused: Secret?
@@ -75,9 +75,9 @@ public actor StoredTokens: AccessTokens {
         try await SignIn(service: service, client: client, http: http).revoke(stored.tokens)
     }
 
-    /// Stores nothing from now on: the account is signed out, or signed in anew, by somebody else.
+    /// Stores nothing from now on: the account was signed out, or signed in anew elsewhere.
     ///
-    /// A refresh that is under way has ended when this returns; what it brought is dropped.
+    /// A refresh that was under way has ended when this returns; what it brought is dropped.
     public func retire() async {
         isRetired = true
         refreshing?.cancel()
@@ -168,7 +168,7 @@ public actor StoredTokens: AccessTokens {
         }
     }
 
-    /// Credentials that somebody stored meanwhile (`oort login` again); signed out without.
+    /// Credentials that were stored meanwhile (`oort login` again); signed out without.
     private func storedInstead(
         of old: Credentials,
         or reason: String

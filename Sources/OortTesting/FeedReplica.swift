@@ -1,6 +1,6 @@
 public import OortModel
 
-/// What somebody knows who has only read the change feed: a small model of the catalog's side.
+/// What a client knows that has only read the change feed: a small model of the catalog's side.
 public struct FeedReplica: Sendable {
     /// The items by id.
     public private(set) var items: [ItemID: Item] = [:]

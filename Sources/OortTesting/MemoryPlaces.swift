@@ -191,7 +191,7 @@ public final class MemoryPlaces: PlaceClient {
     /// Forgets which calls were made.
     public func forgetCalls() { state.withLock { $0.calls = [:] } }
 
-    /// Has each change of the service's be heard of, in words, in the order in which they are made.
+    /// Reports each change at the service to a listener, in words, in the order of the changes.
     public func listen(_ listener: @escaping @Sendable (String) -> Void) {
         state.withLock { $0.listener = listener }
     }
@@ -199,9 +199,9 @@ public final class MemoryPlaces: PlaceClient {
     /// What a revision of a file holds; nil where there never was one of that name.
     public func text(of revision: Revision) -> String? { state.withLock { $0.texts[revision] } }
 
-    /// Somebody else writes a file, and makes the folders above it; nothing happens below a file.
+    /// Writes a file as another client, and makes the folders above it; does nothing below a file.
     ///
-    /// - Returns: whether it could be, and what the file held before; nil where there was none.
+    /// - Returns: whether it was written, and what the file held before; nil where there was none.
     @discardableResult
     public func write(_ path: String, _ text: String) -> (isDone: Bool, before: String?) {
         state.withLock { state in
@@ -218,7 +218,7 @@ public final class MemoryPlaces: PlaceClient {
         }
     }
 
-    /// Somebody else makes a folder.
+    /// Makes a folder as another client.
     public func makeFolder(_ path: String) {
         state.withLock { state in
             let place = Self.place(path)
@@ -228,9 +228,9 @@ public final class MemoryPlaces: PlaceClient {
         }
     }
 
-    /// Somebody else removes what lies at a place.
+    /// Removes what lies at a place, as another client.
     ///
-    /// - Returns: what the files held that went.
+    /// - Returns: what the removed files held.
     @discardableResult
     public func remove(_ path: String) -> [String] {
         state.withLock { state in
@@ -241,7 +241,7 @@ public final class MemoryPlaces: PlaceClient {
         }
     }
 
-    /// Somebody else moves what lies at a place; nothing happens where that cannot be.
+    /// Moves what lies at a place, as another client; does nothing where that cannot be done.
     public func move(_ old: String, to new: String) {
         state.withLock { state in
             let (old, new) = (Self.place(old), Self.place(new))
@@ -661,7 +661,7 @@ extension Timestamp {
     fileprivate static let epoch = Timestamp(seconds: 0)
 }
 
-/// A hash that tells apart what tests write; the service itself has none.
+/// A hash that distinguishes what tests write; the service itself has none.
 private struct LengthAndSum: ContentHasher {
     private var count = 0
     private var sum: UInt64 = 14_695_981_039_346_656_037

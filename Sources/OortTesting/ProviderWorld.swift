@@ -3,15 +3,14 @@ public import OortSimulators
 
 /// A provider and the service behind it: where each conformance test lives.
 ///
-/// The service is a simulator, or a server that nobody here wrote; what only some can do is a
-/// `WorldAbility`.
+/// The service is a simulator, or a foreign server; what only some can do is a `WorldAbility`.
 public protocol ProviderWorld: Sendable {
     /// The provider under test, over its whole stack.
     var provider: any Provider { get }
     /// The id of the account's root, as the provider names it.
     var rootID: ItemID { get }
 
-    /// Somebody else changes the account, past the provider.
+    /// Changes the account as another client, past the provider.
     ///
     /// `.trash` deletes where the service has no trash. A modified time is kept where the service keeps
     /// any.

@@ -7,14 +7,14 @@ public struct ServedFolder: Sendable {
     private let root: String
     private let isForAll: Bool
 
-    /// A folder by its path; `isForAll` says that the server runs as somebody else, who is to have all
-    /// rights to what is made.
+    /// A folder by its path; `isForAll` says that the server runs as another user, who must have all rights
+    /// to what is made.
     public init(_ root: String, isForAll: Bool = false) {
         self.root = root
         self.isForAll = isForAll
     }
 
-    /// Somebody who works at the server changes something.
+    /// Changes something as a person at the server would.
     public func apply(_ edit: SimulatorEdit) throws {
         let files = FileManager.default
         switch edit {

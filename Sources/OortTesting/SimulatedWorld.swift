@@ -162,7 +162,7 @@ public struct SimulatedKind: Sendable, CustomStringConvertible {
 }
 
 extension RetryPolicy {
-    /// Retries that come at once, and go on for as long as somebody would wait.
+    /// Retries that come at once, and go on for as long as a person would wait.
     public static func hasty(patience: Duration) -> RetryPolicy {
         var policy = RetryPolicy()
         policy.firstDelay = .milliseconds(10)

@@ -25,7 +25,7 @@ package final class BlockingWorker: @unchecked Sendable {
     private var isStopping = false
     private var hasEnded = false
 
-    /// The workers whose threads nobody has joined yet.
+    /// The workers whose threads are not joined yet.
     private static let running = Mutex<[ObjectIdentifier: BlockingWorker]>([:])
 
     /// A worker without a thread yet.

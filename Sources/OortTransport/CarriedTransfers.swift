@@ -45,7 +45,7 @@ import CCurl
         }
     }
 
-    /// Tells libcurl which directions go on; those that are still paused stay so.
+    /// Sets which directions of a transfer libcurl continues; those that are still paused stay so.
     func resume(_ transfer: CurlTransfer) {
         guard let key = keys[ObjectIdentifier(transfer)], let easy = carried[key]?.easy else {
             return

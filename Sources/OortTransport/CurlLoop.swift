@@ -25,7 +25,7 @@ import Synchronization
     private let settings: CurlClient.Settings
     private let thread = Mutex<JoinableThread?>(nil)
 
-    /// The loops whose threads nobody has joined yet.
+    /// The loops whose threads are not joined yet.
     private static let running = Mutex<[ObjectIdentifier: CurlLoop]>([:])
 
     init(name: String, settings: CurlClient.Settings) throws(TransportError) {
@@ -145,7 +145,7 @@ import Synchronization
         carried.removeAll()
     }
 
-    /// Sockets that the other side closed are told by return values, not by killing the process.
+    /// Makes sockets that the other side closed show by return values, instead of killing the process.
     private static func blockBrokenPipeSignal() {
         var signals = sigset_t()
         unsafe sigemptyset(&signals)

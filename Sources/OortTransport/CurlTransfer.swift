@@ -4,7 +4,7 @@ import Synchronization
 
 /// One request on its way, shared by the task that waits for it and the loop that carries it.
 ///
-/// All state is under one lock; continuations are resumed and the loop is told after it is let go.
+/// All state is under one lock; continuations are resumed and the loop is notified after it is released.
 final class CurlTransfer: Sendable {
     typealias HeadResult = Result<HTTPResponseHead, TransportError>
     typealias PartResult = Result<[UInt8]?, TransportError>
@@ -47,7 +47,7 @@ final class CurlTransfer: Sendable {
         /// How often the body was begun anew; what a filler of an earlier time reads is dropped.
         var rewinds = 0
 
-        /// Takes the oldest part of the answer's body that nobody has.
+        /// Takes the oldest part of the answer's body that was not handed out.
         mutating func nextPart() -> [UInt8]? {
             let part = incoming.popFirst()
             incomingBytes -= part?.count ?? 0
@@ -146,10 +146,10 @@ final class CurlTransfer: Sendable {
 
     // MARK: For the loop
 
-    /// Notes how the transfer ended and tells who waits; false when it had ended before.
+    /// Notes how the transfer ended and wakes its caller; false when it had ended before.
     @discardableResult
     func finish(_ result: Result<Void, TransportError>) -> Bool {
-        // What came last is good, however the transfer ends.
+        // The bytes that came last are good, however the transfer ends.
         handOver()
         typealias Woken = (
             CheckedContinuation<HeadResult, Never>?, CheckedContinuation<PartResult, Never>?,
@@ -238,7 +238,7 @@ final class CurlTransfer: Sendable {
 
     /// Takes bytes of the body; false when there is no room: receiving is then paused.
     ///
-    /// Who waits for them gets them by `handOver`.
+    /// The waiting reader gets them by `handOver`.
     func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
         state.withLock { state in
             guard state.end == nil else { return true }
@@ -259,10 +259,10 @@ final class CurlTransfer: Sendable {
         }
     }
 
-    /// Wakes who waits for a part of the body, if there is one.
+    /// Wakes the reader that waits for a part of the body, if there is one.
     ///
-    /// libcurl gives 16 KiB at a time, and to wake somebody costs more than to copy as much: so who
-    /// waits gets all that one look at the connections brought.
+    /// libcurl gives 16 KiB at a time, and waking a task costs more than copying as much: so the reader
+    /// gets everything that one look at the connections brought.
     func handOver() {
         let woken = state.withLock { state in
             state.reader == nil ? nil : state.nextPart().map { (state.takeReader(), $0) }

@@ -54,7 +54,7 @@ public struct HTTPRequest: Sendable {
     public var isLongPoll = false
     /// Called with the number of body bytes sent so far; must be quick.
     ///
-    /// Nil for nobody.
+    /// Nil for no observer.
     public var onSent: (@Sendable (Int64) -> Void)?
 
     /// A request with cautious defaults: no body, not repeatable, small, authorized, 60 seconds.

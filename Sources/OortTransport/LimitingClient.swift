@@ -2,11 +2,11 @@ import OortModel
 import Synchronization
 
 /// Keeps the number of an account's requests in flight where its service wants it, interactive ones
-/// first; a request that nobody waited for becomes interactive by its `RequestUrgency`.
+/// first; a request that no program waited for becomes interactive by its `RequestUrgency`.
 ///
-/// A place is held until the answer's body was read to its end or let go. A request that has sent much
-/// of its body, and may go on for hours, leaves its place to others: a limit is of how many requests a
-/// service gets at a time.
+/// A place is held until the answer's body was read to its end or let go. A request that has sent much of
+/// its body, and may go on for hours, gives its place up: a limit counts the requests that a service gets
+/// at a time.
 public final class LimitingClient: HTTPClient {
     private struct State {
         var queue: RequestQueue
@@ -65,7 +65,7 @@ public final class LimitingClient: HTTPClient {
         let (answer, meaning) = try await next.stream(request, by: rules)
         judge(place.id, meaning)
         guard answer.head.status < 400 else {
-            // Its body is here already, and whoever waits to try again needs no place.
+            // Its body is here already, and a wait for the next try needs no place.
             place.leave()
             return answer
         }
@@ -119,7 +119,7 @@ public final class LimitingClient: HTTPClient {
                     state.queue.enqueue(id, priority)
                     state.waiting[id] = continuation
                 }
-                // A cancellation before this line found nobody to wake.
+                // A cancellation before this line found no waiter to wake.
                 if Task.isCancelled { withdraw(id) }
                 urgency?.whenRaised { [weak self] in self?.raise(id) }
                 advance()

@@ -117,7 +117,7 @@ struct RequestQueue {
     /// The places that interactive requests leave to others.
     private var sharedPlaces: Int { max(1, currentLimit - max(1, currentLimit / 4)) }
 
-    /// The next request that nobody waits for in a system call: of the kind that has fewer places.
+    /// The next request that no system call waits for: of the kind that has fewer places.
     private mutating func nextOfShares() -> ID? {
         let isShared = ahead.isActive && background.isActive
         let half = max(1, currentLimit / 2)

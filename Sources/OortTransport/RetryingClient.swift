@@ -10,8 +10,8 @@ public struct RetryPolicy: Sendable {
     public var interactivePatience: Duration = .seconds(30)
     /// The same for the engine's own work.
     public var backgroundPatience: Duration = .seconds(300)
-    /// The same, at most, while the service cannot be reached: whoever asked decides what to do
-    /// without a network.
+    /// The same, at most, while the service cannot be reached: the caller decides what to do without a
+    /// network.
     public var unreachablePatience: Duration = .seconds(10)
     /// Part of the longest wait that is taken, 0 ..< 1: full jitter.
     public var jitter: @Sendable () -> Double = { .random(in: 0..<1) }
@@ -114,8 +114,8 @@ public struct RetryingClient: HTTPClient {
             switch meaning {
             case .notDone(let after): after ?? .zero
             case .unknown(let after): request.repetition == .harmless ? after ?? .zero : nil
-            // A token as new as can be was refused: a passing fault of the service's, since who is
-            // signed out gets none.
+            // A brand-new token was refused: a passing fault of the service's, since a signed-out account
+            // gets none.
             case .tokenRejected: request.isAuthorized ? .zero : nil
             case .final: nil
             }

@@ -29,8 +29,8 @@ public struct Bandwidth: Sendable {
     }
 }
 
-/// Keeps bodies below the limits: contents wait, piece by piece, as they are read from the disk or
-/// handed on; small calls only count, so that nobody waits for an answer without content.
+/// Keeps bodies below the limits: contents wait, piece by piece, as they are read from the disk or handed
+/// on; small calls only count, so that no answer without content is delayed.
 public struct ThrottlingClient: HTTPClient {
     private let next: any HTTPClient
     private let bandwidth: Bandwidth

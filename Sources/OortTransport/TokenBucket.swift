@@ -1,18 +1,18 @@
 import Synchronization
 
-/// Keeps what passes below so many bytes a second.
+/// Limits the bytes that pass to so many a second.
 ///
-/// Bytes pass at once and are paid for afterwards: who comes next waits until what passed before is
-/// paid. Nothing is saved up in quiet times, so that no burst follows them.
+/// Bytes pass at once and are paid for afterwards: the next caller waits until the bytes before are paid.
+/// Nothing is saved up in quiet times, so that no burst follows them.
 ///
-/// Isolation: any thread; nothing is locked while somebody waits.
+/// Isolation: any thread; no lock is held while a caller waits.
 public final class TokenBucket: Sendable {
     private struct State {
         /// Nil for no limit.
         var bytesPerSecond: Int64?
         /// When all that passed is paid for.
         var paid = Duration.zero
-        /// Counts changes of the limit: who waits then begins anew.
+        /// Counts changes of the limit: waiting callers then begin anew.
         var changes = 0
     }
 

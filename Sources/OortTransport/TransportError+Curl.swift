@@ -3,8 +3,8 @@ import CCurl
 extension TransportError {
     /// What libcurl's code means; nil for success.
     ///
-    /// `hasBegun` tells whether the request had begun to go out: before that, nothing can have
-    /// been done, whatever the code. See libcurl-errors(3).
+    /// `hasBegun` says whether the request had begun to go out: before that, nothing can have been done,
+    /// whatever the code. See libcurl-errors(3).
     init?(_ code: CURLcode, hasBegun: Bool, detail: String) {
         // Its text would hold the URL, which may be pre-signed.
         let words = code == CURLE_URL_MALFORMAT ? "" : detail

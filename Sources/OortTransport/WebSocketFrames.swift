@@ -2,7 +2,7 @@
 public enum WebSocketMessage: Hashable, Sendable {
     /// A text, whole.
     case text(String)
-    /// A question whether somebody is there, to be answered with the same bytes.
+    /// A question whether the other side is there, to be answered with the same bytes.
     case ping([UInt8])
     /// The answer to such a question.
     case pong

@@ -1,9 +1,9 @@
 import OortModel
 
-/// What the weather will be at a place, in one form whatever service told it: degrees Celsius, metres a
-/// second, millimetres, hectopascals, percent.
+/// The weather to come at a place, in one form for all services: degrees Celsius, metres a second,
+/// millimetres, hectopascals, percent.
 ///
-/// A number that no weather on Earth has is none.
+/// A number that no weather on Earth has counts as missing.
 public struct Forecast: Hashable, Sendable {
     /// A time and the period that begins there: one hour, further ahead six.
     public struct Step: Hashable, Sendable {
@@ -76,7 +76,7 @@ public struct Forecast: Hashable, Sendable {
 public struct Sky: Hashable, Sendable {
     /// For people.
     public let words: String
-    /// Of several that a day has, the one of the highest rank is told.
+    /// Of several that a day has, the one of the highest rank is shown.
     let rank: Int
 
     /// By the code of the World Meteorological Organization's table 4677, those that Open-Meteo uses

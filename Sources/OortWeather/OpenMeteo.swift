@@ -44,7 +44,7 @@ enum OpenMeteo {
 
     /// An answer as a forecast.
     ///
-    /// What Open-Meteo tells of the hour before a time stands here with the hour that begins there.
+    /// Open-Meteo's values for the hour before a time are stored here with the hour that begins there.
     static func forecast(_ body: [UInt8], now: Int64) throws(ProviderError) -> Forecast {
         let hourly: Answer.Hourly
         do { hourly = try JSONDecoder().decode(Answer.self, from: Data(body)).hourly } catch {
@@ -120,7 +120,7 @@ enum OpenMeteo {
     }
 }
 
-/// A place as Open-Meteo's search tells it; fields that are empty are left out.
+/// A place in the results of Open-Meteo's search; empty fields are left out.
 struct FoundPlace: Decodable, Hashable, Sendable {
     var name: String
     var latitude: Double
@@ -144,8 +144,8 @@ struct FoundPlace: Decodable, Hashable, Sendable {
             .folding(options: [.caseInsensitive, .diacriticInsensitive], locale: nil)
     }
 
-    /// The place with what tells it from others of its name: at most 200 characters, none of which acts
-    /// on a terminal, since files have it that people read there.
+    /// The place with what distinguishes it from others of its name: at most 200 characters, none of which
+    /// affects a terminal, since files contain it that people read there.
     var title: String {
         var parts: [String] = [name]
         for part in [admin1, country].compactMap(\.self) where parts.last != part {

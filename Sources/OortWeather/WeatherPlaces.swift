@@ -9,7 +9,7 @@ struct WeatherPlace: Codable, Hashable, Sendable {
     var number: Int
     /// The folder's name, as the person wrote it.
     var name: String
-    /// The place with what tells it from others of its name.
+    /// The place with what distinguishes it from others of its name.
     var title: String
     /// Degrees, north of the equator.
     var latitude: Double
@@ -17,10 +17,10 @@ struct WeatherPlace: Codable, Hashable, Sendable {
     var longitude: Double
     /// The name of its time zone; nil is UTC.
     var timeZone: String?
-    /// The account's change that told it last.
+    /// The account's change that last reported it.
     var change: Int
-    /// What the folder and its files tell as their time, in seconds since 1970: since when they may
-    /// read otherwise than before.
+    /// The time that the folder and its files show, in seconds since 1970: since when they may read
+    /// otherwise than before.
     var modified: Int64
     /// The last answer of a service.
     var answer: WeatherAnswer?
@@ -33,7 +33,7 @@ struct WeatherPlace: Codable, Hashable, Sendable {
 final class WeatherPlaces: Sendable {
     /// What the file holds.
     struct Kept: Codable, Sendable {
-        /// Tells this file from another one that had its name: cursors are of one file only.
+        /// Distinguishes this file from another one that had its name: cursors are of one file only.
         var generation: String
         /// The last change.
         var change = 0

@@ -7,9 +7,10 @@ import Synchronization
 
 /// The weather of places as folders of documents.
 ///
-/// The account's tree is its own list of places; a document is made when it is opened, of the last answer
-/// of the service, which is asked again only when that is no longer fresh. What a document says then
-/// changes by itself: the feed tells so once an hour, and when the answer is old, of what was opened.
+/// The account's tree is its own list of places; a document is made when it is opened, from the service's
+/// last answer, which is asked for again only when that is no longer fresh. What a document says then
+/// changes by itself: the feed reports that once an hour and, when the answer is old, for documents that
+/// were opened.
 public final class WeatherProvider: Provider {
     public let traits: ProviderTraits
     private let account: WeatherAccount
@@ -26,7 +27,7 @@ public final class WeatherProvider: Provider {
         var running: [Int: Task<Result<WeatherAnswer, ProviderError>, Never>] = [:]
         /// When a place's service could not be asked the last time, and why.
         var failures: [Int: (time: Int64, error: ProviderError)] = [:]
-        /// Whoever waits for news.
+        /// The callers that wait for news.
         var sleepers: [UUID: Task<Void, Never>] = [:]
         /// Whether it was looked at what an earlier process left.
         var hasBegun = false
@@ -40,13 +41,13 @@ public final class WeatherProvider: Provider {
     /// An account whose places lie in a file.
     ///
     /// - Parameters:
-    ///   - account: who tells the weather.
+    ///   - account: the account, with the source of the weather.
     ///   - client: the way to the services.
     ///   - endpoints: where the services are.
     ///   - userAgent: the program with its version, which MET Norway insists on.
-    ///   - units: in which units it is told.
+    ///   - units: the units in which it is shown.
     ///   - file: where the places lie, this provider's alone.
-    ///   - logger: hears what was not told.
+    ///   - logger: logs what could not be read.
     ///   - now: the time, in seconds since 1970.
     /// - Throws: `.localContent` when the file is there and cannot be read.
     public init(
@@ -89,7 +90,7 @@ public final class WeatherProvider: Provider {
 
     // MARK: Account
 
-    /// Whose account it is: nobody signs in.
+    /// Whose account it is: there is no sign-in.
     public static func identity(_ account: WeatherAccount) -> AccountIdentity {
         AccountIdentity(
             id: "weather",
@@ -346,7 +347,7 @@ public final class WeatherProvider: Provider {
         let number = place.number
         let task = state.withLock { state in
             if let task = state.running[number] { return task }
-            // Ends by itself; an answer that nobody waits for any longer is kept.
+            // Ends by itself; an answer is kept even if its callers have gone.
             let task = Task { () -> Result<WeatherAnswer, ProviderError> in
                 let result: Result<WeatherAnswer, ProviderError>
                 do throws(ProviderError) {

@@ -123,7 +123,7 @@ extension WeatherReport {
         var days: [Day]
     }
 
-    /// `forecast.json`: all that is told, without what is not.
+    /// `forecast.json`: all values that the service gave, without those that it did not.
     var json: String {
         let document = Document(
             place: Document.Place(

@@ -165,7 +165,7 @@ struct WeatherReport: Sendable {
 
     /// A day by the clocks of the place, as far as the forecast goes.
     struct Day: Hashable, Sendable {
-        /// The first moment of it that is told, in seconds since 1970.
+        /// The first moment of it that the report covers, in seconds since 1970.
         var start: Int64
         var lowest: Double?
         var highest: Double?

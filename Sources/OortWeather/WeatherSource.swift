@@ -1,7 +1,7 @@
 import OortModel
 import OortTransport
 
-/// Who tells the weather.
+/// The source of the weather.
 public enum WeatherSourceName: String, Codable, CaseIterable, Sendable {
     /// <https://open-meteo.com>: free for private use, the models of many weather services.
     case openMeteo = "open-meteo"
@@ -22,9 +22,9 @@ public enum WeatherSourceName: String, Codable, CaseIterable, Sendable {
 
 /// An account: whose weather it shows, and who is to be written to about its requests.
 public struct WeatherAccount: Codable, Hashable, Sendable {
-    /// Who tells the weather.
+    /// The source of the weather.
     public var source: WeatherSourceName
-    /// Where the person can be written to about the requests, for the source; nil where that is not told.
+    /// Where the source can write to the person about the requests; nil where the person does not say.
     public var contact: String?
 
     /// An account at a source.

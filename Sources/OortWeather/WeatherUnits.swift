@@ -59,7 +59,7 @@ public struct WeatherUnits: Hashable, Sendable {
 
     func shown(rain value: Double) -> Double { rain == .millimetres ? value : value / 25.4 }
 
-    /// The digits after the point that amounts of rain are told with.
+    /// The digits after the point that amounts of rain are shown with.
     var rainDigits: Int { rain == .millimetres ? 1 : 2 }
 }
 

@@ -6,7 +6,7 @@ public import OortTransport
 public import OortWebDAV
 import Synchronization
 
-/// A server of WebDAV that nobody here wrote, in a folder and on a port of its own.
+/// A foreign server of WebDAV, in a folder and on a port of its own.
 public final class DavServer: Sendable {
     /// Which program it is.
     public enum Kind: String, CaseIterable, Sendable, CustomStringConvertible {
@@ -87,7 +87,7 @@ public final class DavServer: Sendable {
                 withIntermediateDirectories: true
             )
         }
-        // Started by root, Apache serves as somebody else.
+        // Started by root, Apache serves as another user.
         for part in ["", "/root", "/root/dav", "/lock", "/tmp"] {
             try manager.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder + part)
         }
@@ -253,7 +253,7 @@ public final class DavServer: Sendable {
         }
     }
 
-    /// What any Apache is told.
+    /// The part of the configuration that every Apache here gets.
     private func apache(_ modules: [String]) -> String {
         """
         ServerName localhost
@@ -410,7 +410,7 @@ public final class DavServer: Sendable {
         )
     }
 
-    /// Nobody is let in any more.
+    /// Refuses every login from now on.
     public func refuseAll() throws {
         try Data().write(to: URL(fileURLWithPath: folder + "/users"))
     }

@@ -3,7 +3,7 @@ public import OortFTP
 import OortProcesses
 import SystemPackage
 
-/// A server of FTP that nobody here wrote, on a free port of this machine, in a folder of its own.
+/// A foreign server of FTP, on a free port of this machine, in a folder of its own.
 public struct FTPServer: Sendable {
     /// Which server, and how it is set up.
     public enum Kind: String, CaseIterable, Sendable, CustomStringConvertible {
@@ -127,7 +127,7 @@ public actor FTPServers {
 
     private func start(_ kind: FTPServer.Kind) async throws -> FTPServer {
         var last = ""
-        // A port that was free may be somebody else's by the time it is asked for.
+        // A port that was free may be another program's by the time it is asked for.
         for _ in 0..<5 {
             let folder = NSTemporaryDirectory() + "oort-ftp-\(UUID().uuidString.prefix(8))"
             try FileManager.default.createDirectory(

@@ -8,7 +8,7 @@ import OortSignIn
 public import OortTransport
 import SystemPackage
 
-/// The stores of S3 that the tests speak to: programs that nobody here wrote, on loopback.
+/// The stores of S3 that the tests speak to: foreign programs, on loopback.
 public enum Store: String, CaseIterable, Sendable, CustomStringConvertible {
     /// Checks signatures, clocks and every condition.
     case seaweedFS

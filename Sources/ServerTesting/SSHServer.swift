@@ -127,7 +127,7 @@ public final class SSHServer: Sendable {
         }
     }
 
-    /// Nobody is let in any more, nor stays in.
+    /// Refuses every login from now on, and ends those that there are.
     public func refuseAll() throws {
         try FileManager.default.removeItem(atPath: folder + "/authorized")
         cutSessions()
@@ -152,7 +152,7 @@ public final class SSHServer: Sendable {
         }
     }
 
-    // MARK: Somebody else, past the protocol
+    // MARK: Another user, past the protocol
 
     /// Writes a file, and the folders that miss above it.
     public func write(_ path: String, _ text: String) throws {

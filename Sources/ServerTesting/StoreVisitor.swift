@@ -3,7 +3,7 @@ import OortS3
 import OortSignIn
 public import OortTransport
 
-/// Somebody who uses a store by requests of their own, below one prefix of its bucket.
+/// Another client of a store, with requests of its own, below one prefix of its bucket.
 public struct StoreVisitor: Sendable {
     let running: RunningStore
     let prefix: String

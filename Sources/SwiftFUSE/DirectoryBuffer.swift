@@ -100,8 +100,8 @@ public struct DirectoryPlusBuffer: Sendable {
         nextOffset: Int64
     ) -> Bool {
         unsafe buffer.append { buffer, room in
-            // The kernel takes number 0 of the entry for "attributes are not told"; the number that
-            // readdir shows stands in the attributes.
+            // For the kernel, number 0 in the entry means "attributes are not given"; the number that
+            // readdir shows is in the attributes.
             var parameters = fuse_entry_param()
             parameters.attr.st_ino = UInt(inode.rawValue)
             parameters.attr.st_mode = kind.rawValue

@@ -5,13 +5,13 @@ public struct Entry: Hashable, Sendable {
     /// The file's number; nil is a negative entry: the kernel may believe for `entryTimeout` that the
     /// name does not exist.
     public var inode: InodeNumber?
-    /// Tells two uses of one number apart.
+    /// Distinguishes two uses of one number.
     public var generation: UInt64
     /// What `stat` shows; meaningless for a negative entry.
     public var attributes: Attributes?
-    /// How long the attributes may be believed.
+    /// How long the attributes may be cached.
     ///
-    /// Where `Notifier` tells of every change: a day.
+    /// A day, where `Notifier` reports every change.
     public var attributesTimeout: Duration
     /// How long the name may be believed.
     public var entryTimeout: Duration

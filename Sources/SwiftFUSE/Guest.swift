@@ -2,9 +2,9 @@ import Synchronization
 
 /// One thread whose requests another file system answers.
 ///
-/// The kernel tells inotify only of what a program does on the mount. So a process of the daemon's own
-/// does there what has happened elsewhere, and must be answered without doing it: by a file system of
-/// its own, which has nothing that it could change. What everybody else asks never reaches that.
+/// The kernel's inotify reports only what a program does on the mount. So a process of the daemon's own
+/// repeats there what happened elsewhere, and must be answered without doing it: by a file system of its
+/// own, which has nothing that it could change. Requests of all other programs never reach that.
 public final class Guest: Sendable {
     let fileSystem: any LowLevelFileSystem
     private let thread = Atomic<Int32>(0)
@@ -26,14 +26,14 @@ public final class Guest: Sendable {
     /// There is no such thread any longer.
     public func dismiss() { thread.store(0, ordering: .sequentiallyConsistent) }
 
-    /// Whether a thread is the guest; zero, whoever that is, never.
+    /// Whether a thread is the guest; zero, which is no thread's number, never is.
     func isAsking(_ thread: Int32) -> Bool {
         thread != 0 && self.thread.load(ordering: .sequentiallyConsistent) == thread
     }
 }
 
 extension Request {
-    /// The file system that answers whoever asks.
+    /// The file system that answers this thread.
     var fileSystem: any LowLevelFileSystem {
         guard let guest = core.guest, guest.isAsking(caller.threadID) else {
             return core.fileSystem

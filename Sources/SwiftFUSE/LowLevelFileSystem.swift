@@ -16,8 +16,8 @@ public protocol LowLevelFileSystem: Sendable {
     /// The connection stands; called once, before anything else. The notifier may be kept.
     func initialize(_ connection: Connection)
 
-    /// Called once, after the last request. Replies that are still kept may be given later; nobody
-    /// hears them.
+    /// Called once, after the last request. Replies that are still kept may be given later; they go
+    /// nowhere.
     func destroy()
 
     /// Finds a name in a folder, and raises the file's lookup count.
@@ -121,8 +121,8 @@ public protocol LowLevelFileSystem: Sendable {
     /// One descriptor of an open file is closed (there may be more); an error is what `close` says.
     func flush(_ inode: InodeNumber, handle: HandleNumber, reply: consuming DoneReply)
 
-    /// The last descriptor of an open file is closed: one call for each `open` or `create`. Nobody
-    /// hears an error.
+    /// The last descriptor of an open file is closed: one call for each `open` or `create`. An error goes
+    /// nowhere.
     func release(_ inode: InodeNumber, handle: HandleNumber, reply: consuming DoneReply)
 
     /// Makes what was written durable; `dataOnly` leaves out what is not needed to read it.
@@ -133,8 +133,8 @@ public protocol LowLevelFileSystem: Sendable {
         reply: consuming DoneReply
     )
 
-    /// Opens a folder. The default's ENOSYS is the best answer where `Notifier` tells of every change:
-    /// the kernel then opens by itself, for ever, and keeps listings in its cache.
+    /// Opens a folder. The default's ENOSYS is the best answer where `Notifier` reports every change: the
+    /// kernel then opens by itself, for ever, and keeps listings in its cache.
     func opendir(_ inode: InodeNumber, flags: OpenFlags, reply: consuming OpenReply)
 
     /// Lists a folder from `offset` (0, or what an entry named as its next offset) without
@@ -244,6 +244,6 @@ public struct Connection: Sendable {
     public var protocolVersion: (major: UInt32, minor: UInt32)
     /// The most bytes of one write.
     public var largestWrite: Int
-    /// Tells the kernel what changed behind its back.
+    /// Notifies the kernel of changes behind its back.
     public var notifier: Notifier
 }

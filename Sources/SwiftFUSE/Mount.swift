@@ -25,7 +25,7 @@ public final class Mount: Sendable {
     /// The folder beside the mount point that has what programs wrote at that in the moment of mounting;
     /// nil where they wrote nothing.
     public let foundBeneath: String?
-    /// Tells the kernel what changed behind its back.
+    /// Notifies the kernel of changes behind its back.
     public let notifier: Notifier
 
     private let point: MountPoint
@@ -78,8 +78,8 @@ public final class Mount: Sendable {
         }
     }
 
-    /// Returns when the file system is no longer served: after `unmount`, or when somebody unmounted
-    /// it from outside.
+    /// Returns when the file system is no longer served: after `unmount`, or when it was unmounted from
+    /// outside.
     ///
     /// - Throws: `.stillBusy` if threads had to be left inside the file system.
     public func end() async throws(MountError) {
@@ -197,7 +197,7 @@ public final class Mount: Sendable {
         if hasToldAll { notifierThread.join() } else { notifierThread.detach() }
         core.fileSystem.destroy()
         finish(result)
-        // Only this thread is still there, which nobody waits for.
+        // Only this thread is left, and no thread waits for it.
         if !hasToldAll { fuse_guard_wait(guardian) }
     }
 
@@ -236,7 +236,7 @@ public final class Mount: Sendable {
         return false
     }
 
-    /// Tells those who asked that unmounting failed; the file system is served on.
+    /// Reports to waiting callers that unmounting failed; the file system is still served.
     private func refuse(_ error: MountError) {
         let waiting = state.update { state in
             state.stopLimit = nil

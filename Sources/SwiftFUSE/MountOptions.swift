@@ -16,9 +16,9 @@ extension Mount {
         public var coversFiles = false
         /// Whether the folder beneath the mount loses its permission to write.
         ///
-        /// When the mount is gone, also with a process that died, no program's file goes then into a folder
-        /// that nobody looks after. Whoever may write everywhere (root) still can; a later mount of the
-        /// folder's owner gives the permission back for as long as it takes.
+        /// When the mount is gone, also with a process that died, programs then write no files into a
+        /// folder that nothing looks after. A program that may write everywhere (root's) still can; a later
+        /// mount by the folder's owner gives the permission back for as long as it takes.
         public var sealsFolder = false
         /// Whether libfuse starts a `fusermount3` that unmounts when this process dies in any way.
         ///
@@ -30,7 +30,7 @@ extension Mount {
         public var maxRead = 1 << 20
         /// The most bytes of readahead; nil takes all that the kernel offers.
         public var maxReadahead: Int?
-        /// How many requests that nobody waits for (readahead) the kernel may have under way.
+        /// How many requests that no program waits for (readahead) the kernel may have under way.
         ///
         /// libfuse's own 12 are too few where each waits for a network.
         public var maxBackground = 64
@@ -38,10 +38,10 @@ extension Mount {
         public var threads = 4
         /// Whether a symbolic link's target is asked for once only.
         public var cachesSymbolicLinks = true
-        /// Whether `Notifier` is told of each change of content.
+        /// Whether `Notifier` gets each change of content.
         ///
-        /// Else the kernel drops a file's cached bytes and a folder's cached listing whenever it sees another modification time, after own
-        /// writes too. Another size drops them in any case.
+        /// If not, the kernel drops a file's cached bytes and a folder's cached listing whenever it sees
+        /// another modification time, after its own writes, too. Another size drops them in any case.
         public var tellsEveryChange = false
         /// Whether the file system clears set-user-ID and set-group-ID bits itself, on each write and
         /// change of size or owner.

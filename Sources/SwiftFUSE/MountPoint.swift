@@ -21,12 +21,13 @@ struct MountPoint: Sendable {
         try checkFolder()
     }
 
-    /// Has `mount` cover the folder, and leaves what is then beneath without permission to write where it is
-    /// to be sealed.
+    /// Has `mount` cover the folder; if it is to be sealed, the folder beneath is left without permission
+    /// to write.
     ///
-    /// A folder that cannot be sealed (somebody else's, a file system without modes) is left as it is. For
-    /// the moment of mounting a plain user's has to be open, and a program that waits for the mount, or goes
-    /// on after a crash, may write there: that is moved into a new folder beside the mount point.
+    /// A folder that cannot be sealed (another user's, a file system without modes) is left as it is. In
+    /// the moment of mounting, a plain user's folder has to be writable, and a program that waits for the
+    /// mount, or goes on after a crash, may write there: those files are moved into a new folder beside the
+    /// mount point.
     ///
     /// - Returns: the path of that folder; nil where nothing was written.
     func cover(

@@ -11,7 +11,7 @@ public enum News: Hashable, Sendable {
     /// As `.name`, but what is in use under it stays; the next access asks. Where the kernel or libfuse
     /// cannot, the name is dropped.
     case expired(String, in: InodeNumber)
-    /// A name is gone that stood for `inode`; programs that watch it by inotify are told.
+    /// A name is gone that stood for `inode`; programs that watch it by inotify are notified.
     case removed(String, in: InodeNumber, inode: InodeNumber)
 
     private var isOfName: Bool {
@@ -32,11 +32,11 @@ public enum News: Hashable, Sendable {
     }
 }
 
-/// Has the kernel told what changed, on threads of its own.
+/// Notifies the kernel of changes, on threads of its own.
 ///
-/// A notification from inside a request on the same folder would deadlock the mount, and one for a
-/// file waits for its reads in flight: hence the queue, and hence the threads, which hold no lock while
-/// the kernel is told. News that is still queued is not queued again.
+/// A notification from inside a request on the same folder would deadlock the mount, and one for a file
+/// waits for its reads in flight: hence the queue, and hence the threads, which hold no lock while they
+/// notify the kernel. News that is still queued is not queued again.
 /// Source: fuse_lowlevel.h, fuse_lowlevel_notify_inval_entry.
 public final class Notifier: Sendable {
     private struct State {
@@ -44,7 +44,7 @@ public final class Notifier: Sendable {
         var queued: Set<News> = []
         var isTelling = false
         var hasEnded = false
-        /// Who tells, while the mount lasts.
+        /// What notifies the kernel, while the mount lasts.
         var core: SessionCore?
         var waitingForRoom: [CheckedContinuation<Void, Never>] = []
         var waitingForSilence: [CheckedContinuation<Void, Never>] = []
@@ -91,7 +91,7 @@ public final class Notifier: Sendable {
         _ = core?.tell(.attributes(inode))
     }
 
-    /// Returns when all news that was queued before is told.
+    /// Returns when all news that was queued before has been passed on.
     public func finishTelling() async {
         await withCheckedContinuation { continuation in
             let isSilent = state.update { state in

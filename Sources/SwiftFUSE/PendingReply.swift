@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A reply that waits to be given: whoever takes it out first gives it.
+/// A reply that is given later, by whichever caller takes it out first.
 ///
 /// A caller that is interrupted meanwhile is answered EINTR at once. A pending reply that is let go
 /// answers EIO.
@@ -11,8 +11,8 @@ public final class PendingReply<Answer>: Sendable {
     ///
     /// - Parameters:
     ///   - reply: what is kept.
-    ///   - onInterrupt: called after an interrupted caller was answered, to stop the work that nobody
-    ///     waits for any more; see `Request.onInterrupt` for its limits.
+    ///   - onInterrupt: called after an interrupted caller was answered, to stop work that is no longer
+    ///     needed; see `Request.onInterrupt` for its limits.
     public init(_ reply: consuming Reply<Answer>, onInterrupt: (@Sendable () -> Void)? = nil) {
         let slot = Slot()
         reply.onInterrupt {
@@ -20,7 +20,7 @@ public final class PendingReply<Answer>: Sendable {
             onInterrupt?()
         }
         self.reply = Mutex(reply)
-        // Nobody else knows this object yet, so the reply cannot have been given.
+        // No other thread has this object yet, so the reply cannot have been given.
         let wasInterrupted = slot.owner.withLock { $0.set(self) }
         if wasInterrupted { interrupt() }
     }
@@ -42,7 +42,7 @@ public final class PendingReply<Answer>: Sendable {
     /// Where the interrupt handler finds the pending reply, which does not exist yet when the handler
     /// is registered.
     ///
-    /// Weak, so that a pending reply that nobody holds answers.
+    /// Weak, so that a pending reply answers when its last reference goes.
     private final class Slot: Sendable {
         struct Owner {
             weak var pending: PendingReply?

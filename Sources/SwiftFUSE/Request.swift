@@ -34,11 +34,10 @@ public struct Request: ~Copyable, Sendable {
 
     /// Has `handler` called once if the caller is interrupted by a signal while it waits.
     ///
-    /// The caller goes on waiting until it is answered, even if it was killed: so whoever waits for
-    /// something slow must stop then and answer EINTR. The handler runs on a FUSE thread, or at once on
-    /// this one if the interrupt has already come; it must be quick. A later handler replaces an
-    /// earlier one. After the answer it is not called any more, but a call that has begun may still be
-    /// going on.
+    /// The caller goes on waiting until it is answered, even if it was killed: so slow work must stop then
+    /// and answer EINTR. The handler runs on a FUSE thread, or at once on this one if the interrupt has
+    /// already come; it must be quick. A later handler replaces an earlier one. After the answer it is not
+    /// called any more, but a call that has begun may still be going on.
     public mutating func onInterrupt(_ handler: @escaping @Sendable () -> Void) {
         guard let raw = unsafe raw else { return }
         if let interruption { Interruptions.remove(interruption) }

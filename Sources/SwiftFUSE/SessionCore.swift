@@ -10,7 +10,7 @@ final class SessionCore: Sendable {
     private nonisolated(unsafe) var session: OpaquePointer?
     let fileSystem: any LowLevelFileSystem
     let notifier: Notifier
-    /// Who is answered by another file system; nil for nobody.
+    /// The thread that another file system answers; nil for none.
     let guest: Guest?
     private let options: Mount.Options
     private let hasSentInit = Atomic(false)
@@ -121,8 +121,8 @@ final class SessionCore: Sendable {
         want(FUSE_CAP_SPLICE_MOVE, true)
         want(FUSE_CAP_CACHE_SYMLINKS, options.cachesSymbolicLinks)
         want(FUSE_CAP_AUTO_INVAL_DATA, !options.tellsEveryChange)
-        // With this a file whose size the kernel asks for before it is told of the change would show its
-        // old bytes and zeros.
+        // With this, if the kernel asked for a file's size before it is notified of the change, the file
+        // would show its old bytes and zeros.
         want(FUSE_CAP_EXPLICIT_INVAL_DATA, false)
         want(FUSE_CAP_HANDLE_KILLPRIV, options.clearsPrivileges)
         want(FUSE_CAP_WRITEBACK_CACHE, false)
@@ -175,8 +175,8 @@ final class SessionCore: Sendable {
 
     /// Lets go of the device: what the kernel still waits for fails with ENOTCONN.
     ///
-    /// The descriptor's number stays taken, by /dev/null, until the session is freed: a late answer
-    /// goes nowhere instead of into somebody else's file.
+    /// The descriptor's number stays taken, by /dev/null, until the session is freed: a late answer goes
+    /// nowhere instead of into another file.
     func disconnect() {
         let descriptor = unsafe fuse_session_fd(session)
         let null = unsafe open("/dev/null", O_RDWR | O_CLOEXEC)
@@ -191,7 +191,7 @@ final class SessionCore: Sendable {
     /// The device's descriptor.
     var device: CInt { unsafe fuse_session_fd(session) }
 
-    /// Tells the kernel one piece of news; on the teller's thread, but for attributes.
+    /// Passes one piece of news to the kernel; on the teller's thread, but for attributes.
     func tell(_ news: News) -> Errno? {
         let result: CInt
         switch news {

@@ -1,14 +1,13 @@
 internal import CFUSEGuard
 
-/// Tells the kernel what changed, on a thread whose descriptors are its own.
+/// Notifies the kernel of changes, on a thread whose descriptors are its own.
 ///
-/// A notification waits for the pages and folders that requests in flight hold, and no signal ends
-/// that wait. When the process is killed meanwhile, this thread stays in the kernel until somebody
-/// answers those requests, and nobody will: the kernel fails them when the device is closed, and a
-/// thread that is left keeps what it shares of descriptors, the device, locks and sockets. Programs
-/// would read for ever, and the next mount would take this one for alive. So the thread shares none:
-/// it has a second way to the device, and nothing else; and what programs ask from then on the mount's
-/// guard refuses.
+/// A notification waits for the pages and folders that requests in flight hold, and no signal ends that
+/// wait. When the process is killed meanwhile, this thread stays in the kernel until those requests are
+/// answered, and they never will be: the kernel fails them when the device is closed, and a thread that is
+/// left keeps what it shares of descriptors, the device, locks and sockets. Programs would read for ever,
+/// and the next mount would take this one for alive. So the thread shares none: it has a second descriptor
+/// of the device, and nothing else; and the mount's guard refuses what programs ask from then on.
 /// Sources: fs/fuse/inode.c, fuse_reverse_inval_inode; fs/fuse/dev.c, fuse_dev_release, which fails
 /// the requests that were read by the way that is closed.
 ///
@@ -22,7 +21,7 @@ final class Teller: Sendable {
 
     private let state = Monitor(State())
 
-    /// Returns when the news is told, or there is no one any more to tell it.
+    /// Returns when the news is passed on, or there is no kernel side any more to get it.
     func tell(_ batch: [News]) {
         state.update { $0.batch = batch }
         state.wait { $0.batch == nil || $0.hasEnded ? () : nil }
@@ -31,7 +30,7 @@ final class Teller: Sendable {
     /// Has `run` return.
     func end() { state.update { $0.hasEnded = true } }
 
-    /// Tells until `end` is called.
+    /// Passes news on until `end` is called.
     func run(_ core: SessionCore) {
         // Where the system refuses, it goes on with what it shares.
         _ = fuse_guard_isolate_thread(core.device)

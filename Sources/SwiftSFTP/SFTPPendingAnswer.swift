@@ -2,8 +2,8 @@ import Synchronization
 
 /// A request that was given to a session, and its answer when there is one.
 ///
-/// Requests leave in the order in which they were given to the session, whether somebody waits for
-/// them or not. A handle that nobody takes is closed.
+/// Requests leave in the order in which they were given to the session, whether or not a caller waits for
+/// them. A handle that no caller takes is closed.
 public final class SFTPPendingAnswer: Sendable {
     typealias Outcome = Result<SFTPAnswer, SFTPError>
 
@@ -18,7 +18,7 @@ public final class SFTPPendingAnswer: Sendable {
     private let state = Mutex(State.open)
     private let abandon: @Sendable (SFTPHandle) -> Void
 
-    /// `abandon` gets a handle that came for nobody.
+    /// `abandon` gets a handle that no caller takes.
     init(abandon: @escaping @Sendable (SFTPHandle) -> Void) { self.abandon = abandon }
 
     deinit {

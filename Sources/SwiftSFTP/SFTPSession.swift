@@ -163,7 +163,7 @@ public final class SFTPSession: Sendable {
         do throws(SFTPError) {
             outcome = .success(try await entries(of: handle, limit))
         } catch { outcome = .failure(error) }
-        // Sent also where nobody waits any longer, so that the server keeps no handle.
+        // Sent also when the caller no longer waits, so that the server keeps no handle.
         _ = send(.close(handle))
         return try outcome.get()
     }

@@ -1,9 +1,9 @@
 import Foundation
 public import SystemPackage
 
-/// What a session's bytes travel on: two descriptors, or one that is both.
+/// The descriptors that a session's bytes travel on: two, or one that is both.
 ///
-/// Whoever is given a transport owns its descriptors.
+/// The receiver of a transport owns its descriptors.
 public struct SFTPTransport: Sendable {
     /// Where the server's bytes come from: a pipe or a socket.
     public let input: FileDescriptor

@@ -88,7 +88,7 @@ final class SessionCore: Sendable {
     private func wake(_ state: inout State) {
         guard !state.isWoken else { return }
         state.isWoken = true
-        // A full pipe wakes, too; a closed one has nobody to be woken.
+        // A full pipe wakes, too; a closed one has no thread to wake.
         _ = try? wakeWriter.writeAll([0])
     }
 
@@ -102,7 +102,7 @@ final class SessionCore: Sendable {
         let room = 256 << 10
         var buffer = [UInt8](repeating: 0, count: room)
         var end: SFTPError?
-        // Whether nobody reads any longer what is sent: what was answered before is still read.
+        // Whether the server no longer reads what is sent: its earlier answers are still read.
         var isDeaf = false
         while end == nil {
             end = state.withLock { state in
@@ -173,7 +173,8 @@ final class SessionCore: Sendable {
     private func drainWakes() {
         var bytes = [UInt8](repeating: 0, count: 64)
         _ = try? transport.read(from: wakeReader, into: &bytes)
-        // Only now: whoever gave a request before has written no byte, and the thread looks next.
+        // Only now: a caller that gave a request before this has written no byte, and the thread looks
+        // next.
         state.withLock { $0.isWoken = false }
     }
 
@@ -191,7 +192,7 @@ final class SessionCore: Sendable {
             flight.answer.deliver(.failure(SFTPError(kind, detail: end.detail)))
         }
         hello.deliver(.failure(end))
-        // Under the lock, so that nobody wakes a descriptor that is another one's by then.
+        // Under the lock, so that no wake-up goes to a descriptor that is another one's by then.
         state.withLock { state in
             state.isWoken = true
             try? wakeReader.close()
