@@ -36,7 +36,7 @@ public final class BoxProvider: Provider {
         clock: some Clock<Duration> = ContinuousClock(),
         revoke: @escaping @Sendable () async throws(ProviderError) -> Void = {
             () throws(ProviderError) in
-            throw ProviderError(.unsupported, detail: "nobody here keeps the token")
+            throw ProviderError(.unsupported, detail: "no token is kept here")
         }
     ) {
         self.top =

@@ -409,7 +409,7 @@ extension CachedContent {
     }
 
     private static var cancelled: ContentError {
-        .fetch(ProviderError(.cancelled, detail: "nobody waits any longer"))
+        .fetch(ProviderError(.cancelled, detail: "the caller no longer waits"))
     }
 
     /// Ends the transfers that no reader waits for, when the last reader has gone.

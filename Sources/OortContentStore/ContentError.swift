@@ -36,7 +36,7 @@ public enum ContentError: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// The error that ends work which is no longer needed.
     static var noLongerNeeded: ContentError {
-        .fetch(ProviderError(.cancelled, detail: "nobody needs it any longer"))
+        .fetch(ProviderError(.cancelled, detail: "it is no longer needed"))
     }
 
     /// Whether the caller no longer waits.

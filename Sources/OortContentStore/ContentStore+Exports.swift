@@ -31,7 +31,7 @@ extension ContentStore {
                 state.exports[key] = task
                 return task
             }
-            let cancelled = ProviderError(.cancelled, detail: "nobody waits any longer")
+            let cancelled = ProviderError(.cancelled, detail: "the caller no longer waits")
             try await task.value(orWhenCancelled: .failure(.fetch(cancelled))).get()
         }
     }

@@ -55,7 +55,7 @@ extension ContentStore {
     }
 
     private func notCollected(_ garbage: Set<ContentID>, _ cause: CatalogError) {
-        logger.warning("contents were not taken away", metadata: ["cause": "\(cause)"])
+        logger.warning("contents were not deleted", metadata: ["cause": "\(cause)"])
         state.withLock { $0.doomed.formUnion(garbage) }
     }
 

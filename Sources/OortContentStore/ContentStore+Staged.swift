@@ -298,7 +298,7 @@ extension ContentStore {
                 throw .noSpace
             }
             do { try await clock.sleep(for: step) } catch {
-                throw .fetch(ProviderError(.cancelled, detail: "nobody waits any longer"))
+                throw .fetch(ProviderError(.cancelled, detail: "the caller no longer waits"))
             }
             waited += step
         }

@@ -29,7 +29,7 @@ final class SharedListings: Sendable {
         }
         try await task.value(
             orWhenCancelled: .failure(
-                ProviderError(.cancelled, detail: "nobody waits any longer")
+                ProviderError(.cancelled, detail: "the caller no longer waits")
             )
         ).get()
     }

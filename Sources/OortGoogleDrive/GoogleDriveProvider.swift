@@ -34,7 +34,7 @@ public final class GoogleDriveProvider: Provider {
         clock: any Clock<Duration> = ContinuousClock(),
         revoke: @escaping @Sendable () async throws(ProviderError) -> Void = {
             () throws(ProviderError) in
-            throw ProviderError(.unsupported, detail: "nobody here keeps the token")
+            throw ProviderError(.unsupported, detail: "no token is kept here")
         }
     ) {
         api = GoogleDriveAPI(client: client, endpoints: endpoints)

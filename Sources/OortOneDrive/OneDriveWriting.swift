@@ -435,7 +435,7 @@ extension OneDriveProvider {
         }
         throw ProviderError(
             .outcomeUnknown(retryAfter: nil),
-            detail: "a copy whose end was not told"
+            detail: "a copy whose end was not reported"
         )
     }
 

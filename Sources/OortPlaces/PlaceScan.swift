@@ -108,7 +108,7 @@ actor PlaceScan {
         guard stampsTell else { return }
         stampsTell = false
         stampsBefore = [:]
-        logger.notice("the server's times of folders do not tell what changes in them")
+        logger.notice("the server's times of folders do not show what changes in them")
     }
 
     // MARK: Rounds

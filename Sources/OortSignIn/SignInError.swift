@@ -35,7 +35,7 @@ extension SignInError: CustomStringConvertible {
         case .refused(let refusal):
             "the service refused: \(refusal.code)"
                 + (refusal.text.isEmpty ? "" : " (\(refusal.text))")
-        case .timedOut: "nobody answered in the browser within the time limit"
+        case .timedOut: "there was no answer in the browser within the time limit"
         case .portsTaken(let ports):
             "the port that the browser must come back to is in use by another program: "
                 + ports.map(String.init).joined(separator: ", ")

@@ -57,7 +57,7 @@ extension SyncEngine {
                     // The item stays unsure and is asked for with the next news; nothing else waits for it.
                     guard error.isLastingRefusal else { throw error }
                     logger.notice(
-                        "what an item is like is not told",
+                        "the service does not say how an item is",
                         metadata: ["item": "\(reference.id)", "error": "\(error)"]
                     )
                 }

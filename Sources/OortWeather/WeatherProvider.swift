@@ -361,7 +361,7 @@ public final class WeatherProvider: Provider {
                     result = .success(answer)
                 } catch {
                     logger.notice(
-                        "the weather was not told",
+                        "the weather could not be read",
                         metadata: ["place": "\(place.name)", "error": "\(error)"]
                     )
                     result = .failure(error)

@@ -70,7 +70,7 @@ struct WeatherReport: Sendable {
         let clock = LocalTime(time, in: place.zone)
         lines.append("\(clock.weekday), \(clock.date) \(clock.clock) (\(place.zone.identifier))")
         if let step = forecast.step(at: time) {
-            lines += ["", (step.sky?.words).map(Self.capitalised) ?? "The sky is not told"]
+            lines += ["", (step.sky?.words).map(Self.capitalised) ?? "The sky is not known"]
             lines += Self.aligned(table(step))
         } else {
             lines += ["", "The forecast ended before now."]

@@ -119,7 +119,7 @@ public struct NextcloudLoginFlow: Sendable {
 
     private static func tooMany(_ place: String) -> WebDAVSignInError {
         WebDAVSignInError(
-            "The server at \(place) lets nobody in from here for half an hour, since too many wrong "
+            "The server at \(place) refuses all logins from here for half an hour, since too many wrong "
                 + "passwords came from here."
         )
     }

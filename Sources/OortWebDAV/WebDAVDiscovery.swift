@@ -442,7 +442,7 @@ public enum WebDAVDiscovery {
         if let id = server.folderID, root.key?.isSameText(as: id) != true {
             throw ProviderError(
                 .unsupported,
-                detail: "the server does not tell where the folder of the address lies; give the "
+                detail: "the server does not say where the folder of the address lies; give the "
                     + "server's address, and name the folder by --root FOLDER"
             )
         }

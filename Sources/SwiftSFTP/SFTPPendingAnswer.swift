@@ -87,6 +87,6 @@ public final class SFTPPendingAnswer: Sendable {
 
 extension SFTPError {
     fileprivate static var givenUp: SFTPError {
-        SFTPError(.cancelled, detail: "nobody waits for the answer")
+        SFTPError(.cancelled, detail: "no caller waits for the answer")
     }
 }

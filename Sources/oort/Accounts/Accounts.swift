@@ -376,7 +376,7 @@ enum ProviderWords {
             )
         default:
             Failure(
-                "\(service.title) did not tell whose account this is: "
+                "\(service.title) did not say whose account this is: "
                     + (error.detail.isEmpty ? "\(error.kind)" : error.detail),
                 advice: service.oauth == nil
                     ? "Try again; if it stays, look at the server's log."

@@ -131,7 +131,7 @@ struct AccountsCommand: AsyncParsableCommand {
                     StatusText.room(used: used, total: totalBytes)
                 }
                 lines.append(
-                    "  room\t\(room ?? "not known: no mount has asked, or it does not tell")"
+                    "  room\t\(room ?? "not known: no mount has asked, or it does not say")"
                 )
             }
             return lines

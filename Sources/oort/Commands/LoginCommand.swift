@@ -202,7 +202,7 @@ extension LoginCloudCommand {
         _ surroundings: Surroundings
     ) -> Failure {
         Failure(
-            "\(service.title) lets nobody sign in under a registration without its secret.",
+            "\(service.title) allows no sign-in under a registration without its secret.",
             advice: """
                 Put the client secret, which \(service.title) shows beside the client id, into a file \
                 that only you can read, then: oort login \(service.name) \

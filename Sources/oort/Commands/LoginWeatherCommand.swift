@@ -18,7 +18,7 @@ struct LoginWeatherCommand: AsyncParsableCommand {
             """
     )
 
-    @Option(help: "Who tells the weather.")
+    @Option(help: "The source of the weather.")
     var source = WeatherSourceArgument(.openMeteo)
 
     @Option(

@@ -111,7 +111,7 @@ struct FreeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Only copies that nobody read for so long, such as 30d.",
+            "Only copies that were not read for so long, such as 30d.",
             valueName: "time"
         )
     )

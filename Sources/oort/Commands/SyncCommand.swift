@@ -58,7 +58,7 @@ struct SyncCommand: AsyncParsableCommand {
             let time = timeout.map(\.description) ?? "the time"
             guard last.pendingCount > 0 else {
                 throw Failure(
-                    "It could not be told within \(time) whether the cloud has everything.",
+                    "It could not be found out within \(time) whether the cloud has everything.",
                     advice: "Give it a longer --timeout; `oort status` shows what is pending."
                 )
             }

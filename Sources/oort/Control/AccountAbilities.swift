@@ -91,7 +91,7 @@ extension AccountAbilities {
             (keepsDeleted, "gives back what was deleted"),
             (keepsVersions, "gives back earlier versions"),
             (makesLinks, "makes links for others"),
-            (tellsNews, "tells of changes by itself"),
+            (tellsNews, "announces changes by itself"),
             (hash != nil, "tells a hash of contents" + (hash.map { " (\($0))" } ?? "")),
         ]
         return all.map { "\($0 ? "yes" : "no")\t\($1)" }

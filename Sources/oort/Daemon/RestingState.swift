@@ -273,7 +273,7 @@ enum CatalogTrouble {
         case .corrupt:
             "the catalog \(path) is damaged, and what is shown may be wrong or missing: unmount (oort "
                 + "unmount), move it and its -wal and -shm files away, and mount again: the tree is "
-                + "read anew, and what was not uploaded is kept in a folder that oort status tells"
+                + "read anew, and what was not uploaded is kept in a folder that oort status names"
         case .diskFull:
             "there is no room on the disk for the catalog \(path): make some; nothing is lost"
         default:
@@ -290,7 +290,7 @@ enum CatalogTrouble {
                 "The catalog \(path) is damaged.",
                 advice: "Move it and its -wal and -shm files away and mount again: the tree is "
                     + "read anew. What was not uploaded is in the folder \"staged\" beside it; "
-                    + "that mount keeps it under another name, which `oort status` tells."
+                    + "that mount keeps it under another name, which `oort status` shows."
             )
         case .tooNew:
             Failure(

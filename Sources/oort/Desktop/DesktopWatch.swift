@@ -109,7 +109,7 @@ actor DesktopWatch {
         guard board.keys != before else { return }
         do { try board.write(boardFile) } catch {
             // After a restart it is shown once more.
-            logger.warning("what was told is not kept", metadata: ["error": "\(error)"])
+            logger.warning("which notices were shown is not kept", metadata: ["error": "\(error)"])
         }
     }
 

@@ -119,7 +119,7 @@ struct AccountChecks {
             let registered = list.accounts
             let unusable = list.unusable.map { Finding.trouble("account", $0.failure) }
             guard !registered.isEmpty || !unusable.isEmpty else {
-                return [.ok("account", "nobody is signed in yet: oort login SERVICE")]
+                return [.ok("account", "no account is signed in yet: oort login SERVICE")]
             }
             let store = await patient.folders.tokenStore()
             let wire = try Wire.make(patient.settings, connectTimeout: .seconds(10))

@@ -116,7 +116,7 @@ struct NetworkChecks {
 
     private func clock(_ answers: [Answer]) -> Finding {
         let times = answers.compactMap(\.ahead).sorted()
-        guard !times.isEmpty else { return .unknown("clock", "no service told the time") }
+        guard !times.isEmpty else { return .unknown("clock", "no service gave the time") }
         let ahead = times[times.count / 2]
         guard abs(ahead) > Self.largestSkew else {
             return .ok("clock", "it agrees with the services' to the minute")

@@ -103,7 +103,7 @@ extension CloudMount {
         text.add(
             "oort_cache_hits_total",
             .counter,
-            "Reads of which all bytes were here.",
+            "Reads whose bytes were all here.",
             reads.hits,
             labels
         )

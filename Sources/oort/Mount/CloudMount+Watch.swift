@@ -23,7 +23,7 @@ extension CloudMount {
             let names = folder.parts(between: "/").map { String($0) }
             watchers.tell(refused: names + [name.name], name.reason)
         } catch {
-            logger.info("a refused name was not told", metadata: ["cause": "\(error)"])
+            logger.info("a refused name was not reported", metadata: ["cause": "\(error)"])
         }
     }
 

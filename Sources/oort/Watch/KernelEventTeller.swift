@@ -127,7 +127,7 @@ struct KernelEventTeller {
     private mutating func fail(_ what: String) {
         failures += 1
         end()
-        logger.warning("programs that watch are not told", metadata: ["reason": "\(what)"])
+        logger.warning("programs that watch get no events", metadata: ["reason": "\(what)"])
     }
 
     /// Gives an order; the error that the system gave the helper, nil when it does not answer.
