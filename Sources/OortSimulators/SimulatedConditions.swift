@@ -19,7 +19,7 @@ public struct SimulatedConditions: Sendable, Hashable {
 }
 
 extension SimulatedTree {
-    /// Whether the account may only read an item, since somebody said so of it or above it.
+    /// Whether the account may only read an item, because of a condition on it or on a folder above.
     public func isReadOnly(_ id: String) -> Bool {
         guard !conditions.readOnly.isEmpty else { return false }
         var next: String? = id
@@ -54,7 +54,7 @@ extension SimulatedTree {
         return SimulatedContent(bytes)
     }
 
-    /// Sets the conditions; the feed tells of everything whose rights changed.
+    /// Sets the conditions; the feed reports everything whose rights changed.
     public mutating func setConditions(_ new: SimulatedConditions) {
         let changed = conditions.readOnly.symmetricDifference(new.readOnly)
         conditions = new

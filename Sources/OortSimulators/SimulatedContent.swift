@@ -175,7 +175,7 @@ extension Sequence<UInt8> {
     }
 }
 
-/// A temporary file without a name: it is gone when nobody holds it.
+/// A temporary file without a name: it is gone when its last reference goes.
 private final class SpooledFile: Sendable {
     private let handle: Mutex<FileHandle>
 

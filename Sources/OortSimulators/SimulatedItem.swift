@@ -40,7 +40,7 @@ public struct SimulatedItem: Sendable {
     public internal(set) var revisions: [SimulatedRevision]
     /// When it was created at the service.
     public var createdTime: Timestamp
-    /// When it was last modified, by the clock of whoever did.
+    /// When it was last modified, by the clock of the machine that did.
     public var modifiedTime: Timestamp
     /// When the service took the last change.
     public internal(set) var serverModifiedTime: Timestamp
@@ -56,7 +56,7 @@ public struct SimulatedItem: Sendable {
     public internal(set) var movedVersion: Int64?
     /// Fields that only one service has, in its own names.
     public var extra: [String: JSON]
-    /// Whether somebody else made it, and it lies in the account because it is shared.
+    /// Whether another person made it, and it lies in the account because it is shared.
     public var isStrangers = false
 
     /// The current revision.
@@ -83,7 +83,7 @@ public struct SimulatedRevision: Sendable {
 public struct SimulatedTreeRules: Sendable {
     /// How two names are compared.
     public var comparison: NameRules.Comparison
-    /// Whether removals must be told by path, too (`SimulatedTree.pathChanges`).
+    /// Whether removals must be reported by path, too (`SimulatedTree.pathChanges`).
     public var keepsPathLog: Bool
     /// The id of a new item.
     public var makeID: @Sendable (SimulatedItem.Kind, inout RandomSource) -> String

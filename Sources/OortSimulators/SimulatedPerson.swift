@@ -4,7 +4,7 @@ public struct SimulatedPerson: Hashable, Sendable {
     public let displayName: String
     /// The person's e-mail address.
     public let email: String
-    /// What the services' keys of the account are told apart by, a digit.
+    /// A digit that distinguishes the services' keys of the account.
     let number: Int
 
     /// The owner of every account, unless another one is named.
@@ -13,7 +13,7 @@ public struct SimulatedPerson: Hashable, Sendable {
         email: "ada@example.com",
         number: 0
     )
-    /// Somebody else, whose account has another key at each service.
+    /// Another person, whose account has another key at each service.
     public static let bob = SimulatedPerson(
         displayName: "Bob Example",
         email: "bob@example.com",

@@ -25,8 +25,8 @@ public protocol SimulatedService: Sendable {
     /// The service's words for a fault that hits `request` before anything is done.
     func answer(to request: SimulatorRequest, for trouble: SimulatedTrouble) -> SimulatorAnswer
 
-    /// The names from the root for an edit by somebody else (`/_oort/edit`): a plain path unless
-    /// the service has names with slashes.
+    /// The names from the root for an edit by another client (`/_oort/edit`): a plain path unless the
+    /// service has names with slashes.
     func parts(ofEditPath path: String) -> [String]
 
     /// What is said over a WebSocket that a request asks for: of the client's texts it makes the service's;

@@ -260,7 +260,7 @@ public struct SimulatedTree: Sendable {
         return store(item, at: time)
     }
 
-    /// Has the feed tell of an item again.
+    /// Has the feed report an item again.
     mutating func tell(of id: String) {
         if let item = items[id] { store(item, at: now()) }
     }
@@ -391,8 +391,8 @@ public struct SimulatedTree: Sendable {
 
     /// Which paths changed after `sequence`, each once, in the order of their latest change.
     ///
-    /// Tells the paths only; what is there now is to be looked up. A folder's removal or move
-    /// lists each path below it as well, so that a folder made anew at its place is complete.
+    /// Gives the paths only; what is there now has to be looked up. A folder's removal or move lists each
+    /// path below it as well, so that a folder made anew at its place is complete.
     public func pathChanges(after sequence: Int) -> [PathChange] {
         pathLog[Self.firstIndex(after: sequence, in: pathLog, \.sequence)...]
             .filter { latestByPath[key(of: $0.parts)] == $0.sequence }

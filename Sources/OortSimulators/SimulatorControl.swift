@@ -165,8 +165,8 @@ extension Core {
         )
     }
 
-    /// All that the account ever held and has not deleted for good: whoever looks for a content
-    /// finds it here, as a file, as an older revision or in the trash.
+    /// Everything that the account ever held and has not deleted for good: any content is found here, as a
+    /// file, as an older revision or in the trash.
     private var contents: JSON {
         let entries = service.account.withTree { tree in
             tree.allItems.filter { !$0.revisions.isEmpty }.map { item in

@@ -1,6 +1,6 @@
 public import OortModel
 
-/// A change that somebody else makes in the account, past the service's protocol.
+/// A change by another client in the account, past the service's protocol.
 public enum SimulatorEdit: Sendable {
     /// A new file, or a new revision of the one that is there; makes missing folders.
     case write(path: [String], SimulatedContent, modifiedTime: Timestamp?)

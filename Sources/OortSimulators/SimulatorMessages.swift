@@ -81,7 +81,7 @@ public struct SimulatorAnswer: Sendable {
         case bytes([UInt8])
         /// A part of a content.
         case content(SimulatedContent, Range<Int64>)
-        /// Bytes of which the length is not told beforehand.
+        /// Bytes whose length is not announced.
         case chunked([UInt8])
     }
 

@@ -8,7 +8,7 @@ public struct Weather: Sendable, Hashable {
         public var requests: Int
         /// The length of the window.
         public var seconds: Double
-        /// The status that tells of it: 429, or 503.
+        /// The status that reports it: 429, or 503.
         public var status: Int
         /// What `Retry-After` says.
         public var retryAfterSeconds: Int

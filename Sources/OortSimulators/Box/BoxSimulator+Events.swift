@@ -3,7 +3,7 @@ import OortModel
 import Synchronization
 
 extension BoxSimulator {
-    /// Puts an event among those that are told next, as it is: late ones, ones of an older state.
+    /// Sends an event with the next ones, unchanged: a late one, or one of an older state.
     public func tell(_ event: JSON) { state.withLock { $0.extraEvents.append(event) } }
 
     func events(_ request: SimulatorRequest) -> SimulatorAnswer {

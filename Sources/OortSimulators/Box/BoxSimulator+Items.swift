@@ -243,7 +243,7 @@ extension BoxSimulator {
                         "limit": .integer(Int64(limit)),
                     ]
                     if usesMarker {
-                        // The end is told by null, and by an empty text in places.
+                        // The end is marked by null, and by an empty text in places.
                         let last: JSON = request.path.ends(with: "/trash/items") ? "" : .null
                         answer["next_marker"] = end < all.count ? .string("m\(end)") : last
                     } else {

@@ -143,12 +143,12 @@ extension BoxSimulator {
         }
     }
 
-    /// The event by which a change is told.
+    /// Sends the event that reports a change.
     func note(_ event: String, _ id: String, _ tree: inout SimulatedTree) {
         let version = tree.item(id)?.version ?? 0
         let sequence = Int64(tree.sequence + 1)
         tree.update(id) { item in
-            // Each act has an event of its own, though they tell one state of the item.
+            // Each act has an event of its own, though they report one state of the item.
             let events = (item.extra["events"]?.elements ?? []).suffix(7)
             item.extra["events"] = .array(
                 Array(events) + [["type": .string(event), "sequence": .integer(sequence)]]
@@ -270,7 +270,7 @@ extension BoxSimulator {
         }
     }
 
-    /// Copies an item with all below it, of which no events tell.
+    /// Copies an item with all below it, without events.
     private func duplicate(
         _ item: SimulatedItem,
         as name: String,
@@ -362,7 +362,7 @@ extension BoxSimulator {
                 return version
             }
             let epoch = state.withLock { $0.downloadEpoch }
-            // Whoever has the address may read.
+            // The address is the permission to read.
             let key = account.tokens.makeSecret("b1!")
             let path = "/d/1/\(key)/download?version=\(revision)&epoch=\(epoch)"
             return SimulatorAnswer(

@@ -71,8 +71,8 @@ public final class BoxSimulator: SimulatedService {
         static let news = "2.realtime.services.box.net"
     }
 
-    /// The root's key in the tree; items are kept under `f`, `d` or `w` and the number that Box tells,
-    /// because files, folders and web links number separately.
+    /// The root's key in the tree; items have keys of `f`, `d` or `w` and the number that Box reports,
+    /// because files, folders and web links are numbered separately.
     static let rootID = "d0"
 
     /// A service for an account whose tree was made by `makeTree`.

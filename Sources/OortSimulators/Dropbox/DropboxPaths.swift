@@ -120,7 +120,7 @@ extension SimulatedTree {
         return parts.map { String($0).precomposedStringWithCanonicalMapping }
     }
 
-    /// Names that Dropbox takes from nobody.
+    /// Names that Dropbox never accepts.
     static let disallowedNames: Set<String> = [
         "desktop.ini", "thumbs.db", ".ds_store", "icon\r", ".dropbox", ".dropbox.attr",
     ]

@@ -86,7 +86,7 @@ extension DropboxSimulator {
         }
     }
 
-    /// Lists what is pending; a listing tells the present state of what it meets.
+    /// Lists what is pending; each entry shows the present state of its item.
     private func page(_ listing: DropboxListing, _ first: [JSON]) -> JSON {
         var listing = listing
         let limit = listing.pageSize
@@ -142,7 +142,7 @@ extension DropboxSimulator {
                 if let item = tree.item(at: change.parts) {
                     entries.append(tree.metadata(item, tagged: true))
                 } else if tree.item(at: change.parts.dropLast()) != nil {
-                    // What lay below a deleted folder is told by the folder alone.
+                    // Only the deleted folder is reported, and not what lay below it.
                     entries.append(tree.deletedMetadata(change.parts))
                 }
             }

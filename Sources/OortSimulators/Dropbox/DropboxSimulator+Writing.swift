@@ -437,7 +437,7 @@ extension SimulatedTree {
 }
 
 extension SimulatedTree {
-    /// What lies at a path, but for the root, which no call moves or removes; the failure is told under
+    /// The item at a path, except for the root, which no call moves or removes; a failure is reported under
     /// a tag.
     fileprivate func item(
         at path: String,

@@ -113,7 +113,7 @@ struct GoogleDriveFieldMask {
 /// Which fields a resource has.
 struct GoogleDriveSchema: Sendable {
     var parts: [String: GoogleDriveSchema] = [:]
-    /// Whether any name is taken: maps with keys of somebody's choice.
+    /// Whether any name is accepted: maps with arbitrary keys.
     var isOpen = false
 
     static let open = GoogleDriveSchema(isOpen: true)

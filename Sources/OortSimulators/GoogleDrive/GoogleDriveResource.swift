@@ -285,7 +285,7 @@ extension GoogleDriveSimulator {
     /// The root of a shared drive, by its id; nil for anything else.
     func drive(_ id: String) -> String? { state.withLock { $0.drives.contains(id) ? id : nil } }
 
-    /// What the account is to an item: its owner, or what whoever shared it said.
+    /// The account's role on an item: owner, or the one that was given when it was shared.
     func role(on item: SimulatedItem, in tree: SimulatedTree) -> Role {
         if tree.isReadOnly(item.id) { return .reader }
         let root = tree.root(of: item.id)

@@ -105,8 +105,8 @@ extension GoogleDriveSimulator {
         }
     }
 
-    /// A page of a list of an item's own, at most three entries: fewer than asked for is allowed, and
-    /// whoever reads only the first sees it.
+    /// A page of an item's own list, at most three entries: fewer than asked for is allowed, and shows if a
+    /// client reads only the first page.
     private static func page(
         of all: [JSON],
         _ request: SimulatorRequest

@@ -56,7 +56,7 @@ public final class GoogleDriveSimulator: SimulatedService {
 
     public func loseUploadSessions() { state.withLock { $0.sessions = [:] } }
 
-    /// Adds a shared drive; the account is told of it by the change log.
+    /// Adds a shared drive; the change log reports it to the account.
     @discardableResult
     public func addDrive(_ name: String) -> String {
         let id = state.withLock { state in

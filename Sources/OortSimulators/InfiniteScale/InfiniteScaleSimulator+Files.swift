@@ -245,7 +245,7 @@ extension InfiniteScaleSimulator {
         return Int64(whole).map { Timestamp(seconds: $0, nanoseconds: Int32(part) ?? 0) }
     }
 
-    /// Somebody else makes a file just before an upload that is to make one.
+    /// Makes a file as another client, just before an upload that is to make one.
     func race(_ root: String, _ path: [String]) {
         let texts = state.withLock { state -> [String] in
             guard state.habits.races > 0 else { return [] }

@@ -19,13 +19,13 @@ public final class InfiniteScaleSimulator: SimulatedService, DAVSimulator {
         public var losesChanges = false
         /// The paths of folders that cannot be listed at present.
         public var unlistable: Set<[String]> = []
-        /// Whether the server cannot tell where what has an id lies, and answers an empty path.
+        /// Whether the server cannot give the place of an item by its id, and answers an empty path.
         public var hidesPaths = false
         /// So many requests are answered with 423.
         public var locks = 0
-        /// Before so many uploads that are to make a file somebody else has made one of the name.
+        /// Before so many uploads that create a file, another client has made one of the same name.
         public var races = 0
-        /// What somebody else saves then, one after the other.
+        /// The contents that the other client saves then, one after the other.
         public var raceTexts = ["theirs"]
         /// So often is the address of an upload in parts asked after its last bytes, which are answered with
         /// 504, before the file is there: the server reads all of it first.
@@ -213,7 +213,7 @@ public final class InfiniteScaleSimulator: SimulatedService, DAVSimulator {
         let place = Place(request.parts)
         switch place {
         case .status: return status()
-        // Whoever knows the address may send: it carries a token.
+        // The address is the permission to send: it carries a token.
         case .data(let token): return data(request, token)
         default: break
         }

@@ -22,7 +22,7 @@ extension NextcloudSimulator {
         }
     }
 
-    /// The files of somebody else: an empty folder without a tag, for who is known here.
+    /// Another person's files: an empty folder without a tag, for a known person.
     private func stranger(_ request: SimulatorRequest, _ user: String) -> SimulatorAnswer {
         guard user == "bob" else { return Self.failure(404, "NotFound", "not found") }
         guard request.method == "PROPFIND" else { return Self.failure(403, "Forbidden", "") }

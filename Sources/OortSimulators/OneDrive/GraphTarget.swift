@@ -142,7 +142,7 @@ extension OneDriveSimulator {
         return switch number {
         case accountNumber: rootID
         case otherAccountNumber: otherRootID
-        // Somebody else's own drive (`ownDriveID`).
+        // Another person's own drive (`ownDriveID`).
         case _ where number.dropLast() == accountNumber.dropLast(): rootID
         default: nil
         }

@@ -38,7 +38,7 @@ extension OneDriveSimulator {
         }
     }
 
-    /// One page of what is told, before it becomes JSON.
+    /// One page of the feed, before it becomes JSON.
     private struct Page: Sendable {
         var entries: [JSON] = []
         var next: String?
@@ -209,8 +209,8 @@ extension OneDriveSimulator {
         }
     }
 
-    /// What the feed tells of one changed item: its present state, or that it is gone, and then
-    /// everything below it, too.
+    /// The feed's entries for one changed item: its present state, or that it is gone, and then everything
+    /// below it, too.
     private func told(
         _ id: String,
         in folder: String,

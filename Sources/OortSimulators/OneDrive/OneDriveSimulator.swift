@@ -70,8 +70,8 @@ public final class OneDriveSimulator: SimulatedService {
     public static let driveID = "0f0978a1b2c3d4e5"
     /// Another person's drive, in which a shared folder lies.
     public static let otherDriveID = "77aa88bb99cc0011"
-    /// The key of the account's own drive as it is told: everybody's items have the same ids here, but
-    /// the drives of two persons are two.
+    /// The key of the account's own drive as it is reported: all persons' items have the same ids here, but
+    /// two persons have two drives.
     var ownDriveID: String {
         account.person == .ada
             ? Self.driveID : "\(Self.driveID.dropLast())\(account.person.number)"

@@ -84,7 +84,7 @@ extension OneDriveSimulator {
             state.nextNumber += 1
             var session = session
             session.number = state.nextNumber
-            // Whoever has the address may write: it is a secret as a token is.
+            // The address is the permission to write: it is a secret like a token.
             let key = account.tokens.makeSecret("v1e.")
             state.sessions[key] = session
             return key

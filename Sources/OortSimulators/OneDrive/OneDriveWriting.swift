@@ -333,7 +333,7 @@ extension OneDriveSimulator {
 
     // MARK: Copy
 
-    /// A copy that is under way: the work is done, but told only after some questions.
+    /// A copy that is under way: the work is done, but reported only after some requests.
     struct CopyJob: Sendable {
         var polls: Int
         var answer: JSON

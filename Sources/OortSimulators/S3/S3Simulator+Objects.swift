@@ -95,7 +95,7 @@ extension S3Simulator {
 
     // MARK: Reading
 
-    /// What headers tell of an object.
+    /// The headers that describe an object.
     private func headers(
         of object: S3Object,
         _ call: S3Call
@@ -206,7 +206,7 @@ extension S3Simulator {
         }
     }
 
-    /// What the answer to a write tells of what was written.
+    /// The headers of an answer to a write, which describe what was written.
     func headers(ofStored object: S3Object) -> [(name: String, value: String)] {
         var headers: [(name: String, value: String)] = [
             ("ETag", "\"\(object.tag)\""),
@@ -232,7 +232,7 @@ extension S3Simulator {
         )
     }
 
-    /// Bodies have their length told before them; of framed ones that of what is in the frames will do.
+    /// Requires the length of a body before it; of a framed body, the length of its content is enough.
     func checkLength(_ call: S3Call) throws(S3Failure) {
         let isTold = ["Content-Length", "x-amz-decoded-content-length"]
             .contains { call.header($0) != nil }

@@ -47,7 +47,7 @@ public final class S3Simulator: SimulatedService {
     struct State: Sendable {
         var habits = Habits()
         var uploads: [String: Upload] = [:]
-        /// The ends of uploads, which are told again to who asks again.
+        /// The answers to ends of uploads, which are repeated when asked for again.
         var completed: [String: SimulatorAnswer] = [:]
         var lastUpload = 0
         var lastRequest = 0

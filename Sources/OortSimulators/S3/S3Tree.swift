@@ -1,11 +1,11 @@
 import OortModel
 
-/// A bucket in a tree of items, so that whoever edits the tree edits the bucket.
+/// A bucket in a tree of items, so that an edit of the tree edits the bucket.
 ///
 /// A key's parts between slashes are the names of folders and, the last one, of a file; a key that ends in
 /// a slash is a file without a name. So each key has its place, and each file of the tree its key. Folders
-/// are there as long as something lies in them; one that somebody made past the protocol shows as a marker.
-/// What was deleted in a bucket that keeps versions is in the tree's trash, with all its revisions.
+/// are there as long as something lies in them; one that was made past the protocol shows as a marker. What
+/// was deleted in a bucket that keeps versions is in the tree's trash, with all its revisions.
 extension SimulatedTree {
     /// Where an item keeps the id of the mark of its deletion.
     private static let deletionMark = "s3 deletion"

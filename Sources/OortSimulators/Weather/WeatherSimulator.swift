@@ -26,7 +26,7 @@ public final class WeatherSimulator: SimulatedService {
             makeID: { _, random in random.hex(16) },
             makeRevisionID: { $0.hex(16) }
         )
-        // Nobody keeps anything there.
+        // No files are stored there.
         account = SimulatedAccount(
             tree: SimulatedTree(rules: rules, rootID: "root", rootName: "", seed: 1)
         )
