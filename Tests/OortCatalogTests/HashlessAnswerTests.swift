@@ -3,7 +3,7 @@ import OortModel
 import OortPlanner
 import Testing
 
-/// Answers of a service that tells no hash of a file, as OneDrive for Business can.
+/// Answers of a service that reports no hash of a file, as OneDrive for Business can.
 @Suite("answers without a hash", .timeLimit(.minutes(15)))
 struct HashlessAnswerTests {
     private let fixture: TemporaryAccount

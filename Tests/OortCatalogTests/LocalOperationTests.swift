@@ -80,7 +80,7 @@ struct LocalOperationTests {
                 owner: owner.map { AccountOwner(identity: $0) }
             )
         }
-        // Nobody told yet whose it is.
+        // It is not known yet whose it is.
         #expect(try register(nil).identity == nil)
         #expect(try register("ada").identity == "ada")
         #expect(throws: CatalogError.otherPerson) { try register("bob") }

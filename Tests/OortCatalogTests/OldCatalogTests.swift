@@ -75,7 +75,7 @@ struct OldCatalogTests {
         #expect(try node("3").name == "f.txt")
         #expect(try node("5").name == "f (2).txt")
         #expect(try node("2").name == "f (3).txt")
-        // The modified time that was told before is no news against the one that was set here.
+        // A modified time that was reported before is no news against the one that was set here.
         var again = items[1]
         again.version = "2"
         try await fixture.page([.changed(again)])

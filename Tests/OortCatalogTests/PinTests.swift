@@ -11,7 +11,7 @@ struct PinTests {
 
     init() throws { world = try TemporaryAccount() }
 
-    /// A file of some bytes that is told by its path.
+    /// A file of some bytes that is reported by its path.
     private func told(_ path: String, _ id: String, rev: String = "1", size: Int64 = 10) -> Change {
         guard case .changed(var item) = Change.told(path, id) else { return .told(path, id) }
         (item.rev, item.size) = (Revision(rev), size)

@@ -3,7 +3,7 @@ import OortCatalog
 import OortModel
 import Testing
 
-/// A feed may tell anything of parents page by page: circles, unknown folders, folders that are gone.
+/// A feed may report any parents page by page: circles, unknown folders, folders that are gone.
 ///
 /// What an enumeration then names is the tree.
 @Suite("trees of random parents", .timeLimit(.minutes(15)))
@@ -29,7 +29,7 @@ struct RandomTreesTests {
     }
 }
 
-/// What a feed told of an account, and an enumeration after it.
+/// The reports of a feed on an account, and an enumeration after them.
 private final class RandomTree {
     private static let folders = (0..<6).map { "d\($0)" }
     private static let files = (0..<6).map { "f\($0)" }

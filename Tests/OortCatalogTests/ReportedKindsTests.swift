@@ -3,8 +3,7 @@ import OortModel
 import OortPlanner
 import Testing
 
-/// A folder does not become a file, nor does anything lie in one: whoever reports that speaks of another
-/// item.
+/// A folder does not become a file, nor does anything lie in one: such a report is of another item.
 @Suite("reports of an item as another kind", .timeLimit(.minutes(15)))
 struct ReportedKindsTests {
     private let fixture: TemporaryAccount

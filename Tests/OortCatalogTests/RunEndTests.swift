@@ -3,7 +3,7 @@ import OortModel
 import OortPlanner
 import Testing
 
-/// What was told to be gone is decided when a run of the feed ends.
+/// The end of a run of the feed decides about items that were reported as gone.
 @Suite("the end of a run of the feed", .timeLimit(.minutes(15)))
 struct RunEndTests {
     private let fixture: TemporaryAccount

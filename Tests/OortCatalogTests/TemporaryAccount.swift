@@ -70,7 +70,7 @@ struct TemporaryAccount {
 }
 
 extension Change {
-    /// An item that is told by its path, as Dropbox does; a folder where that ends with a slash.
+    /// An item that is reported by its path, as Dropbox does; a folder where that ends with a slash.
     static func told(_ path: String, _ id: String) -> Change {
         let parts = path.split(separator: "/").map(String.init)
         let isFolder = path.hasSuffix("/")

@@ -3,7 +3,7 @@ import OortModel
 import OortPlanner
 import Testing
 
-/// A feed that tells items by their paths, as Dropbox's does.
+/// A feed that reports items by their paths, as Dropbox's does.
 @Suite("items that the service reports by path", .timeLimit(.minutes(15)))
 struct ToldByPathTests {
     private let fixture: TemporaryAccount
@@ -42,7 +42,7 @@ struct ToldByPathTests {
         try await fixture.page([.told("d/", "d"), .told("d/old", "1")])
         try await beginOperation()
         try await fixture.page([
-            // Read, and then come by each way in which a name is told.
+            // Read, and then reached by each way in which a name is reported.
             .told("d/other", "2"), .told("d/OTHER", "3"), .told("d/old", "4"),
             .told("d/moved", "2"), .told("d/Moved", "5"),
         ])

@@ -11,7 +11,8 @@ struct TreeChangeTests {
 
     init() throws { fixture = try TemporaryAccount() }
 
-    /// What the transactions in `work` are told as: what, the path, and "there" when the service told it.
+    /// The reports of the transactions in `work`: what, the path, and "there" when it came from the
+    /// service.
     private func told(of work: () async throws -> Void) async throws -> [String] {
         let heard = Heard()
         catalog.setTreeObserver(TreeObserver(changed: { heard.hear($0) }, told: {}))
@@ -104,7 +105,7 @@ struct TreeChangeTests {
     }
 }
 
-/// What an observer heard, in words.
+/// The changes that an observer got, in words.
 private final class Heard: Sendable {
     private let changes = Mutex<[TreeChanges]>([])
 

@@ -280,7 +280,7 @@ struct DaemonTests {
     }
 }
 
-/// The counts of pending changes that a client was told.
+/// The counts of pending changes that a client got.
 private final class Seen: Sendable {
     let counts = Mutex<[Int]>([])
 }

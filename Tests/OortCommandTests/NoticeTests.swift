@@ -117,7 +117,7 @@ struct NoticeTests {
         // Once the cause is gone for long, it is another one.
         #expect(later.news(in: [], at: now + 601).isEmpty)
         #expect(later.news(in: both, at: now + 4000) == both)
-        // What cannot be read is as if nothing had been told.
+        // A file that cannot be read is as if no notice had been shown.
         try Data("{".utf8).write(to: URL(fileURLWithPath: file))
         #expect(NoticeBoard.read(file, at: now).keys.isEmpty)
     }
@@ -148,7 +148,7 @@ struct NoticeTests {
         let pauses = zip(moments, moments.dropFirst()).map { $1 - $0 }
         #expect(pauses == pauses.sorted() && pauses.last == 600)
 
-        // What was shown at last is not told again.
+        // The last notices are not shown again.
         board = NoticeBoard()
         #expect(board.news(in: all, at: now).count == 4)
         board.failed(Notice.gathered(all)[0], at: now)

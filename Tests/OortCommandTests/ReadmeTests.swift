@@ -8,7 +8,7 @@ import Testing
 /// What the README says of each service, beside what its provider declares.
 @Suite("The README's tables of services")
 struct ReadmeTests {
-    /// Where nobody asks anything.
+    /// A client that sends nothing.
     private struct Nowhere: HTTPClient {
         func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPStreamedResponse {
             throw .cancelled

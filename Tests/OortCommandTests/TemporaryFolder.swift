@@ -17,7 +17,7 @@ final class TemporaryFolder: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
-    /// The folders of a user who has everything in here.
+    /// The folders of a user whose files are all in here.
     func folders() throws -> Folders {
         try Folders(environment: [
             "HOME": path, "XDG_CONFIG_HOME": path + "/c", "XDG_STATE_HOME": path + "/s",

@@ -185,7 +185,7 @@ struct CachedContentTests {
         #expect(fixture.service.confirmations == 1)
         try await until { content.state.withLock { $0.fetches.isEmpty } }
         #expect(content.state.withLock { $0.present.isEmpty })
-        // Nobody calls the content damaged: the bytes are another revision's.
+        // The content does not count as damaged: the bytes are another revision's.
         #expect(content.state.withLock { $0.mismatches } == 0)
     }
 

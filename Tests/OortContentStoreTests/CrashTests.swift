@@ -171,7 +171,7 @@ struct CrashTests {
         let old = [UInt8](repeating: 5, count: 300_000)
         let base = try fixture.remote("base", old)
         let id = try staged(fixture, "f", [UInt8](repeating: 6, count: 100_000), over: base).id
-        // What the disk did not keep, though the sidecar tells of it.
+        // What the disk did not keep, though the sidecar lists it.
         let file = try DiskFile.open(fixture.store.paths.staged(id))
         try file.resize(to: 0)
         try file.resize(to: 300_000)

@@ -39,7 +39,7 @@ struct EvictionTests {
     }
 }
 
-/// A disk that tells its room only when something else is done; on a thread of its own, which may wait.
+/// A disk that gives its room only after something else is done; on a thread of its own, which may wait.
 private actor SlowDisk {
     private nonisolated let queue = SlowQueue()
     nonisolated var unownedExecutor: UnownedSerialExecutor {

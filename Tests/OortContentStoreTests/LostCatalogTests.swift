@@ -150,7 +150,7 @@ struct LostCatalogTests {
         _ = try fixture.catalog.unlink("f", in: fixture.account.root)
         let other = try fixture.stage(of: try fixture.file("g"))
         fixture.store.close(other)
-        // The file has another content; nobody has the first.
+        // The file has another content; no file has the first.
         let path = fixture.store.paths.staged(content.id)
         let found = try await fixture.crash()
         #expect(found.aside == 0)

@@ -240,7 +240,7 @@ struct StagedContentTests {
         fixture.store.close(content)
         fixture.store.close(base)
 
-        // Somebody replaced it, and the cache is nobody's only copy.
+        // Another client replaced it, and the cache must not hold an only copy.
         try FileManager.default.removeItem(at: fixture.folder.appendingPathComponent("cache"))
         #expect(try await fixture.restart().damaged == [])
         fixture.service.fail(ProviderError(.preconditionFailed, detail: "newer"))

@@ -108,7 +108,7 @@ final class StoreFixture {
         )
     }
 
-    /// What the account's feed tells of a file in its top folder; the file's inode.
+    /// Applies the feed's report of a file in the top folder; returns the file's inode.
     func tellOfItem(_ item: String, revision: String, size: Int64) async throws -> Inode {
         let root = ItemID("root")
         try catalog.setIdentity(
@@ -317,7 +317,7 @@ final class FakeService: ContentFetcher {
     }
 }
 
-/// A hash that is quick and tells differences.
+/// A quick hash that differs for different contents.
 struct SumHasher: ContentHasher {
     private var sum: UInt64 = 14_695_981_039_346_656_037
     mutating func update(_ bytes: ArraySlice<UInt8>) {

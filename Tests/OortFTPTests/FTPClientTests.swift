@@ -9,7 +9,7 @@ import Testing
 @Suite("FTP servers", .timeLimit(.minutes(15)), .serialized)
 enum FTPTests {}
 
-/// What a program may rely on, against servers that nobody here wrote.
+/// What a program may rely on, against foreign servers.
 extension FTPTests {
     @Suite("FTP at real servers")
     struct Client {
@@ -373,7 +373,7 @@ extension FTPTests {
                         while try await stream.next() != nil {}
                     } != nil
                 )
-                // Nobody notices that the connections are new.
+                // That the connections are new goes unnoticed.
                 #expect(try await world.client.entry(at: Self.path("/large")).size == 256 << 20)
                 await world.server.cutSessions()
                 _ = try await world.client.createFolder(at: Self.path("/folder"))

@@ -111,7 +111,7 @@ struct KernelFileSystemTests {
         let files = ScriptedFiles(names + ["file"])
         try await withMount(files) { mount in
             let path = mount.path
-            // The listing tells the kernel the names, so that only the reads wait.
+            // The kernel learns the names from the listing, so that only the reads wait.
             _ = try await ChildProcess.run("ls \"$1\"", path)
             let readers = try names.map {
                 try ChildProcess.start("exec cat \"$1/$2\"", [path, $0])

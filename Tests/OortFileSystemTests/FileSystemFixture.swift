@@ -116,12 +116,12 @@ final class FileSystemFixture {
         )
     }
 
-    /// What the account's change feed tells of an item.
+    /// Applies the change feed's report of an item.
     func observe(_ item: Item) async throws {
         _ = try await catalog.apply(Observations(changes: [.changed(item)]), to: account.id)
     }
 
-    /// What the account's change feed tells of a file in its top folder: a revision of these bytes.
+    /// Applies the change feed's report of a file in the top folder: a revision of these bytes.
     @discardableResult
     func observe(_ name: String, _ bytes: [UInt8], revision: String = "1") async throws -> Item {
         let id = "id-\(name)"

@@ -331,7 +331,7 @@ extension OperationTests {
         _ = try await system.put(opened.handle, [1, 2, 3], at: 0)
         try await system.flush(opened.handle).value()
         fixture.service.contents.withLock { $0["id-f"] = [1, 2, 3] }
-        // As when the answer to the upload was lost: nobody tells the content store.
+        // As when the answer to the upload was lost: the content store does not learn of it.
         _ = try fixture.catalog.setCopiedContent(
             item: ItemID("id-f"),
             revision: Revision("1"),

@@ -52,7 +52,7 @@ extension OperationTests {
         #expect(attributes.size == 5)
         #expect(attributes.inode == inode && attributes.linkCount == 0)
         #expect(try await system.bytes(first.handle, 0, 9) == [1, 2, 3, 4, 5])
-        // It is nobody else's, and no clone is made for what was recorded.
+        // No other file has it, and no clone is made for what was recorded.
         let staged = fixture.store.usage.staged
         for byte in 6..<9 {
             _ = try await system.put(first.handle, [UInt8(byte)], at: 0)

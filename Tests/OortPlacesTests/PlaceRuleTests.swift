@@ -151,7 +151,7 @@ struct PlaceRuleTests {
             await #expect(throws: ProviderError.self) {
                 try await world.provider.delete(Deletion(item: Self.reference(folder)))
             }
-            // Where one look at a stamp tells what is new, the rest is not listed.
+            // Where one look at a stamp shows what is new, the rest is not listed.
             if scan == .subtreeStamps { #expect(world.client.calls["listing"] == 3) }
             for _ in 0..<4 { await world.readFeed() }
             #expect(world.paths["/folder/deep/down/new"] != nil)
@@ -204,7 +204,7 @@ struct PlaceRuleTests {
                     try await world.provider.delete(deletion)
                 }
             }
-            // Nor where the feed told of it, and who reads it has not stored that yet.
+            // Nor where the feed reported it, and its reader has not stored that yet.
             var place = try #require(world.replica.cursor)
             _ = try await world.provider.waitForChanges(since: place, atMost: .zero)
             var names: [String] = []
@@ -291,7 +291,7 @@ struct PlaceRuleTests {
             let moved = try? await moving
             // A folder is made anew where something is put into it.
             #expect((moved == nil) == (place == "/new" && isReplaced))
-            // Nothing is under way any more: what the feed tells is what is there.
+            // Nothing is under way any more: the feed reports what is there.
             for _ in 0..<8 { await world.readFeed() }
             #expect(Set(world.paths.keys) == Set(world.client.contents.keys))
             #expect(world.client.contents[place] == (isReplaced ? "somebody's" : nil))
@@ -315,7 +315,7 @@ struct PlaceRuleTests {
                 do { try await world.provider.delete(deletion) } catch {
                     failures += 1
                     if failures == 3 { world.client.write("/folder/in/late", "late") }
-                    // Until the feed told of it, it keeps what lies above it.
+                    // Until the feed has reported it, it keeps what lies above it.
                     if failures == 20 {
                         #expect(world.client.contents["/folder/in/late"] == "late")
                         world.client.fail(oneIn: 0, seed: 12)

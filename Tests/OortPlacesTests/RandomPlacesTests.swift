@@ -6,7 +6,7 @@ import OortTesting
 import Synchronization
 import Testing
 
-/// What somebody learns who reads the feed of a service of places, whatever others and we do.
+/// What a reader of the feed of a service of places learns, whatever others and we do.
 @Suite("the feed of a service of places", .timeLimit(.minutes(15)))
 struct RandomPlacesTests {
     typealias Kind = MemoryPlaces.Kind
@@ -106,7 +106,7 @@ struct RandomPlacesTests {
     }
 }
 
-/// A provider over a service of places, and who reads its feed.
+/// A provider over a service of places, and a reader of its feed.
 final class PlacesWorld {
     let client: MemoryPlaces
     private let path: String
@@ -166,7 +166,7 @@ final class PlacesWorld {
         }
     }
 
-    /// Reads the feed, as often as it takes to be told something; not where the service is away.
+    /// Reads the feed until it reports something; not where the service is away.
     func readFeed() async {
         do {
             if let cursor = replica.cursor {

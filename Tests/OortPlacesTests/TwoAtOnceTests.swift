@@ -168,7 +168,7 @@ struct TwoAtOnceTests: Sendable {
             for _ in 0..<200 { await Task.yield() }
             client.letGo()
             try await sent
-            // Nobody knew of it when the deletion was asked for.
+            // It was not known when the deletion was asked for.
             await #expect(throws: ProviderError.self) { try await deletion.value }
             #expect(client.contents["/old/in/more"] == "ours")
         }
@@ -193,7 +193,7 @@ struct TwoAtOnceTests: Sendable {
                 )
                 async let moved = provider.move(move)
                 for _ in 0..<round { await Task.yield() }
-                // Several at once, as who reads ahead.
+                // Several at once, as a program that reads ahead does.
                 try await withThrowingTaskGroup(of: [UInt8].self) { group in
                     for _ in 0..<3 {
                         group.addTask {
@@ -236,7 +236,7 @@ struct TwoAtOnceTests: Sendable {
                 _ = try await provider.children(of: inner, page: nil)
                 rename.cancel()
                 await #expect(throws: ProviderError.self) { try await rename.value }
-                // Nobody waits behind it any more.
+                // No operation waits behind it any more.
                 _ = try await provider.createFolder(NewFolder(parent: inner, name: "folder"))
                 client.letGo()
                 try await sent

@@ -119,7 +119,7 @@ struct HistoryRun {
     }
 
     private mutating func somebodyElse(_ step: HistoryStep, _ name: String) {
-        // Not what we sent and heard nothing of: that could not be told apart from our own work.
+        // Not what we sent without an answer: that could not be distinguished from our own work.
         let unheard = client.rows.values.contains { $0.attempt != nil }
         let items = client.service.items.values.sorted { $0.id < $1.id }
         let folders = [SimulatedService.root] + items.filter(\.isFolder).map(\.id)

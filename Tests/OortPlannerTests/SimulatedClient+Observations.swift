@@ -40,7 +40,7 @@ extension SimulatedClient {
         endRun(began: page.began)
     }
 
-    /// What was missing before the run began, and was not told by it, is gone.
+    /// An item that was missing before the run began, and was not in it, is gone.
     mutating func endRun(began: Int) {
         for row in rows.values.sorted(by: { $0.state.inode < $1.state.inode }) {
             let inode = row.state.inode
@@ -66,10 +66,10 @@ extension SimulatedClient {
         gone(inode)
     }
 
-    /// Reads the first pages of a run, where places are told by path: what is not told to be anywhere
-    /// yet, or whose place is told to be another's, may be told elsewhere by the rest.
+    /// Reads the first pages of a run, where places are reported by path: an item that has no place yet, or
+    /// whose place was given to another, may be reported elsewhere by the rest.
     mutating func applyHalfRun(_ choice: Int) {
-        // An item is told where it was changed last.
+        // An item is reported where it was changed last.
         let log = service.log
         let rest = log.indices[cursor...].filter { !log[($0 + 1)...].contains(log[$0]) }
         guard service.kind == .path, !rest.isEmpty else { return }
@@ -95,7 +95,7 @@ extension SimulatedClient {
             && inode(ofID: item.parent) == place.parent
     }
 
-    /// The service was heard not to have an item.
+    /// The service reported that it does not have an item.
     mutating func miss(_ inode: Inode) {
         if rows[inode]?.state.isBusy == true {
             rows[inode]?.mustLook = true
@@ -128,7 +128,7 @@ extension SimulatedClient {
     ) -> Inode? {
         if let known = inode(ofID: item.id) { rows[known]?.enumeration = enumeration }
         guard let parent = folder(of: item, ancestors, began: began, isFeed: isFeed) else {
-            // Told in a folder that we deleted since: by path, it is asked for.
+            // Reported in a folder that we deleted since: by path, it is asked for.
             if service.kind == .path, let inode = inode(ofID: item.id) {
                 rows[inode]?.mustLook = true
             }
@@ -164,10 +164,10 @@ extension SimulatedClient {
         return inode
     }
 
-    /// The folder in which an item was told to lie.
+    /// The folder in which an item was reported to lie.
     ///
-    /// By path, only the feed tells that another one is there by now: all else is told to lie in what
-    /// has the path, as far as is known.
+    /// By path, only the feed says that another one is there by now: everything else is reported to lie in
+    /// what has the path, as far as is known.
     mutating func folder(
         of item: SimulatedService.Item,
         _ ancestors: [Int: SimulatedService.Item],
@@ -186,7 +186,7 @@ extension SimulatedClient {
         return observe(above, ancestors, began: began, isFeed: isFeed)
     }
 
-    /// What was told to be gone from there only when there is no other.
+    /// One that was reported as gone from there only when there is no other.
     private func remoteFolder(named name: String, in parent: Inode) -> Inode? {
         let found = rows.values.filter { row in
             guard row.state.isFolder, let place = row.state.remote?.place else { return false }
@@ -215,7 +215,7 @@ extension SimulatedClient {
                 } else if let item = service.items[id] {
                     observe(item, service.items, began: clock)
                 } else if row.state.isFolder, row.attempt != .delete {
-                    // That a folder is not found does not tell what lies in it.
+                    // A folder that was not found says nothing about its contents.
                     miss(inode)
                 } else {
                     if row.attempt == .delete { deletedAt[id] = clock }
@@ -236,7 +236,7 @@ extension SimulatedClient {
         }
     }
 
-    /// Whether something that was sent arrived although nobody heard of it.
+    /// Whether something that was sent arrived without an answer.
     mutating func lookForAttempt(_ inode: Inode, _ row: Row) {
         rows[inode]?.attempt = nil
         let place: Place

@@ -39,7 +39,7 @@ extension SimulatedClient {
         return true
     }
 
-    /// The contents of the files that the client heard to lie in a folder.
+    /// The contents of the files that lie in a folder as far as the client knows.
     private func contents(knownBelow folder: Inode) -> Set<Int> {
         var known: Set<Int> = []
         for row in rows.values where isKnown(row, below: folder) {
@@ -48,7 +48,7 @@ extension SimulatedClient {
         return known
     }
 
-    /// The item, and what the client heard to lie in it.
+    /// The item, and what lies in it as far as the client knows.
     private func items(knownAt inode: Inode) -> Set<Int> {
         let known = rows.values.filter { $0.state.inode == inode || isKnown($0, below: inode) }
         return Set(known.compactMap(\.id))
@@ -178,8 +178,8 @@ extension SimulatedClient {
         case .delete:
             guard let id = serviceID(of: inode), id == rows[inode]?.id else { throw .notFound }
             let revision = rows[inode]?.state.synced?.content?.revision
-            // No service asks what came into a folder before it goes to the trash; but what the
-            // client had heard to be in it is no excuse.
+            // No service asks what came into a folder before it goes to the trash; but an item that the
+            // client knew to be in it is no excuse.
             let below = Set(service.contents(below: id)).subtracting(running.known)
             if service.isFolder(id) { owedToOthers.subtract(below) }
             let items = service.items
@@ -313,7 +313,7 @@ extension SimulatedClient {
             rows[heir]?.enumeration = old.enumeration
             rows[heir]?.state.remote = old.state.remote
             rows[heir]?.state.synced = old.state.synced
-            // What was told of the old identity meanwhile is told of the heir's.
+            // News of the old identity that came meanwhile are the heir's.
             if old.mustLook { rows[heir]?.mustLook = true }
             rows[heir]?.changedAt = clock
         } else {

@@ -27,7 +27,7 @@ extension SimulatedClient {
     }
 
     /// What an item that may be gone shares its name with: a folder shows nothing twice for a moment
-    /// because news are half told.
+    /// because only half of the news have come.
     private func sharedName() -> String? {
         for row in rows.values where row.missedAt != nil {
             guard let place = row.state.local?.place else { continue }

@@ -21,12 +21,12 @@ struct SimulatedClient {
         var state: ItemState
         var id: Int?
         var mustLook = false
-        /// When the service was heard not to have it, of which a run of the feed that is begun later
-        /// has to tell; nil while nothing says so.
+        /// When the service reported that it does not have it, which a run of the feed that begins later
+        /// has to confirm; nil while nothing says so.
         var missedAt: Int?
         /// Whether we created it at the service.
         var isOurs = false
-        /// The enumeration in which the service was last heard to have its item.
+        /// The last enumeration in which the service had its item.
         var enumeration = 0
         var changedAt = -1
         /// What was sent and never answered.
@@ -46,7 +46,7 @@ struct SimulatedClient {
         var failed = false
         /// What the client knew of at the service when it asked.
         var known: Set<Int> = []
-        /// The files that the client heard to lie in a folder which it deletes.
+        /// The files in a folder that it deletes, as far as the client knows.
         var knownItems: Set<Int> = []
         /// What the content was made of that was sent.
         var loan: Loan?
@@ -64,7 +64,7 @@ struct SimulatedClient {
     var clock = 0
     /// Contents that the user made and did not take back himself.
     var owed: Set<Int> = []
-    /// Contents that somebody else made and that nobody who knew them took away.
+    /// Contents that another client made and that no one who knew them took away.
     var owedToOthers: Set<Int> = []
     var lastContent = 0
     /// Contents of backups, and of temporary files that were sent: there once more while the
@@ -179,7 +179,7 @@ struct SimulatedClient {
         touch(inode)
     }
 
-    /// By whose bytes at the service a file's content can be had; nil where nobody has it but we.
+    /// The item by whose bytes at the service a file's content can be had; nil where only we have it.
     func loan(of row: Row, isHere: Bool) -> Loan? {
         if let loan = row.loan { return loan }
         guard let id = row.id, let revision = row.state.local?.content?.revision,

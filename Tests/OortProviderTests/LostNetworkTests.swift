@@ -5,8 +5,8 @@ import OortTransport
 import Synchronization
 import Testing
 
-/// The network goes after any request of an operation, that request's answer with it: what the
-/// service did must not be told as certainly not done.
+/// The network goes after any request of an operation, with that request's answer: what the service did
+/// must not be reported as certainly not done.
 @Suite("a network that goes in the midst of an operation", .timeLimit(.minutes(15)))
 struct LostNetworkTests {
     /// An operation of a provider, as the engine asks for it; some have several forms.

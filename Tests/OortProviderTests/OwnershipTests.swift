@@ -6,7 +6,7 @@ import Testing
 @testable import OortGoogleDrive
 @testable import OortOneDrive
 
-/// Whose an item is, by what each service tells of it; what it does not tell is nobody's own.
+/// Whose an item is, by each service's reports; an item without such a report is not the account's own.
 @Suite("whose an item is")
 struct OwnershipTests {
     @Test(

@@ -130,7 +130,7 @@ struct StoreTests {
         #expect(notFolder == .notAFolder)
         #expect(await kind { _ = try await world.names("nothing") } == .notFound)
 
-        // The last file of a folder that nobody marked goes; the folder stays.
+        // The last file of a folder without a marker goes; the folder stays.
         let deep = RemotePath(["docs", "sub", "deeper", "file"])
         try await client.delete(.file, at: deep, revision: nil)
         #expect(try await world.names("docs", "sub", "deeper").isEmpty)
@@ -547,7 +547,7 @@ struct StoreTests {
         #expect(await later.removeLeftovers(olderThan: .seconds(-3600)) == 1)
         #expect(await later.removeLeftovers(olderThan: .seconds(-3600)) == 0)
         #expect(!FileManager.default.fileExists(atPath: file))
-        // The session's parts are gone: whoever goes on with it sends all of them again.
+        // The session's parts are gone: the next try sends all of them again.
         let before = world.wire.count("POST", "?uploads=")
         let made = try await later.upload(
             world.upload(bytes, to: path, session: session),

@@ -362,7 +362,7 @@ struct SFTPClientTests {
                 atPath: server.root + "/x/link",
                 withDestinationPath: server.folder
             )
-            // The server is not asked to take along what nobody here has seen.
+            // The server is not asked to remove entries that were never seen here.
             let refusal = await kind { () async throws(ProviderError) in
                 try await thorough.delete(.folder, at: Self.path("/x"), revision: nil)
             }

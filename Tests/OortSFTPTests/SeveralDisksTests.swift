@@ -84,7 +84,8 @@ struct SeveralDisksTests {
                 var saves = 0
                 while !isDone.withLock(\.self) {
                     saves += 1
-                    // Each of another size: within one second a server tells no more of a file.
+                    // Each of another size: within one second a server shows no other difference between
+                    // files.
                     let bytes = Data(repeating: 0x73, count: saves)
                     try bytes.write(to: URL(filePath: root + "/file"), options: .atomic)
                     await Task.yield()
@@ -196,11 +197,11 @@ struct SeveralDisksTests {
 
     // MARK: Folders
 
-    /// Who reads a provider's feed and stores what it says.
+    /// A reader of a provider's feed, which stores what it says.
     private final class Feed {
         private let provider: PlaceProvider
         private var cursor: Cursor?
-        /// What was told to be gone.
+        /// What was reported as gone.
         private(set) var gone: Set<ItemID> = []
         /// The folders by their names.
         private(set) var folders = ["root": ItemReference(id: ItemID("root"), path: .root)]

@@ -242,7 +242,7 @@ struct StoredTokensTests {
     }
 }
 
-/// A store that can be told to fail at keeping.
+/// A store that can be made to fail at storing.
 private final class FailingStore: TokenStore {
     let fails = Mutex(false)
     private let store: FileTokenStore

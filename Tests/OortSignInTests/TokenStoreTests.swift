@@ -182,8 +182,8 @@ struct TokenStoreTests {
                 "PATH": "/usr/bin:/bin", "HOME": folder, "XDG_RUNTIME_DIR": folder,
                 "XDG_DATA_HOME": folder + "/data", "LANG": "C.UTF-8",
             ]
-            // A bus that starts no services: who asks for the keyring before it is there would have
-            // another one started, which nobody unlocks.
+            // A bus that starts no services: a program that asks for the keyring before it is there would
+            // have another one started, which stays locked.
             let configuration = folder + "/bus.conf"
             try """
             <busconfig>

@@ -85,7 +85,7 @@ struct ContentSearchTests {
             #expect(outcome == .done(outside: 1))
             let (_, few) = try await search(world.engine, stopAfter: 1)
             #expect(few.all == ["a/known.txt"])
-            // Of what the catalog has and the service does not any longer the feed will tell.
+            // The feed will report items that the catalog has and the service no longer does.
             cloud.state.withLock { $0.search = WrittenSearch(pages: [[gone]]) }
             #expect(try await search(world.engine).found.all == ["a/gone.txt"])
             cloud.release(.feed)

@@ -251,7 +251,7 @@ struct EngineTests {
         cloud.makeRevisionsOfMoves()
         cloud.put("f.txt", "base")
         try await World.run(cloud) { world in
-            // Nobody reads it here.
+            // It is not read here.
             try await until { try world.catalog.node(atPath: ["work", "f.txt"]) != nil }
             let handle = try world.open("f.txt")
             try world.rename("f.txt", to: "g.txt")
@@ -290,7 +290,7 @@ struct EngineTests {
             try await world.settle()
             #expect(world.cloud.modified("g") == Timestamp(seconds: 5))
             #expect(try world.node("g").modified == copied)
-            // Not when it is told again, in another place, either.
+            // Not when it is reported again, in another place, either.
             world.cloud.rename("g", to: "h")
             try await world.agree()
             #expect(try world.node("h").modified == copied)
@@ -368,7 +368,7 @@ struct EngineTests {
             let (cloud, engine) = (world.cloud, world.engine)
             let push = Task { await engine.sync(timeout: .seconds(600)) }
             try await until { cloud.isWaiting(.uploads) }
-            // The room is there for the second try, which nobody is to wait for.
+            // The room is there for the second try, which no one should have to wait for.
             await engine.pushingAtOnce { _ in
                 cloud.release(.uploads)
                 try? await until { cloud.tree == ["f": "big"] }

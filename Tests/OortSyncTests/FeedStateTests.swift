@@ -150,7 +150,7 @@ import Testing
         #expect(feed.owesLooks)
         feed.looks()
         #expect(!feed.owesLooks && feed.isQuiet)
-        // The rest of the run that is under way tells as well.
+        // The rest of the run that is under way shows it as well.
         feed.begins(1, at: 0)
         feed.applied(hasMore: true, isEnumeration: false)
         let isBegunMidRun = feed.needsRun(true, isAnythingOpen: false)

@@ -3,7 +3,7 @@ import OortModel
 import OortSync
 import Testing
 
-/// A service that tells no hash of a file, as OneDrive for Business can.
+/// A service that reports no hash of a file, as OneDrive for Business can.
 @Suite("a service that tells no hashes", .timeLimit(.minutes(15)))
 struct HashlessTests {
     private func run(_ body: (World) async throws -> Void) async throws {

@@ -62,7 +62,7 @@ protocol HistoryService: Sendable {
 
     func text(of revision: Revision) -> String?
     func fail(oneIn number: Int, seed: UInt64)
-    /// Has each change be heard of, in words.
+    /// Reports each change to a listener, in words.
     func listen(_ listener: @escaping @Sendable (String) -> Void)
     /// Whether it could be, and what the file held before.
     func write(_ text: String, to path: String) -> (isDone: Bool, before: String?)

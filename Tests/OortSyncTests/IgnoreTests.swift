@@ -140,7 +140,7 @@ struct IgnoreTests {
             ]
             try await sync(world, theirs)
             #expect(try await held(world) == 3)
-            // The same rules at the next start are nobody's act.
+            // The same rules at the next start are no person's act.
             await world.stop()
             try world.catalog.setIgnoreRules(IgnoreRules(Self.lines), of: world.account.id)
             await world.restart()

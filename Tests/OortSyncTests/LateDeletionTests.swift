@@ -6,7 +6,7 @@ import Testing
 
 @Suite("a folder whose deletion had to wait", .timeLimit(.minutes(5)))
 struct LateDeletionTests {
-    /// A folder `d` that the service has, whose news nobody hears who does not ask.
+    /// A folder `d` at the service, whose news come only to those who ask.
     private func with(_ body: (World, MemoryCloud) async throws -> Void) async throws {
         let cloud = MemoryCloud()
         var settings = SyncSettings()

@@ -4,7 +4,7 @@ import OortSync
 import Synchronization
 import Testing
 
-/// Whoever opens folders while the first enumeration is under way.
+/// Opening folders while the first enumeration is under way.
 @Suite("folders that are opened beside an enumeration", .timeLimit(.minutes(15)))
 struct ListingPatienceTests {
     /// A machine whose first enumeration has given one of its pages, and a folder that was listed

@@ -5,7 +5,8 @@ import Testing
 /// Copies that the service makes by itself, be they a program's or the backup of an editor.
 @Suite("a copy at the service whose answer is lost", .timeLimit(.minutes(15)))
 struct LostCopyTests {
-    /// Whether it is a backup, whether the copy's id is chosen here, and whether the service tells hashes.
+    /// Whether it is a backup, whether the copy's id is chosen here, and whether the service reports
+    /// hashes.
     struct Case: CustomTestStringConvertible {
         var isBackup: Bool
         var hasID: Bool
@@ -30,7 +31,7 @@ struct LostCopyTests {
         arguments: Case.all
     )
     func movedIntoUnknownFolder(_ test: Case) async throws {
-        // Where nothing tells the copy, it is made once more.
+        // Where nothing identifies the copy, it is made once more.
         guard test.tellsHashes || test.isBackup && test.hasID else { return }
         let cloud = MemoryCloud {
             ($0.copiesFiles, $0.takesClientIDs) = (true, test.hasID)

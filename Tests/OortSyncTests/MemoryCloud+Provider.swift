@@ -62,8 +62,8 @@ extension MemoryCloud: Provider {
         return try result.get()
     }
 
-    /// A place in an enumeration: more than one item is more than one page, each told as it is when
-    /// its page is asked for; the changes behind it report what was made meanwhile.
+    /// A place in an enumeration: more than one item is more than one page, each as it is when its page is
+    /// asked for; the changes behind it report what was made meanwhile.
     struct Enumeration {
         /// Where the changes go on behind it.
         let end: String

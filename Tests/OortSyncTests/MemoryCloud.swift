@@ -151,7 +151,7 @@ final class MemoryCloud: Sendable {
         }
     }
 
-    /// Has each change of the service's be heard of, in words, in the order in which they are made.
+    /// Reports each change at the service to a listener, in words, in the order of the changes.
     func listen(_ listener: @escaping @Sendable (String) -> Void) {
         state.withLock { $0.listener = listener }
     }
@@ -179,7 +179,7 @@ final class MemoryCloud: Sendable {
         }
     }
 
-    /// From now on the service does not tell what this item is like; nil for none.
+    /// From now on the service does not say what this item is like; nil for none.
     func refuseLooks(at id: ItemID?) { state.withLock { $0.refusedLook = id } }
 
     /// The next uploads are stored with other bytes, and said to be damaged.
@@ -196,7 +196,7 @@ final class MemoryCloud: Sendable {
     /// From now on properties are written into what is uploaded, as some services do.
     func rewriteUploads() { state.withLock { $0.rewrites = true } }
 
-    /// From now on no hash is told of what is stored, as some services do.
+    /// From now on no hash is reported of what is stored, as some services do.
     func tellNoHashes() { state.withLock { $0.tellsNoHashes = true } }
 
     /// From now on two contents of the same bytes in another order have one hash, as at OneDrive some have.
@@ -240,7 +240,7 @@ final class MemoryCloud: Sendable {
     /// Whether a call waits for ever.
     var isStalled: Bool { state.withLock { $0.isStalled } }
 
-    /// From now on nobody who waits for news hears of any: the feed must be read.
+    /// From now on waiting for news brings none: the feed must be read.
     func fallSilent() { state.withLock { $0.isSilent = true } }
 
     /// Whether the feed says for ever that there is more, and names the same place for it.
@@ -358,7 +358,7 @@ final class MemoryCloud: Sendable {
         }
     }
 
-    /// A machine that nobody hears of made a folder at the top, so many seconds before the oldest other
+    /// Another machine, unseen so far, made a folder at the top, so many seconds before the oldest other
     /// one of its name, with these files and folders in it.
     func makeUnheard(_ name: String, secondsAgo: Int64, _ tree: [String: String]) {
         state.withLock { state in
@@ -739,7 +739,7 @@ extension MemoryCloud.State {
     }
 }
 
-/// FNV-1a: enough to tell test contents apart; or, where it is weak, a sum.
+/// FNV-1a: enough to distinguish test contents; or, where it is weak, a sum.
 struct MemoryHasher: ContentHasher {
     var isWeak = false
     private var value: UInt64 = 0xcbf2_9ce4_8422_2325

@@ -3,7 +3,7 @@ import OortModel
 import OortPlanner
 import Testing
 
-/// What the service tells, applied to a catalog without an engine.
+/// The service's reports, applied to a catalog without an engine.
 @Suite("what the service tells")
 struct ObservationTests {
     private let world: World
@@ -20,7 +20,7 @@ struct ObservationTests {
         )
     }
 
-    /// Whether the service tells where an item lies by id or by path.
+    /// Whether the service reports places by id or by path.
     enum Addressing: CaseIterable { case id, path }
 
     private func item(
@@ -246,7 +246,7 @@ struct ObservationTests {
             begins: true,
             ends: true
         )
-        // Somebody removed y and z, then moved a to b: their old paths are told with a's.
+        // Somebody removed y and z, then moved a to b: their old paths are reported with a's.
         try await apply([.removedPath(RemotePath(["a"])), item("b/", "a", .path)], endsRun: false)
         try await apply([item("b/in/", "in", .path), item("b/x", "x", .path)])
         try await merge()
@@ -266,7 +266,7 @@ struct ObservationTests {
             ends: true
         )
         try await merge()
-        // Somebody exchanges both. The first that is heard of is the answer to a question for one item.
+        // Somebody exchanges both. The first one is reported by the answer to a question for one item.
         try await apply([item("a/x", "x", .path)], endsRun: false)
         try await merge()
         #expect(try paths() == ["a", "d/", "d/x"])

@@ -15,7 +15,7 @@ struct OwedLookTests {
         try await World.run(cloud) { world in
             try world.write("f", "text")
             try await world.settle()
-            // The feed has told all that there was by the second wait.
+            // The feed has reported everything by the second wait.
             let before = cloud.looksForNews
             try await until { cloud.looksForNews > before + 2 }
             cloud.fallSilent()

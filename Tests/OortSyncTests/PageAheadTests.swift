@@ -14,7 +14,7 @@ struct PageAheadTests {
         return settings
     }
 
-    /// Keeps all transactions of a catalog waiting until it is told to end.
+    /// Keeps all transactions of a catalog waiting until it is asked to end.
     private final class Blocker: Sendable {
         private let isOver = Atomic(false)
         private let isThere = Atomic(false)

@@ -54,7 +54,7 @@ struct PlacesEngineTests {
             try Self.act(&numbers, step, in: world, &wanted)
             for _ in 0..<Int.random(in: 0...200, using: &numbers) { await Task.yield() }
             guard Int.random(in: 0..<6, using: &numbers) == 0 else { continue }
-            // What is under way at the service ends there, and nobody hears of it.
+            // What is under way at the service ends there, without an answer.
             await world.stop()
             map.close()
             map = try PlaceMap(path: path)
@@ -222,7 +222,7 @@ struct PlacesEngineTests {
         guard let old = all.randomElement(using: &numbers), draw > 3 else {
             guard wanted[name] == nil, wanted[name + "/"] == nil else {
                 guard wanted[name] != nil else { return }
-                // Of one size, so that only times and revisions tell them apart.
+                // Of one size, so that only times and revisions differ.
                 try world.write(name, "text \(step % 10)")
                 wanted[name] = "text \(step % 10)"
                 return

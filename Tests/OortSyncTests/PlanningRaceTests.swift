@@ -66,7 +66,7 @@ struct PlanningRaceTests {
             try await until { cloud.isWaiting(.ids) }
             let begun = try await world.catalog.openIntents(of: world.account.id)
             #expect(begun.map(\.inode) == [try world.node("a").inode])
-            // Another machine makes the first one, too, which is heard of before either is sent.
+            // Another machine makes the first one, too, which is reported before either is sent.
             let known = world.catalog.newsNumber(of: world.account.id)
             cloud.put("a", nil)
             try await until { world.catalog.newsNumber(of: world.account.id) != known }
@@ -86,7 +86,7 @@ struct PlanningRaceTests {
             cloud.hold(.feed)
             cloud.put("new", "theirs")
             try await until { cloud.isWaiting(.feed) }
-            // The page may tell of these what was before they were removed.
+            // The page may show these as they were before they were removed.
             for name in ["f", "g"] { try world.remove(name) }
             #expect(await world.engine.sync(timeout: .seconds(600)).isComplete)
             cloud.restoreTrash()
@@ -139,12 +139,12 @@ struct PlanningRaceTests {
             let opened = [try world.node("g").inode, try world.create("open")]
             world.beginWriting(opened[0])
             try world.setModified("g", Timestamp(seconds: 5))
-            // Told while the operation on it is under way, it is asked for again after that.
+            // Reported while the operation on it is under way, it is asked for again after that.
             let isAsked = Atomic(false)
             cloud.atNextLook { isAsked.store(true, ordering: .releasing) }
             cloud.rename("g", to: "h")
             try await until { isAsked.load(ordering: .acquiring) }
-            // When the feed is asked again, all of that page is done; from now on it tells nothing.
+            // When the feed is asked again, all of that page is done; from now on it reports nothing.
             cloud.hold(.feed)
             cloud.put("new", "theirs")
             try await until { cloud.isWaiting(.feed) }
@@ -450,7 +450,7 @@ struct PlanningRaceTests {
             let kept = cloud.tree.values.sorted()
             let fewest = [isBackup ? "new" : "the same bytes", "theirs", "theirs"]
             // The bytes of the backup, which the original has as its former version, lie beside theirs
-            // where the feed told of those before anybody asked after the copy.
+            // where the feed reported those before the copy was asked about.
             #expect(
                 kept == fewest || isBackup && kept == ["new", "the same bytes", "theirs", "theirs"]
             )

@@ -12,7 +12,7 @@ struct RoomTests {
         cloud.put("f", "theirs")
         try await World.run(cloud) { world in
             try await world.agree()
-            // Each read of the feed tells whether there was something to ask for.
+            // Each read of the feed shows whether there was something to ask for.
             try await waits(cloud, reads: 2)
             let before = cloud.quotaCalls
             try await waits(cloud, reads: 5)

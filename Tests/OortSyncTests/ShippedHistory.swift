@@ -215,7 +215,7 @@ final class ShippedHistory {
         story.note("\(machine.number) \(words)")
     }
 
-    /// Texts are of one size, so that only hashes and revisions tell them apart.
+    /// Texts are of one size, so that only hashes and revisions differ.
     private func newText() -> String {
         texts += 1
         return "text \(1000 + texts)"

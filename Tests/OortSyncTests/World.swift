@@ -314,8 +314,7 @@ final class World {
         )
     }
 
-    /// A new file at the top that is to become a copy of another one, whose bytes nobody reads for
-    /// it.
+    /// A new file at the top that is to become a copy of another one, whose bytes are not read for it.
     func copy(_ path: String, to name: String) throws {
         let original = try node(path)
         let copy = try catalog.create(

@@ -7,7 +7,7 @@ import Testing
 
 @testable import OortWeather
 
-/// Services that answer what they are told to, and count.
+/// Services that give prepared answers, and count.
 private final class CannedClient: HTTPClient {
     struct State {
         var urls: [String] = []

@@ -116,7 +116,7 @@ struct AddressTests {
             httpVersion: "1.1"
         )
         let answered = try #require(head.date)
-        // What got stuck is told after eight minutes, and takes a while at each folder.
+        // What got stuck is passed on after eight minutes, and takes a while at each folder.
         for (seconds, isYoung) in [(0, true), (8 * 60 + 30, true), (11 * 60, false)] {
             folder.modifiedTime = Timestamp(seconds: answered.seconds - Int64(seconds))
             #expect(client.entries.isYoung(folder, head: head) == isYoung)

@@ -76,7 +76,7 @@ struct CloudPushTests {
             let news = Task { try await listener.wait(Self.hour) }
             write("one", simulator)
             try await news.value
-            // What changed while nobody waited is not lost, and brings one look.
+            // What changed while no caller waited is not lost, and brings one look.
             write("two", simulator)
             try await listener.wait(Self.hour)
             #expect(await listener.isQuiet())

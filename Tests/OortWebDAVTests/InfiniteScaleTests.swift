@@ -96,7 +96,7 @@ struct InfiniteScaleTests {
             func tag(_ entry: PlaceEntry) -> Substring? {
                 entry.revision?.rawValue.split(separator: "\"").first
             }
-            // Nobody else has to compare more than tags.
+            // Other clients need not compare more than tags.
             #expect(tag(second) != tag(first))
 
             // Another program's times are whole seconds.

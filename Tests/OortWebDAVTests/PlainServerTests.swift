@@ -487,7 +487,7 @@ struct PlainServerTests {
             try await client.put("x", to: "a")
             let moved = server.folder + "/root/elsewhere"
             try FileManager.default.moveItem(atPath: server.files, toPath: moved)
-            // rclone gives an empty folder for one that is away: nothing tells it from an empty one.
+            // rclone gives an empty folder for one that is away: it looks like an empty one.
             guard kind != .rclone else { return }
             let one = await failure { _ = try await client.entry(at: .init(["a"])) }
             #expect(one != nil && one != .notFound)

@@ -418,7 +418,7 @@ final class MemoryFileSystem: LowLevelFileSystem {
 extension Caller {
     /// Whether it is neither this process, nor one that it started, nor the kernel (0).
     ///
-    /// Whoever has ended meanwhile is taken for one of ours.
+    /// A process that has ended meanwhile is taken for one of ours.
     fileprivate var isStranger: Bool {
         var process = threadID
         guard process > 0 else { return false }

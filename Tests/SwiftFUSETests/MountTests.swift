@@ -259,7 +259,7 @@ struct MountTests {
             let before = try await ChildProcess.run(show, mount.path)
             #expect(before.output == "file\nold")
 
-            // The kernel believes what it knows until it is told.
+            // The kernel trusts its cache until it is notified.
             _ = try fileSystem.make("added")
             fileSystem.tree.withLock { $0.nodes[file.rawValue]?.bytes = Array("new".utf8) }
             let untold = try await ChildProcess.run(show, mount.path)

@@ -30,7 +30,7 @@ extension MountTests {
         #expect(alive.status == 0)
         daemon.send(signal: SIGKILL)
         #expect(await daemon.outcome().status == -SIGKILL)
-        // What is asked while the connection ends is told that it is aborted.
+        // Requests while the connection ends get the answer that it is aborted.
         let script = """
             i=0; until ls "$1" 2>&1 | grep "not connected"; do
                 i=$((i + 1)); test $i -lt 600 || exit 2; sleep 0.05
@@ -156,11 +156,11 @@ extension MountTests {
             before = after
         }
         #expect(!grows)
-        // The supervisor ends just after it has told that all is over.
+        // The supervisor ends just after it has reported that all is over.
         while try threads().contains(where: { $0.hasPrefix("fuse-") }) { await Task.yield() }
     }
 
-    /// What the open descriptors lead to, without the numbers that tell two pipes apart.
+    /// What the open descriptors lead to, without the numbers that distinguish two pipes.
     private func descriptors() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
             try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")

@@ -89,7 +89,7 @@ struct BoxTokensTests {
             #expect(new != old && box.account.tokens.standing(of: new) == .valid)
             let kept = store.state.withLock { $0.kept.tokens }
             #expect(kept.accessToken == Secret(new))
-            // Whoever begins with the store now gets in, though the first refresh token is used up.
+            // A process that begins with the store now gets in, though the first refresh token is used up.
             let later = self.tokens(simulator, client, store)
             let next = try await later.refresh(afterRejectionOf: new)
             #expect(box.account.tokens.standing(of: next) == .valid)

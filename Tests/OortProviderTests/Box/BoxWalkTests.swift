@@ -7,7 +7,7 @@ import Testing
 
 @testable import OortBox
 
-/// A service whose news are told without encryption only.
+/// A service that gives notice of news without encryption only.
 private struct ClearNews: HTTPClient {
     func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPStreamedResponse {
         let body = #"{"entries":[{"type":"realtime_server","url":"http://news.example/"}]}"#
@@ -16,7 +16,7 @@ private struct ClearNews: HTTPClient {
     }
 }
 
-/// What was not told, or not in full, is never taken for gone.
+/// An item that was not reported, or not in full, is never taken for gone.
 @Suite("Box: incomplete answers", .timeLimit(.minutes(5)))
 struct BoxWalkTests {
     // MARK: Folders whose content no event tells
@@ -159,7 +159,7 @@ struct BoxWalkTests {
             let gone = try await world.upload("gone", as: "gone.txt")
             var replica = FeedReplica(of: world.provider)
             try await replica.catchUp(with: world.provider)
-            // What follows is told by no event that is read.
+            // What follows is in no event that is read.
             box.box.habits.repeatsEvents = false
             try await world.provider.delete(Deletion(item: world.reference(gone)))
             _ = try await world.upload("new", as: "new.txt", in: folder)
@@ -295,7 +295,7 @@ struct BoxWalkTests {
                 try await replica.catchUp(with: world.provider)
                 #expect(replica.named("kept.txt").map(\.id) == [item.id])
             }
-            // A field that nobody can read: asked for by itself.
+            // A field that cannot be read: asked for by itself.
             let asked = box.calls("files/get")
             box.box.tell(box.event("ITEM_MODIFY", id: "odd3", of: item.id, ["name": 7]))
             box.box.tell(7)

@@ -8,7 +8,7 @@ import OortTransport
 import ServerTesting
 import Synchronization
 
-/// Servers that nobody here wrote, to whose disks somebody else writes.
+/// Foreign servers, to whose disks another client writes.
 extension ConformingKind {
     /// Plain WebDAV by Apache's mod_dav.
     static let apache = plainWebDAV(.apache)

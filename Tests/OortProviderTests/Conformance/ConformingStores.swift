@@ -8,7 +8,7 @@ import OortTesting
 import OortTransport
 import ServerTesting
 
-/// Stores of S3 that nobody here wrote; somebody else sends them requests of their own.
+/// Foreign stores of S3; another client sends them requests of its own.
 extension ConformingKind {
     static let seaweedFS = store(.seaweedFS)
 

@@ -153,10 +153,10 @@ struct ProviderChangesConformance {
                     createdTime: created
                 )
             }
-            // A server of files keeps nothing by which it could be told.
+            // A server of files keeps nothing that could identify it.
             let isKnown = try await provider.isOutcome(moved, of: lost("lost.txt"))
             #expect(isKnown || provider.traits.feed == .scan)
-            // With ids by the client nobody asks of another file.
+            // With ids chosen by the client, no other file is asked for.
             let hasClientIDs = provider.traits.takesClientIDs
             #expect(try await provider.isOutcome(other, of: lost("lost.txt")) == hasClientIDs)
             var wrong = lost("lost.txt")

@@ -157,7 +157,7 @@ struct ProviderConformance {
             #expect(replica.named("one.txt").isEmpty)
             let two = replica.named("two.txt")
             #expect(two.count == 1)
-            // A scan may tell it as one that is gone and another that is new.
+            // A scan may report it as one that is gone and another that is new.
             #expect(two.map(\.id) == [one.id] || world.provider.traits.feed == .scan)
 
             try await world.somebodyElse(

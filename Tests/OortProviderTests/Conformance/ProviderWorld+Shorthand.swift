@@ -80,7 +80,7 @@ extension ProviderWorld {
         }
     }
 
-    /// What the service has and what the feed told, by names and sizes.
+    /// What the service has and what the feed reported, by names and sizes.
     private func compare(_ replica: FeedReplica) async throws -> (there: [String], told: [String]) {
         let there = try await truth().map { path, item in
             switch item {
@@ -94,8 +94,8 @@ extension ProviderWorld {
         return (there.sorted(), told.sorted())
     }
 
-    /// Reads the feed, and expects that it told all that somebody else did: at once, or, where folders
-    /// are scanned, as often as it is asked within a minute.
+    /// Reads the feed, and expects that it reported all that the other client did: at once, or,
+    /// where folders are scanned, as often as it is asked within a minute.
     func expectNews(
         in replica: inout FeedReplica,
         sourceLocation: SourceLocation = #_sourceLocation

@@ -45,7 +45,7 @@ enum GoogleDriveWorld {
 }
 
 extension SimulatedWorld {
-    /// All that the enumeration tells, and where the feed goes on.
+    /// All that the enumeration reports, and where the feed goes on.
     func everything() async throws -> (items: [ItemID: Item], cursor: Cursor) {
         var items: [ItemID: Item] = [:]
         var page = try await provider.changes(since: nil)
@@ -57,7 +57,7 @@ extension SimulatedWorld {
         }
     }
 
-    /// All that the feed tells since a cursor, which goes on to its end.
+    /// All that the feed reports since a cursor, which goes on to its end.
     func news(since cursor: inout Cursor) async throws -> [Change] {
         var changes: [Change] = []
         while true {

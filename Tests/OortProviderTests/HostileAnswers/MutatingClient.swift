@@ -2,9 +2,9 @@ import OortModel
 import OortTransport
 import Synchronization
 
-/// Sends requests on and gives back hostile answers, while it is told to.
+/// Passes requests on and gives back hostile answers, while that is switched on.
 ///
-/// What an answer makes a provider ask for outside of this machine is not sent.
+/// Requests that an answer makes a provider send outside of this machine are not sent.
 final class MutatingClient: HTTPClient {
     fileprivate struct State {
         var mutator: AnswerMutator?

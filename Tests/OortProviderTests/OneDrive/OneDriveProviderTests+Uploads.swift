@@ -212,7 +212,7 @@ extension OneDriveProviderTests {
     }
 }
 
-/// Keeps what an upload told.
+/// Keeps what an upload reported.
 final class SessionRecorder: UploadObserver {
     private struct State {
         var session: UploadSession?

@@ -183,7 +183,7 @@ struct OneDriveProviderTests {
             world.service.habits.tagsContent = tagsContent
             let item = try await world.create("a.txt", "hello")
             #expect(try await world.text(item) == "hello")
-            // Same length, so that only the tag tells.
+            // Same length, so that only the tag differs.
             _ = SimulatorEdit.write(path: ["a.txt"], SimulatedContent("HELLO"), modifiedTime: nil)
                 .apply(to: world.service)
             #expect(await kind { _ = try await world.text(item) } == .preconditionFailed)
