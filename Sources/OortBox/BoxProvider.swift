@@ -111,7 +111,7 @@ public final class BoxProvider: Provider {
 
     public func signOut() async throws(ProviderError) { try await revoke() }
 
-    /// The id of the account's person, which shows whose items are.
+    /// The id of the account's person, by which the account's own items are recognised.
     func me() async throws(ProviderError) -> String {
         if let me = memory.me { return me }
         let user = try await api.user()

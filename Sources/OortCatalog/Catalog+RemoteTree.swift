@@ -58,7 +58,7 @@ struct MotionRow {
         errorDetail = row[start + 16]
     }
 
-    /// Whether the base has the modified time that the service reports, as finely as the base keeps it.
+    /// Whether the base has the modified time that the service reports, as finely as the service keeps it.
     func isModified(asIn item: StoredItem) -> Bool {
         guard let mine = syncedModified, let told = item.modifiedTime else { return false }
         return told == mine || told == mine.truncated(to: .milliseconds)

@@ -35,7 +35,7 @@ extension Search {
             return
         }
         for fit in [SearchTerm.Fit.beginning, .word, .inside] {
-            // Two words cannot both come first, and no term may be one that is found inside others.
+            // Two words cannot both come first; and where no term may be inside a word, there is no more.
             if fit == .beginning && terms.count > 1 { continue }
             if fit == .inside && !terms.contains(where: \.isFoundInside) { continue }
             guard foundCount < enough else {

@@ -141,8 +141,8 @@ extension StagedContent {
 
     /// Counts filled bytes as the content's own, where the program wrote nothing since.
     ///
-    /// Bytes that the sidecar lists must be on the disk by then. Otherwise a death of the machine could
-    /// leave holes that the sidecar says are not the base's.
+    /// Bytes that the sidecar lists must be on the disk by then. Otherwise a death of the machine would
+    /// leave holes where the sidecar says that the base is not to be asked.
     private func claim(_ filled: RangeSet<Int64>) throws(ContentError) {
         try file().synchronise()
         try locked { state throws(ContentError) in

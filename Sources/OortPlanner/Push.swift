@@ -18,8 +18,8 @@ struct Push {
     /// Backups made by renaming, and who has the name now.
     private var heirs: [Int: Int] = [:]
     private var isHeir: [Bool]
-    /// Items whose name now belongs to a file that will take over their identity, but is not ready to:
-    /// deleted or moved now, they would have none to hand over.
+    /// Items whose name now belongs to a file that will take over their identity, but is still being
+    /// written or read: deleted or moved now, they would have none to hand over.
     private var awaitsHeir: [Bool]
     /// For each item, those whose content is still to be sent and is made of its bytes.
     let borrowers: [Int: [Int]]

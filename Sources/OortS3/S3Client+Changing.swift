@@ -224,7 +224,7 @@ extension S3Client {
 
     /// Deletes up to a page of keys.
     private func delete(keys: [String]) async throws(ProviderError) {
-        // XML cannot carry all control characters.
+        // XML can carry no control characters but tab and line ends.
         func isPlain(_ key: String) -> Bool {
             key.unicodeScalars.allSatisfy { $0.value >= 0x20 || [9, 10, 13].contains($0.value) }
         }

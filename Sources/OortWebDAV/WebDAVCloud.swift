@@ -360,7 +360,7 @@ extension WebDAVClient {
                 case .preconditionFailed:
                     throw upload.before == .nothing ? error.asKind(.nameTaken) : error
                 case .sessionLost:
-                    // The guard is on a file that is gone, or an earlier try was done.
+                    // The guard is on a file that is gone, or an earlier try succeeded.
                     if try await landed(upload) != nil { return }
                     if case .file(.some) = upload.before, try await isPresent(session) {
                         throw error.asKind(.preconditionFailed)

@@ -6,8 +6,8 @@ internal import CFUSEGuard
 /// wait. When the process is killed meanwhile, this thread stays in the kernel until those requests are
 /// answered, and they never will be: the kernel fails them when the device is closed, and a thread that is
 /// left keeps what it shares of descriptors, the device, locks and sockets. Programs would read for ever,
-/// and the next mount would take this one for alive. So the thread shares none: it has a second descriptor
-/// of the device, and nothing else; and the mount's guard refuses what programs ask from then on.
+/// and the next mount would take this one for alive. So the thread shares none: it has a clone of the
+/// device, and nothing else; and the mount's guard refuses what programs ask from then on.
 /// Sources: fs/fuse/inode.c, fuse_reverse_inval_inode; fs/fuse/dev.c, fuse_dev_release, which fails
 /// the requests that were read by the way that is closed.
 ///
@@ -21,7 +21,7 @@ final class Teller: Sendable {
 
     private let state = Monitor(State())
 
-    /// Returns when the news is passed on, or there is no kernel side any more to get it.
+    /// Returns when the news is passed on, or the thread is to end.
     func tell(_ batch: [News]) {
         state.update { $0.batch = batch }
         state.wait { $0.batch == nil || $0.hasEnded ? () : nil }

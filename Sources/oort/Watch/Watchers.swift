@@ -132,7 +132,7 @@ final class Watchers: Sendable {
         wake()
     }
 
-    /// Tells watchers without recent events that the mount is alive.
+    /// Tells watchers for which no event waits that the mount is alive.
     private func beat() {
         state.withLock { state in
             for number in state.watchers.keys where state.watchers[number]?.queue.isEmpty == true {

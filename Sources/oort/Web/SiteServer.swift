@@ -12,7 +12,7 @@ struct SiteServer: Sendable {
 
     /// Takes a port; 0 is one that the kernel chooses.
     ///
-    /// - Throws: `Failure` naming the port when another program has it, or a port that needs privileges.
+    /// - Throws: `Failure` naming the port when another program has it, or when it needs privileges.
     init(port wished: UInt16) throws(Failure) {
         do {
             let socket = try Socket(domain: AF_INET)
