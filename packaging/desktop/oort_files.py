@@ -2,7 +2,7 @@
 Nautilus, Nemo and Caja.
 
 Nothing here imports a file manager's library, so that it can be tested without one. A file manager
-asks in the thread that draws: what may take time is done later, or by programs that nobody waits for.
+asks in the thread that draws: what may take time is done later, or by programs that it does not wait for.
 """
 
 import html
@@ -22,7 +22,7 @@ EMBLEMS = {
 }
 # What sets the reading direction (UAX #9).
 TURNING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-# How long a state is believed, in seconds: nobody tells that a copy came or went.
+# How long a state is trusted, in seconds: there is no notice when a copy comes or goes.
 BELIEVED = 30
 # How many states are kept at most.
 KEPT = 5000
@@ -51,7 +51,7 @@ def unescaped(field):
 
 
 def mount_points(table="/proc/self/mounts"):
-    """Where Oort is mounted for this user: another one's mount lets nobody in, or is not ours to ask."""
+    """Where Oort is mounted for this user: another user's mount refuses others, or is not ours to ask."""
     ours = f"user_id={os.getuid()}"
     found = []
     try:
@@ -162,7 +162,7 @@ def entries(states, has_folder=False):
 
 
 def conflicted(report):
-    """The paths of the files that `oort conflicts --json` tells of."""
+    """The paths of the files that `oort conflicts --json` names."""
     return {conflict[side]["path"] for conflict in report for side in ("mine", "theirs")}
 
 
@@ -181,7 +181,7 @@ class Oort:
         # The paths that are to be asked for, in order, and those that are asked for now.
         self.wanted, self.asked = {}, set()
         self.changed = set()
-        # Of each mount the paths in conflict; of which the question is still to be put; who is heard.
+        # For each mount the paths in conflict; the mounts still to be asked for them.
         self.mount_conflicts, self.awaits_conflicts = {}, set()
         self.known_mounts = (0, [])
         self.watched = set()
@@ -281,7 +281,7 @@ class Oort:
             self.refresh(path)
 
     def _watch(self, mount):
-        """Hears of changes until the mount ends, and then again when somebody asks.
+        """Follows changes until the mount ends, and again when a state is asked for afterwards.
 
         Each mount is asked by its path: a demo runs beside the person's own.
         """

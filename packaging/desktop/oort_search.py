@@ -47,19 +47,19 @@ INTERFACE = """
 """
 # The most results; the overview shows five, and how many more there are.
 MOST = 25
-# How long a search may take, in seconds; by then somebody has typed on.
+# How long a search may take, in seconds; by then the person has typed on.
 PATIENCE = 5
 # How long it stays without work, in seconds.
 STAY = 60
 # The most words of a search, and letters of a word.
 MOST_WORDS, MOST_LETTERS = 16, 100
-# How many results are remembered, to tell folders from files.
+# How many results are remembered, to distinguish folders from files.
 REMEMBERED = 1000
 FOLDER = "inode/directory"
 
 
 def words_of(terms):
-    """What somebody typed, as the words of a search."""
+    """The typed terms, as the words of a search."""
     words = [word[:MOST_LETTERS] for term in terms for word in term.split()]
     return words[:MOST_WORDS]
 
@@ -176,7 +176,7 @@ class Provider:
 
 
 class Service(Gio.Application):
-    """The provider on the session bus, for as long as somebody asks."""
+    """The provider on the session bus, for as long as it is asked."""
 
     def __init__(self, provider):
         super().__init__(application_id=NAME, flags=Gio.ApplicationFlags.IS_SERVICE,

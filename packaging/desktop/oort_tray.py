@@ -137,7 +137,7 @@ def counted(number, one, many):
 
 
 def state_of(report, code):
-    """How all is: what a person must do comes first, then what nobody can do anything about."""
+    """The state of everything: what a person must act on comes first, then what no person can change."""
     states = {account["state"] for account in report["accounts"]}
     if code == 4:
         return "attention"
