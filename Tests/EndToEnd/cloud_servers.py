@@ -8,7 +8,7 @@ from machine import SIMULATORS, eventually
 
 
 class CloudServer:
-    """A simulated server, spoken to past the protocol where somebody else acts."""
+    """A simulated server; what another client does goes past the protocol."""
 
     def __init__(self, name, folder):
         places = folder / f"{name}.json"

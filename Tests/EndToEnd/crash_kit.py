@@ -235,7 +235,7 @@ class Versions(Writer):
                 assert file.read() == content, f"{name} was synchronised"
 
     def check_service(self, machine, clouds, cloud):
-        """What is torn is told, and stays here; all else is there."""
+        """Torn files are reported, and stay here; the service has all others."""
         pending = machine.account(cloud)["pending"]
         refused = {os.path.basename(change["path"]) for change in pending}
         assert self.torn <= refused, "what is torn is refused"

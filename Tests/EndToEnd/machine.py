@@ -215,7 +215,7 @@ class Clouds:
         return self.control(cloud, "GET", "content?path=" + urllib.parse.quote(path))
 
     def edit(self, cloud, operation, path, **more):
-        """A change that somebody else makes."""
+        """Makes a change as another client."""
         answer = self.control(cloud, "POST", "edit", {"op": operation, "path": path, **more})
         return json.loads(answer)["id"]
 
@@ -404,7 +404,7 @@ class Machine:
             return None
 
     def kill(self):
-        """kill -9, and the dead mount is taken away by whoever mounts next."""
+        """kill -9; the next mount removes the dead one."""
         process = self.process
         os.kill(process, signal.SIGKILL)
         eventually(lambda: not alive(process), "the killed mount is gone")

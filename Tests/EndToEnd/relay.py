@@ -109,7 +109,7 @@ class FaultyRelay(Relay):
 
     def __init__(self, target, public=None):
         super().__init__(target)
-        # The port by which the machines know the server, where the server has to hear its own.
+        # The port by which the machines know the server, where requests must name the server's own port.
         self.public = public
         self.lock = threading.Lock()
         self.random = random.Random(0)
@@ -196,7 +196,7 @@ class FaultyRelay(Relay):
 
 
 class HoldingRelay(Relay):
-    """Gives no answer to the first upload of one name, and holds who reads that until it is told."""
+    """Gives no answer to the first upload of one name, and delays every read of it until `may_read`."""
 
     def __init__(self, target, name):
         super().__init__(target)

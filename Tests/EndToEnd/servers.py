@@ -1,4 +1,4 @@
-"""Servers of a person's own, that nobody here wrote, each with its files in a folder."""
+"""Foreign servers of a person's own, each with its files in a folder."""
 
 import grp
 import hashlib
@@ -19,7 +19,7 @@ import urllib.request
 from machine import eventually, held_port
 
 KINDS = ["sftp", "ftp", "webdav", "sabre", "s3"]
-# The kinds that Apache serves, as somebody else where it is started by root.
+# The kinds that Apache serves, as another user where root starts it.
 APACHE = ["webdav", "sabre"]
 KEYS = {"access_key_id": "an-access-key", "secret_access_key": "a-secret-access-key"}
 # The servers of PyPI, which `scripts/test` installs apart from the tests' own environment.
@@ -272,7 +272,7 @@ SetEnv PHP_INI_SCAN_DIR {self.folder}/php
 """)
 
     def _apache(self, names, more):
-        """Apache with some modules, and with more than any Apache is told."""
+        """Apache with some modules, and with more configuration than every Apache here gets."""
         modules = "/usr/lib/apache2/modules"
         loads = "\n".join(f"LoadModule {name}_module {modules}/mod_{name}.so"
                           for name in ["mpm_event", "authz_core", *names])
@@ -349,7 +349,7 @@ KeepAliveTimeout 60
                             "--path-style", "--key-file", "-", *named, input=json.dumps(KEYS))
 
     def write(self, path, text):
-        """Somebody else writes a file: on the server's disk, or where that is cached, by rclone."""
+        """Writes a file as another client: on the server's disk, or where that is cached, by rclone."""
         if self.kind == "seaweedfs":
             self.ask("PUT", path, text.encode())
             return
@@ -387,7 +387,7 @@ KeepAliveTimeout 60
             return answer.read()
 
     def remove(self, path):
-        """Somebody else removes a file."""
+        """Removes a file as another client."""
         if self.kind == "s3":
             return self._rclone("deletefile", path)
         (self.files / path).unlink()
@@ -401,7 +401,7 @@ KeepAliveTimeout 60
         self._run_rclone(command, path, *flags, check=True, **more)
 
     def _etag(self, path):
-        """The ETag that the server tells of an object; None where it tells none."""
+        """The ETag that the server gives for an object; None where it gives none."""
         result = self._run_rclone("lsjson", path, "--stat", "--hash", capture_output=True)
         if result.returncode != 0:
             return None

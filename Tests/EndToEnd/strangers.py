@@ -1,4 +1,4 @@
-"""Who answers in a server's place: captive portals, other protocols, nobody, somebody without an end;
+"""What answers in a server's place: captive portals, other protocols, nothing, an answer without an end;
 and certificates that are to be refused.
 
 `cryptography` is there for mitmproxy.
@@ -99,7 +99,7 @@ class Stranger:
 
 
 def certificate(place, name="127.0.0.1", days=(-1, 30)):
-    """Writes a certificate that nobody signed, with its key before it; days from now."""
+    """Writes a certificate that no authority signed, with its key before it; days from now."""
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.datetime.now(datetime.timezone.utc)
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])

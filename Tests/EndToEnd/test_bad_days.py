@@ -1,4 +1,4 @@
-"""Bad days of servers of a person's own, while they are mounted: what is wrong is told in words, what was
+"""Bad days of servers of a person's own, while they are mounted: what is wrong is reported in words, what was
 written here stays here and goes up once the trouble ends, without a restart; no call is without an end.
 
 One mount has an account at each kind of server, and each test is one trouble of several at once.
@@ -170,7 +170,7 @@ class Town:
             return None
 
     def write(self, kind, name, text):
-        """Somebody else writes a file."""
+        """Writes a file as another client."""
         match kind:
             case "nextcloud":
                 self.clouds.edit(kind, "write", f"/part/{name}", text=text)
@@ -191,7 +191,7 @@ class Town:
         self.servers[kind].cut()
 
     def restart(self, kind):
-        """Restarts a server that is no HTTP; nobody may ask for it meanwhile."""
+        """Restarts a server that is no HTTP; it gets no request meanwhile."""
         self.relays[kind].shut()
         self.servers[kind].stop()
         self.servers[kind].start()
@@ -259,7 +259,7 @@ def endure(town, name, begin, end, says, may_arrive=False):
                 told += town.account(kind).get("trouble", "")
                 return re.search(says[kind], told, re.I)
             try:
-                # Where the look for news met it first, nothing goes out, and nothing is told before the
+                # Where the look for news met it first, nothing goes out, and nothing is reported before the
                 # second look at a password, a minute later.
                 eventually(is_told, f"{kind} tells", timeout=100)
             finally:

@@ -110,7 +110,7 @@ def test_a_corrupt_catalog(machine, cloud, drive):
 
 
 def test_damaged_pages_of_the_catalog(machine, drive_of_one):
-    """Pages that nobody reads as a rule: the mount comes up, and says what is wrong and what to do."""
+    """Damaged pages that are rarely read: the mount comes up, and says what is wrong and what to do."""
     for number in range(50):
         (drive_of_one / f"{number}.txt").write_text(str(number))
     machine.sync()

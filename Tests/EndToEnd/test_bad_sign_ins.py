@@ -21,7 +21,7 @@ SECRET = "Open-Sesame.And=Come+In"
 HTTP = ["webdav", "nextcloud", "s3", "box"]
 # A server that is silent, too.
 BOUND = 100
-# Who asks again where nobody answers, and whom.
+# The kinds that ask again without a good answer, and the strangers that they ask again.
 PATIENT = ["s3", "box"]
 ASKED_AGAIN = ["nothing", "another protocol", "half a head", "endless head"]
 
@@ -125,7 +125,7 @@ class Street:
         return self.relays[-1].port
 
     def stranger(self, words, pem=None):
-        """The port of somebody who says this."""
+        """The port of a stranger that answers with these words."""
         if (words, pem) not in self.strangers:
             place = None if pem is None else self.folder / f"{pem}.pem"
             self.strangers[words, pem] = Stranger(words, place)
@@ -219,7 +219,7 @@ def street():
     remove(folder)
 
 
-# Where nobody is, and who is a stranger: the same at every kind.
+# Strangers in the server's place, or none: the same at every kind.
 
 STRANGERS = ["portal", "portal elsewhere", "json", "empty", "nothing", "another protocol",
              "half a head", "half a body", "endless head", "endless body"]
@@ -330,7 +330,7 @@ def test_password_files_that_hold_no_password(street):
 
 
 def test_wrong_people(street):
-    """The right name with a wrong password, and the reverse; each is told the same way."""
+    """The right name with a wrong password, and the reverse; the message is the same."""
     webdav, ftp = (street.servers[kind].port for kind in ("webdav", "ftp"))
     nextcloud = f"http://127.0.0.1:{street.clouds.gates['nextcloud'].port}/cloud.example.org"
     for person, text in [("ada", SECRET), ("nobody", "secret"), ("a\x1b[2Jb", SECRET)]:
@@ -531,6 +531,6 @@ def test_stores(street):
 
 
 def test_who_waits_comes_to_an_end(street):
-    """Where somebody listens and says nothing, or is asked again."""
+    """A sign-in ends where the other side is silent, and where it is asked again."""
     for waiting in street.waiting.values():
         waiting.result(timeout=2 * BOUND)

@@ -1,4 +1,4 @@
-"""What scripts/bench writes, from figures that nobody measured; and that it measures servers."""
+"""What scripts/bench writes, from invented figures; and that it measures servers."""
 
 import os
 import pathlib

@@ -125,7 +125,7 @@ def test_copies_and_moves(machine, places, folder, clouds):
         "program": (local / "a" / "program").read_bytes(),
         "large": (local / "a" / "large").read_bytes()})
     assert machine.account(places[1].name)["conflicts"] == []
-    # What another machine is told, which has only what the service has.
+    # What another machine shows, which has only what the service has.
     other = Machine(folder, clouds, "two")
     try:
         places[1].login(other)

@@ -183,7 +183,7 @@ def test_a_folder_that_is_gone_takes_no_account_along(machine, clouds):
     known = ["kept.txt", "sub", "sub/unread.txt"]
     assert names_below(work) == known
     assert read(work / "kept.txt") == "kept"
-    # A folder above is told of alone.
+    # If a folder above is deleted, Box reports only that folder.
     clouds.edit("box", "trash", "/Deep")
     eventually(lambda: "cannot be found" in machine.oort("status", status=None), "status says why")
     (work / "new.txt").write_text("written meanwhile")

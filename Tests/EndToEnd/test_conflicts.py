@@ -10,7 +10,7 @@ from machine import eventually, read
 
 @pytest.fixture
 def conflict(machine, clouds, cloud, drive):
-    """The paths of a file with somebody else's text and of the copy with ours."""
+    """The paths of a file with another person's text and of the copy with ours."""
     return make(machine, clouds, cloud, drive)
 
 

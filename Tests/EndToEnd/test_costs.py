@@ -186,14 +186,14 @@ def test_a_find_over_many_folders(machine, clouds, cloud, unmounts):
     drive = machine.ready(cloud)
     if unmounts:
         machine.unmount()
-        # The mount alone must know the tree: nobody answers.
+        # The mount alone must know the tree: the service does not answer.
         clouds.gates[cloud].shut()
         machine.mount()
     found = machine.run("find", drive, "-type", "f").stdout.split()
     assert len(found) == count
     if not unmounts:
-        # The items in the largest pages that each service gives; a listing each at Box alone, which
-        # tells no whole tree.
+        # The items in the largest pages that each service gives; a listing for each folder only at Box,
+        # which has no list of the whole tree.
         assert {route: count for route, count in clouds.counts(cloud).items()
                 if any(word in route for word in ("list_folder", "files.list", "delta", "children", "items"))
                 and "longpoll" not in route} == ENUMERATION[cloud]

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.clouds()
 TREE = 30
 FOLDERS = 40
 KEYS = 2100
-# Of each act the requests that the server heard, beside what a look for news asks.
+# For each act the requests that the server got, without those of a look for news.
 ACTS = {
     # Apache, which heeds conditions and takes no modified times.
     "webdav": {
@@ -36,8 +36,8 @@ ACTS = {
         "move folder": {"PROPFIND 0": 2, "MOVE": 1},
         "rm -rf": {"DELETE": 1},
     },
-    # OpenSSH, without its looks and without the closing of files and folders, which its log does not tell
-    # apart; a deletion makes a folder in the trash, and the trash, too.
+    # OpenSSH, without its looks and without the closing of files and folders, which its log does not
+    # distinguish; a deletion makes a folder in the trash, and the trash, too.
     "sftp": {
         "new": {"limits": 1, "open": 1, "write": 1, "fsetstat": 1, "fsync": 1,
                 "rename": 1},

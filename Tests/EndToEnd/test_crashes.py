@@ -21,7 +21,7 @@ MIB = 1 << 20
 # The process dies
 
 
-# What a call in a mount that dies, or is dead, is told.
+# The errors of a call in a mount that dies, or is dead.
 DEAD = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
 
 

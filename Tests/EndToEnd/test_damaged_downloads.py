@@ -1,4 +1,4 @@
-"""Bytes that are damaged on their way: never taken for good, told, and fetched anew."""
+"""Bytes that are damaged on their way: never accepted, but reported, and fetched anew."""
 
 import errno
 

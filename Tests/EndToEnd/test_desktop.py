@@ -26,7 +26,7 @@ def test_a_conflict_is_told_once_and_shown_by_a_click(machine, clouds, session):
     assert "both &amp; &lt;b&gt; (conflicted copy" in notice
     session.click(1)
     assert eventually(session.opened, "the folder is shown") == [str(drive)]
-    # Whoever starts the mount again knows of it.
+    # A notice that was shown is not repeated when the mount starts again.
     machine.unmount()
     machine.mount()
     machine.ready(cloud)
@@ -43,7 +43,7 @@ def test_a_conflict_is_told_once_and_shown_by_a_click(machine, clouds, session):
 
 
 def test_a_notice_that_was_not_shown_is_shown_later(machine, clouds, session):
-    """At the beginning of a session nobody may be there yet to show it."""
+    """At the beginning of a session there may be no program yet to show it."""
     failed = session.folder / "failed"
     program = session.folder / "bin" / "notify-send"
     program.write_text(f'#!/bin/sh\n[ -e "{failed}" ] && exec /usr/bin/notify-send "$@"\n'
@@ -91,7 +91,7 @@ def test_a_full_disk_is_told_once(machine, clouds, session, disk):
                 file.write(bytes(1 << 20))
 
     fill()
-    # That not everything goes out may be told before.
+    # The notice that not everything is sent may come first.
     number, notice = eventually(
         lambda: next(((number, notice) for number, notice in enumerate(session.notices(), 1)
                       if "Your files cannot be written" in notice), None),
@@ -99,7 +99,7 @@ def test_a_full_disk_is_told_once(machine, clouds, session, disk):
     assert "make room on the disk" in notice
     session.click(number)
     assert eventually(session.opened, "the mount is shown") == [str(machine.mount_point)]
-    # While it lasts, and over a restart, it is told no second time; anything else is.
+    # While the disk is full, and over a restart, the notice is not repeated; others are shown.
     machine.unmount()
     machine.mount()
     machine.ready("drive")

@@ -117,7 +117,7 @@ def test_the_overview_may_ask_whatever_it_likes(machine, clouds, overview, sessi
                   ["word"] * 5000, ["\u202e\n\t"]):
         assert overview.find(*terms) == [], terms
     assert eventually(lambda: overview.find("--json"), "a name is no flag") == [str(drive / "--json")]
-    # What nobody gave is shown by its name, and a name is one line.
+    # A result that no search gave is shown by its name, and a name is one line.
     unknown, = overview.metas("/somewhere/a\nb\u202ec")
     assert "'name': <'a\\\\u{a}b\\\\u{202e}c'>" in unknown, unknown
     for terms in (["..", "/../../etc"], [""], ["w" * 3000]):

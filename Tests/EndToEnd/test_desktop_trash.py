@@ -127,7 +127,7 @@ def test_at_once_and_with_names_that_are_alike(machine, clouds, cloud, drive, tr
     settled(machine)
     names = [trash.put(drive / folder / "same.txt") for folder in ("one", "two")]
     assert trash.names == set(names) and len(set(names)) == 2
-    # The service has not heard of the deletion yet; it is told first.
+    # The deletion has not been sent to the service yet; it is sent first.
     trash.bring_back(names[1])
     assert read(drive / "two" / "same.txt") == "second"
     assert trash.names == {names[0]}

@@ -133,7 +133,7 @@ def test_a_disk_that_fails_for_a_while(machine, clouds, cloud, faults, error):
 
 
 def fill(disk, spare=0):
-    """Somebody else takes all room of a disk but some."""
+    """Another program takes all room of a disk but some."""
     with open(disk.at / "filler", "wb", buffering=0) as file:
         for size in (MIB, 1024):
             try:
@@ -175,7 +175,7 @@ def test_a_full_disk_refuses_and_loses_nothing(machine, clouds, cloud, disk):
     eventually(lambda: disk.free() > size, "the room is given back")
     (drive / "large.bin").write_bytes(bytes(size - 8 * MIB))
     os.remove(drive / "large.bin")
-    # Somebody else takes even the catalog's room.
+    # Another program takes even the catalog's room.
     fill(disk)
     refused = 0
     for number in range(200):
@@ -259,7 +259,7 @@ def test_a_part_of_a_file_that_does_not_fit(machine, clouds, disk):
 
 
 def test_parts_of_several_files_that_fit_one_at_a_time(machine, clouds, disk):
-    """Whoever gets the room is sent and gives it back; nobody takes what another one needs."""
+    """The file that gets the room is sent and gives it back; none takes what another one needs."""
     machine.write_settings('room_patience = "1s"\n' + machine.settings())
     machine.login("drive")
     machine.mount()

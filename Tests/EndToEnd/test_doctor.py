@@ -155,7 +155,7 @@ def test_a_proxy_that_is_not_there(machine):
 
 
 class Server:
-    """Answers everything, perhaps by TLS, with the time that it is told."""
+    """Answers every request, perhaps by TLS, with the time that the test sets."""
 
     def __init__(self, seconds_ahead=0, certificate=None):
         class Handler(http.server.BaseHTTPRequestHandler):

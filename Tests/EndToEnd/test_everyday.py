@@ -83,7 +83,7 @@ class Account:
             raise
 
     def write(self, path, text):
-        """Somebody else writes a file."""
+        """Writes a file as another client."""
         place = str(path.relative_to(self.drive))
         if self.is_simulated:
             self.clouds.edit(self.kind.name, "write", f"/{place}", text=text)
@@ -262,7 +262,7 @@ def test_what_was_deleted_comes_back(account):
     entry, = account.json("trash", folder)["entries"]
     machine.oort("restore", entry["id"], "--to", folder / "back 'y' ö.txt")
     assert read(folder / "back 'y' ö.txt") == "the note" and not note.exists()
-    # What was never sent lies in nobody's trash; what the service has not heard of, neither.
+    # An item that was never sent is in no trash; nor is one whose deletion was not sent.
     machine.oort("pause")
     kept.unlink()
     assert "has not heard" in account.refuses("restore", kept)
@@ -406,7 +406,7 @@ def test_what_it_can_do_is_told_without_a_mount_too(account):
     assert abilities["keeps_deleted"] == kind.trash
     assert abilities["keeps_versions"] == kind.versions
     assert ("hash" in abilities) == (kind.name not in ["webdav", "sftp", "ftp"])
-    # Apache, a store and FTP tell of no room.
+    # Apache, a store and FTP do not report their room.
     assert has_room == (kind.name not in ["webdav", "ftp", "s3", "s3-with-versions"])
     machine.unmount()
     try:

@@ -1,4 +1,4 @@
-"""A person's request goes before what nobody waits for."""
+"""A person's request goes before those that no person waits for."""
 
 from machine import eventually
 from test_pins import READ

@@ -1,4 +1,4 @@
-"""What the extensions of file managers share: emblems, menus, and how they hear of changes."""
+"""What the extensions of file managers share: emblems, menus, and how they learn of changes."""
 
 import configparser
 import json
@@ -159,7 +159,7 @@ def test_emblems_follow_what_happens(machine, clouds, oort):
     assert oort.copied[0].startswith("https://")
     perform("unpin")
     eventually(lambda: emblems() == ["emblem-default"], "a copy is left")
-    # By what a program does, and then by the cloud's having it: nobody asks again by himself.
+    # Emblems change when a program changes the file, and again when the cloud has it.
     machine.oort("pause")
 
     def is_pending():
@@ -173,7 +173,7 @@ def test_emblems_follow_what_happens(machine, clouds, oort):
 
 def test_emblems_in_a_demo_follow_the_demo(machine, oort, monkeypatch):
     """It runs beside the person's own mount, and nothing of its environment is known."""
-    # Nothing is asked again but for what is heard.
+    # States are asked for again only after a notice of a change.
     monkeypatch.setattr(oort_files, "BELIEVED", 100_000)
     machine.login("dropbox")
     machine.mount()

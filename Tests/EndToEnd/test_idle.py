@@ -1,4 +1,4 @@
-"""What a mount asks of the services while nobody does anything: the feed alone."""
+"""What a mount asks of the services while nothing is used: only the feed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the kernel tells programs that watch a folder of the mount, when somebody else changes it."""
+"""The kernel's events for programs that watch a folder of the mount, when it changes elsewhere."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Inotify:
-    """What a folder's watcher is told: pairs of what happened and the name."""
+    """The events that a folder's watcher gets: pairs of what happened and the name."""
 
     def __init__(self, folder):
         self.descriptor = LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -63,7 +63,7 @@ def test_a_watched_folder_is_told_what_others_do(machine, clouds, cloud, drive):
     folder.mkdir()
     (folder / "mine.txt").write_text("mine")
     machine.sync()
-    # Nobody watches: nothing is started for it.
+    # No folder is watched: no helper is started.
     clouds.edit(cloud, "write", "/shared/unseen.txt", text="unseen")
     eventually((folder / "unseen.txt").exists, "it is there")
     assert helpers(machine) == []

@@ -56,7 +56,7 @@ def test_it_is_nowhere_to_be_seen(machine, clouds, cloud, drive):
                         json.loads(machine.oort("pins", "--json"))] == [2], "all is here")
     clouds.await_quiet(cloud)
     assert sum(route["bytes_out"] for route in clouds.traffic(cloud).values()) < 1 << 20
-    # What others do in it is nobody's business here, and the feed goes on.
+    # What others do in it does not show here, and the feed goes on.
     clouds.edit(cloud, "write", "/huge/other.bin", text="other")
     clouds.edit(cloud, "write", "/news.txt", text="news")
     eventually(lambda: names(drive) == ["archive", "news.txt", "note.txt"], "the news are there")
@@ -100,7 +100,7 @@ def test_taken_out_of_the_settings_it_is_back(machine, clouds, cloud, drive):
     refused(errno.EPERM, os.mkdir, drive / "archive" / "old" / "deep")
     os.mkdir(drive / "not")
     refused(errno.EPERM, os.mkdir, drive / "not" / "there")
-    # What somebody moves out of it, or into it, comes and goes.
+    # An item that another client moves out of it appears; one that is moved into it vanishes.
     clouds.edit(cloud, "move", "/archive/old/deep/secret-list.txt", to="/list.txt")
     eventually(lambda: read(drive / "list.txt") == "deep", "it came")
     clouds.edit(cloud, "move", "/note.txt", to="/archive/old/deep/note.txt")

@@ -9,7 +9,7 @@ from machine import eventually
 
 @pytest.fixture
 def shared(machine, clouds, cloud):
-    """The account's folder, which holds links of somebody else's to a file beside the mount."""
+    """The account's folder, which holds another person's links to a file beside the mount."""
     secret = machine.folder / "outside"
     secret.write_text("untouched")
     for name, target in (("Invoice.pdf", str(secret)), ("up", "../../../../../../etc/passwd"),

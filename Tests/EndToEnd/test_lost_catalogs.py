@@ -79,7 +79,7 @@ def test_an_older_copy_of_the_catalog(machine, clouds, drive):
     machine.mount()
     assert sorted(aside(machine)) == ["later", ONLY]
     machine.ready("drive")
-    # Its bytes are not where the old catalog says: told, and not sent as something else.
+    # Its bytes are not where the old catalog says: that is reported, and no others are sent in their place.
     machine.oort("sync", "--timeout", "20s", status=1)
     assert set(clouds.tree("drive")) == {"/before.txt"}
     assert (drive / "before.txt").read_text() == "sent before"

@@ -48,7 +48,7 @@ def test_read_only(machine, clouds, account):
 
 
 def test_one_account_that_is_read_only(machine, clouds, account):
-    """The setting holds for its account alone, and what was written before stays and is told."""
+    """The setting holds for its account alone, and earlier writes stay and are reported."""
     machine.login("drive")
     machine.mount()
     drive, other = machine.ready(account), machine.ready("drive")
@@ -105,7 +105,7 @@ def test_other_users(machine, account):
     machine.ready(account)
     assert machine.run(*reads, status=None).returncode != 0
     machine.unmount()
-    # Let in, but given nothing that nobody said they may have.
+    # By `--allow-other` alone, other users still get no permissions.
     machine.mount("--allow-other")
     machine.ready(account)
     assert machine.run(*reads, status=None).returncode != 0
@@ -136,7 +136,7 @@ def test_the_cache_keeps_to_its_size(machine, clouds, account):
 
 
 def test_the_poll_interval(machine, clouds, cloud):
-    """Drive has no long poll: nothing else than the interval tells when it is asked."""
+    """Drive has no long poll: only the interval decides when it is asked."""
     clouds.edit("drive", "write", "/there.txt", text="there\n")
     machine.login("drive")
     machine.mount("--poll-interval", "1h")

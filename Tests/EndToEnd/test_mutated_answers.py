@@ -167,7 +167,7 @@ def test_mutated_answers(machine, cloud, service, seed):
             elif act == "df":
                 caller.run("df", machine.mount_point, drive)
             elif act == "rm":
-                # Only what was told of there, never what is written here.
+                # Only items from the service, never those that are written here.
                 caller.run("rm", "-rf", drive / f"d{choice.randrange(4)}" / "e")
             elif act == "find":
                 caller.run("find", drive, "-name", "*.txt", "-newer", machine.mount_point)
@@ -176,7 +176,7 @@ def test_mutated_answers(machine, cloud, service, seed):
             elif choice.random() < 0.3:
                 caller.remount()
     # Honest again: what was written here is at the service, or still kept here. Not all of it can have
-    # gone out: a folder whose id was told wrongly is known by that until the account is enumerated anew.
+    # gone out: a folder that came with a wrong id is known by that until the account is enumerated anew.
     proxy.rate = 0
     print(f"{proxy.mutated} answers were changed, {len(written)} files written")
     assert proxy.mutated > 0

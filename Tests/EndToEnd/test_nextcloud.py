@@ -56,7 +56,7 @@ def test_the_trash(machine, server, drive):
     assert {path: item["id"] for path, item in after.items()} == {
         path: item["id"] for path, item in known.items()}
     assert ask(machine, "trash")["entries"] == [] and machine.status_code() == 0
-    # Somebody else has the name by then, which is not shown here yet.
+    # Another client has the name by then, which is not shown here yet.
     (drive / "papers" / "100% ü.txt").unlink()
     machine.sync()
     server.control("POST", "edit",

@@ -1,4 +1,4 @@
-"""Programs that look at files which nobody asked them to open cause no large downloads."""
+"""Programs that look at files which no person asked them to open cause no large downloads."""
 
 import shutil
 import subprocess
@@ -62,7 +62,7 @@ def test_a_folder_of_photos(machine, clouds, folder):
     result = subprocess.run([sys.executable, "-I", "-c", THREADED, photos / "0.jpg"],
                             stdout=subprocess.PIPE, text=True, env={"LC_ALL": "C"})
     assert result.stdout == "Permission denied\n", result
-    # Small files are given, and what somebody read before.
+    # Small files are given, and those that were read before.
     assert look("small.jpg").stdout == b"x" * 1000
     assert len(look("0.jpg", "/bin/cat").stdout) == LENGTH
     assert len(look("0.jpg").stdout) == LENGTH

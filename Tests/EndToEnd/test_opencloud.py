@@ -38,7 +38,7 @@ def ask(machine, *arguments):
 
 
 def test_a_day_at_an_opencloud(machine, server, drive):
-    # Everything that goes up is looked over first, and folders tell late of what changed.
+    # The server checks every upload before it shows it, and folders show changes below them late.
     server.control("PUT", "habits", {"processing": 2, "lag": 1})
     (drive / "papers" / "deep").mkdir(parents=True)
     (drive / "papers" / "100% ü.txt").write_text("the note")
@@ -50,7 +50,7 @@ def test_a_day_at_an_opencloud(machine, server, drive):
     assert machine.status_code() == 0
     calls = json.loads(server.control("GET", "counts"))
     assert calls["PATCH data"]["calls"] >= 7
-    # Somebody else writes, moves and deletes.
+    # Another client writes, moves and deletes.
     server.control("POST", "edits", [
         {"op": "write", "path": "/papers/100% ü.txt", "text": "theirs"},
         {"op": "move", "path": "/papers/deep/large.bin", "to": "/large.bin"},
@@ -72,7 +72,7 @@ def test_a_large_file_goes_up_once_though_the_server_is_slow_to_make_it(machine,
     (drive / "large.bin").write_bytes(first)
     machine.sync()
     assert json.loads(server.control("GET", "counts"))["PATCH data"]["calls"] == 7
-    # Saved anew while nobody knows what became of the one before, it is no conflict.
+    # A save while the outcome of the previous upload is unknown is no conflict.
     server.control("PUT", "habits", {"finishing": 3})
     (drive / "large.bin").write_bytes(second)
     eventually(lambda: json.loads(server.control("GET", "counts"))["PATCH data"]["calls"] == 14,

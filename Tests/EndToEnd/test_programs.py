@@ -261,7 +261,7 @@ def test_walks_that_count_links_find_every_folder(drive):
 def test_what_the_service_says_of_an_upload_is_shown_at_once(machine, clouds, cloud):
     if cloud == "dropbox":
         pytest.skip("tells no type")
-    # Long before the feed tells it.
+    # Long before the feed reports it.
     machine.write_settings('poll_interval = "1h"\nsettle = "200ms"\n' + clouds.settings())
     machine.login(cloud)
     machine.mount()

@@ -53,7 +53,7 @@ def arrives(server, there, wanted):
         try:
             return local_tree(there) == wanted
         except OSError as error:
-            # A content that was replaced, and whose successor the machine has not heard of yet.
+            # The content was replaced, and the machine has no news of its successor yet.
             if error.errno != errno.ESTALE:
                 raise
             return False

@@ -62,7 +62,7 @@ def test_what_matches_stays_here(machine, clouds, cloud, drive):
     assert read(package / "copy.js") == "mine" and read(project / "draft.tmp") == "draft 2"
     machine.sync()
     assert set(clouds.tree(cloud)) == sent
-    # Nobody is signed out of an account in which something is only here.
+    # No account is signed out that has something which is only here.
     said = machine.oort("logout", cloud, status=1)
     assert "stay here by your rules" in said
     # What is deleted here is gone, and nothing of it was ever at the service.
@@ -98,7 +98,7 @@ def test_what_is_renamed_goes_out_and_does_not_come_in(machine, clouds, cloud, d
     machine.sync()
     assert clouds.content(cloud, "/notes.tmp") == b"saved"
     assert clouds.tree(cloud)["/notes.tmp"]["id"] == known
-    # Somebody else's is shown.
+    # Another client's is shown.
     clouds.edit(cloud, "write", "/theirs.tmp", text="theirs")
     eventually(lambda: read(drive / "theirs.tmp") == "theirs", "it is shown")
 

@@ -107,7 +107,7 @@ def test_others_change_it(machine, server, drive):
 
 
 def test_a_folder_that_goes_later_leaves_what_came_into_it(machine, server, drive):
-    """What somebody put there while the deletion waited is kept, at whatever depth."""
+    """What another client put there while the deletion waited is kept, at any depth."""
     (drive / "folder" / "deep" / "down").mkdir(parents=True)
     (drive / "folder" / "ours.txt").write_text("ours")
     (drive / "folder" / "deep" / "down" / "ours.txt").write_text("ours")
@@ -127,7 +127,7 @@ def test_a_folder_that_goes_later_leaves_what_came_into_it(machine, server, driv
 
 @pytest.mark.parametrize("server", ["webdav", "sabre"], indirect=True)
 def test_a_folder_that_goes_leaves_what_cannot_be_shown(machine, server, drive):
-    """A name that is no text can be asked for by nobody, and a plain WebDAV server has no trash."""
+    """No request can name an item whose name is no text, and a plain WebDAV server has no trash."""
     (drive / "folder").mkdir()
     (drive / "folder" / "ours.txt").write_text("ours")
     machine.sync()
@@ -185,7 +185,7 @@ def test_a_server_that_is_away(machine, server, drive):
 @pytest.mark.parametrize("is_unmounted", [False, True])
 def test_all_else_goes_out_while_an_upload_without_an_answer_is_read_back(
         machine, folder, is_unmounted):
-    """The server tells no hashes: that a file arrived only its bytes say."""
+    """The server reports no hashes: only the bytes prove that a file arrived."""
     server = Server("webdav", folder)
     relay = HoldingRelay(server.port, "large")
     server.door = relay.port
@@ -255,7 +255,7 @@ def test_limits_hold(machine, server, drive):
 @pytest.mark.parametrize("is_sent_between", [False, True])
 def test_a_save_that_keeps_size_and_time_is_seen_elsewhere(
         machine, clouds, server, drive, folder, is_sent_between):
-    """Size and second are all that these servers tell of a content."""
+    """Size and second are all that these servers report of a content."""
     other = Machine(folder, clouds, "two")
     try:
         (drive / "vera").write_text("content one\n")
@@ -394,7 +394,7 @@ def test_servers_without_a_trash(machine, folder, kind):
 def test_ftp_that_is_encrypted_from_the_first_byte(machine, folder):
     server = Server("ftp", folder, is_implicit=True)
     try:
-        # Nobody vouches for the server, and what speaks first in the clear waits for nothing here.
+        # No authority vouches for the server; and an unencrypted sign-in cannot work with `ftps`.
         said = machine.oort("login", "ftp", f"ftps://ada@127.0.0.1:{server.port}", "--password-file",
                             "-", input="secret\n", status=1)
         assert "certificate" in said, said
@@ -452,7 +452,7 @@ def test_ftp_that_takes_few_connections(machine, folder, most):
         (drive / "large").write_bytes(random.Random(1).randbytes(3 << 20))
         machine.sync()
         server.holds(local_tree(drive))
-        # Somebody else has a connection for a while.
+        # Another client has a connection for a while.
         others = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(most - 1)]
         (drive / "many" / "later").write_text("later\n")
         (drive / "large").write_bytes(random.Random(2).randbytes(3 << 20))
@@ -495,7 +495,7 @@ def test_signing_in_at_ftp(machine, folder):
     server = Server("ftp", folder)
     try:
         host = f"ada@127.0.0.1:{server.port}"
-        # Nobody vouches for the server, and it lets nobody in without encryption.
+        # No authority vouches for the server, and it refuses logins without encryption.
         said = machine.oort("login", "ftp", host, "--password-file", "-", input="secret\n", status=1)
         assert "certificate" in said and "ca_file" in said
         said = machine.oort("login", "ftp", host, "--plain", "--password-file", "-",

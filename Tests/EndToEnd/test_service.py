@@ -101,7 +101,7 @@ def test_the_service_mounts_and_comes_back_with_all_that_was_pending(machine, cl
     machine.ready("dropbox")
     file = machine.mount_point / "dropbox" / "file.txt"
 
-    # One mount for each user, and a second one is told which.
+    # One mount for each user; a second one is refused, and the message names the first.
     said = machine.oort("mount", status=1)
     assert "as the service oort.service" in said and "oort service remove" in said, said
 

@@ -39,7 +39,7 @@ def test_it_is_as_any_server(machine, server, drive, folder, test):
 
 
 def at_rest(machine):
-    """Fails where anything is told of the account but that all is well."""
+    """Fails if the account reports anything but that all is well."""
     account = machine.account("sftp")
     assert account["state"] == "up to date" and "trouble" not in account, account
     assert account["pending_count"] == 0 and account["conflicts"] == []
@@ -147,7 +147,7 @@ def refused(machine, drive):
 
 
 def test_a_server_that_only_gives(machine, reader):
-    """Each change is refused in words, nobody waits for it, and who takes it back has it off their hands."""
+    """Each change is refused in words, delays nothing, and is no longer pending once it is undone."""
     before = reader.tree()
     reader.turn(read_only=True)
     reader.login(machine)
@@ -161,7 +161,7 @@ def test_a_server_that_only_gives(machine, reader):
     (drive / "new").unlink()
     shutil.rmtree(drive / "made")
     (drive / "kept").unlink()
-    # The content that nobody takes goes with the file, which is shown again after the second refusal, too.
+    # The refused content goes with the file, which is shown again after the second refusal, too.
     eventually(lambda: machine.run(OORT, "sync", "--timeout", "20s", status=None).returncode == 0,
                "nothing is left to be sent")
     eventually(lambda: local_tree(drive) == before, "all is as at the server")
@@ -185,7 +185,7 @@ def test_a_server_that_only_gives_for_a_while(machine, reader, is_killed):
         machine.mount()
         machine.ready("sftp")
     reader.turn(read_only=False)
-    # A deletion that was refused is shown again, and is done by nobody.
+    # An item whose deletion was refused is shown again, and is not deleted later.
     wanted["gone"] = b"gone"
     machine.sync()
     eventually(lambda: local_tree(drive) == wanted, "the mount shows what was changed")

@@ -195,7 +195,7 @@ def test_a_password_lets_in_and_a_changed_one_asks_for_the_person(machine, serve
     machine.sync()
     server.has_logged(1)
 
-    # The password is another one now: it is tried once, and nobody is locked out.
+    # The server's password has changed: the old one is tried once, so that the login is not locked.
     server.set_password(SECOND)
     server.cut()
     eventually(lambda: "refuses the password" in machine.account("sftp").get("trouble", ""),
@@ -289,13 +289,13 @@ def test_questions_that_nobody_here_may_answer(machine, serve):
                           "--ssh-option", "PubkeyAuthentication=no", status=1)
     assert "asks for no password" in said, said
     server.has_logged(0, 0)
-    # Nor is one that lets nobody in with a key alone, where nobody can be asked.
+    # A sign-in by key alone fails, too, where no person can be asked for a password.
     said = machine.oort("login", "sftp", *server.options(), status=1)
     assert "No key and no agent let you in" in said and "--password-file" in said, said
 
 
 def test_no_other_program_is_told(machine):
-    """While a login lasts somebody else asks over its socket, as that person even."""
+    """During a login another program asks over its socket, even as the same user."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(8)

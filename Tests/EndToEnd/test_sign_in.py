@@ -201,7 +201,7 @@ def test_a_logout_leaves_nothing_to_who_signs_in_next(machine, clouds, cloud, fo
     machine.unmount()
     machine.oort("logout", cloud)
 
-    # Somebody else: another account with the same ids of items, and another tree.
+    # Another person: another account with the same ids of items, and another tree.
     (folder / "his").mkdir()
     his = Clouds(folder / "his")
     try:
@@ -222,7 +222,7 @@ def test_a_logout_leaves_nothing_to_who_signs_in_next(machine, clouds, cloud, fo
 
 @pytest.fixture
 def bobs(folder):
-    """The clouds of somebody else."""
+    """The clouds of another person."""
     (folder / "bob").mkdir()
     clouds = Clouds(folder / "bob", of_bob=True)
     yield clouds
@@ -240,7 +240,7 @@ def tokens_of(machine):
 
 
 def test_what_is_kept_of_one_person_never_goes_to_another(machine, clouds, bobs, cloud, drive):
-    """The list of accounts is lost, and somebody else signs in by the same name."""
+    """The list of accounts is lost, and another person signs in under the same name."""
     clouds.edit(cloud, "write", "/there.txt", text="hers")
     eventually((drive / "there.txt").exists, "the file is there")
     clouds.gates[cloud].shut()
@@ -306,14 +306,14 @@ def test_a_lost_list_of_accounts_loses_nothing_else(machine, clouds, cloud, driv
     file.write_text("hers, later")
     machine.sync()
     assert clouds.content(cloud, "/file.txt") == b"hers, later"
-    # Whoever does not want it any longer signs out, list or not.
+    # A person can sign out, with or without the list.
     (machine.state / "accounts.json").unlink()
     machine.oort("logout", cloud)
     assert os.listdir(machine.mount_point) == [] and machine.status()["accounts"] == []
 
 
 def test_a_list_of_accounts_from_elsewhere_changes_nothing(machine, clouds, bobs, cloud, drive):
-    """A list that has somebody else under the name is brought to the machine."""
+    """A list with another person under the same name is brought to the machine."""
     (drive / "file.txt").write_text("hers")
     machine.sync()
     clouds.gates[cloud].shut()
@@ -409,7 +409,7 @@ def test_a_keyring_keeps_apart_what_belongs_to_two_folders_of_state(
 PROGRAMS = ["dbus-daemon", "gnome-keyring-daemon", "secret-tool"]
 
 
-# It starts nothing by itself: whoever asks for secrets before the keyring is there would start
+# It starts nothing by itself: a program that asks for secrets before the keyring is there would start
 # another one, which is locked.
 BUS = """
 <busconfig>

@@ -55,7 +55,7 @@ def test_tar_reads_each_file_once(desk, cloud, folder):
     desk.machine.run("tar", "-xf", folder / "all.tar", "-C", folder)
     for number in range(0, COUNT, 7):
         assert (folder / f"file{number:03}").read_text() == text("all", number)
-    # What is here is asked for by nobody.
+    # Contents that are here are not asked for again.
     desk.clouds.forget_calls(cloud)
     desk.machine.run("grep", "-r", "no such words", source, status=1)
     assert settled(desk, cloud) == (0, 0)

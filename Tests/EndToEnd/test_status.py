@@ -1,4 +1,4 @@
-"""What `oort status` and `oort sync` tell while a mount runs."""
+"""What `oort status` and `oort sync` report while a mount runs."""
 
 import fcntl
 import json

@@ -173,7 +173,7 @@ def test_a_picture_that_a_maker_of_thumbnails_asks_for(machine, clouds, cloud, d
     scanner = desktop.program("clamscan", "/bin/cat")
     assert machine.run(scanner, pictures[2], status=None).returncode == 1
     assert len(list((desktop.cache / "normal").iterdir())) == 1
-    # Nobody's thumbnails are wanted.
+    # No program's thumbnails are wanted.
     machine.unmount()
     machine.write_settings(machine.settings() + "[thumbnails]\nprograms = []\n")
     machine.mount()

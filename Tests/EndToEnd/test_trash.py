@@ -7,7 +7,7 @@ import pytest
 from machine import eventually, read
 from servers import Server
 
-# Microsoft lists the recycle bin for nobody's program.
+# Microsoft lets no program list the recycle bin.
 WITH_TRASH = ["dropbox", "drive"]
 
 
@@ -90,7 +90,7 @@ def test_nothing_is_replaced(machine, clouds, cloud, drive):
     assert not note.exists() or read(note) == "the new one"
     assert read(drive / "stays.txt") == "stays"
     assert read(back) == {"dropbox": "the new one", "drive": "second"}[cloud]
-    # Somebody else took the name, which is not shown here yet.
+    # Another client took the name, which is not shown here yet.
     (drive / "papers" / "other.txt").write_text("other")
     machine.sync()
     (drive / "papers" / "other.txt").unlink()

@@ -16,7 +16,7 @@ ITEM, MENU = "org.kde.StatusNotifierItem", "com.canonical.dbusmenu"
 
 
 class Panel:
-    """A panel of the desktop, which comes and goes, and what it is told."""
+    """A panel of the desktop, which comes and goes, and the messages that it gets."""
 
     def __init__(self, session):
         self.session, self.process, self.count = session, None, 0
@@ -155,7 +155,7 @@ def test_the_icon_is_there_while_a_panel_and_a_mount_are(machine, clouds, sessio
     machine.run(installed, "mount", machine.mount_point)
     machine.ready("drive")
     tray, = eventually(lambda: trays(machine), "the tray's program waits")
-    # Nothing is asked and nothing runs while nobody would show it.
+    # Nothing is asked and nothing runs while there is no panel to show it.
     assert not children(tray, "oort")
     panel.come()
     icon = shown(panel)

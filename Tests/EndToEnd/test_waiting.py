@@ -34,7 +34,7 @@ def test_a_full_account(machine, clouds, cloud, drive):
     refused(machine, cloud, path, "the account is full")
     assert path.read_bytes() == b"x" * 5000
     assert sorted(clouds.tree(cloud)) == ["/small.txt"]
-    # More room, and nobody says a word to Oort.
+    # There is more room, of which Oort gets no notice.
     clouds.conditions(cloud, total_bytes=1_000_000)
     eventually(lambda: "/big.bin" in clouds.tree(cloud), "it goes out by itself")
     eventually(lambda: machine.account(cloud)["state"] == "up to date", "and nothing is pending")
@@ -112,7 +112,7 @@ def test_what_the_service_will_not_copy_is_sent(machine, clouds, cloud, drive):
 
 def test_what_arrives_damaged_is_not_done(machine, clouds, cloud, drive):
     content = os.urandom(300_000)
-    # At the third failure it rests until somebody asks for it. Drive's provider sends three times
+    # After the third failure it waits until a person asks for it. Drive's provider sends three times
     # itself before it is one.
     clouds.conditions(cloud, damaged_contents=4 if cloud == "drive" else 2)
     path = drive / "file.bin"

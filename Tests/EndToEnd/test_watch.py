@@ -1,4 +1,4 @@
-"""`oort watch`: every change in the mount, by programs of this machine and by somebody else."""
+"""`oort watch`: every change in the mount, by programs of this machine and by other clients."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from machine import OORT, eventually
 
 
 class Watch:
-    """An `oort watch --json` that is ready, and what it has told."""
+    """An `oort watch --json` that is ready, and the events that it wrote."""
 
     def __init__(self, machine, *arguments):
         self.process = subprocess.Popen(
@@ -73,7 +73,7 @@ def test_changes_of_this_machine_and_of_others(machine, clouds, cloud, drive, wa
 
     clouds.edit(cloud, "write", "/folder/theirs.txt", text="theirs")
     watch.told("created", folder / "theirs.txt", origin="cloud", kind="file")
-    # Whoever is told finds it.
+    # A watcher that gets the event finds the file.
     assert (folder / "theirs.txt").read_text() == "theirs"
     clouds.edit(cloud, "write", "/folder/theirs.txt", text="theirs, longer")
     watch.told("changed", folder / "theirs.txt", content=True, origin="cloud")
@@ -90,7 +90,7 @@ def test_changes_of_this_machine_and_of_others(machine, clouds, cloud, drive, wa
     watch.told("deleted", folder / "moved.txt", origin="here")
     folder.rmdir()
     watch.told("deleted", folder)
-    # Each was told once.
+    # Each was reported once.
     assert watch.of(folder / "theirs.txt").count("created") == 1
     assert watch.of(folder).count("created") == 1
     assert "overflow" not in [e["event"] for e in watch.events]
@@ -129,7 +129,7 @@ def test_how_it_ends(machine, clouds):
     watch.process.send_signal(signal.SIGINT)
     assert watch.process.wait(timeout=60) == -signal.SIGINT
 
-    # When nobody reads any longer, though nothing happens.
+    # It ends when its output is no longer read, even if nothing happens.
     reader, writer = os.pipe()
     silent = subprocess.Popen([str(OORT), "watch"], env=machine.environment, stdout=writer,
                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)

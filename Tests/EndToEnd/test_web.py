@@ -32,7 +32,7 @@ def page(machine):
     yield open_page
     for each in pages:
         each.stop()
-        # It opens once, so nobody can use it; nor is anything else secret said.
+        # The token opens the page once, so that it is of no further use; and nothing else secret is printed.
         assert each.said.count(each.token) == 1
 
 
@@ -100,7 +100,7 @@ def check(driver):
 
 
 def test_the_page_in_a_browser(machine, clouds, folder, page, browser):
-    """All that a person does on it, with no call for content that nobody asked to see."""
+    """All that a person does on it, with no call for content that the person did not ask to see."""
     cloud = "drive"
     machine.login(cloud)
     machine.mount()
@@ -172,7 +172,7 @@ def test_the_page_in_a_browser(machine, clouds, folder, page, browser):
         "const i = document.querySelector('img[src^=\"/thumbnail\"]');"
         "return i && i.complete && i.naturalWidth"), "the small picture is there")
 
-    # A film or sound comes by ranges, and not before somebody plays it.
+    # A film or sound comes by ranges, and not before a person plays it.
     before = clouds.traffic(cloud)[CONTENT[cloud]]["bytes_out"]
     show(f"/files/{cloud}/sea.wav")
     assert clouds.traffic(cloud)[CONTENT[cloud]]["bytes_out"] == before

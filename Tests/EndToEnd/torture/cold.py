@@ -1,4 +1,4 @@
-"""Histories of files whose bytes are at the service only: nobody reads them before they are changed."""
+"""Histories of files whose bytes are only at the service: they are not read before they are changed."""
 
 import os
 import time

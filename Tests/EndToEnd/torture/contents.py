@@ -27,7 +27,7 @@ def made(seed, number, size):
 
 
 def spelled(seed, number, size):
-    """A text of so many bytes that no program writes, since services are told texts only."""
+    """A text of so many bytes that no program writes, since the services' edits take texts only."""
     head = f"<{seed}/stock {number}> "
     return (head + random.Random(head).randbytes(size // 2 + 1).hex())[:size]
 

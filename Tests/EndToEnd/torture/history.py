@@ -108,7 +108,7 @@ class History:
 
 
 class Alone(History):
-    """One machine, nobody else: the mount equals a folder on a disk at every moment."""
+    """One machine and no other client: the mount equals a folder on a disk at every moment."""
 
     # Calls that may have to ask the service for bytes.
     READING = READING
@@ -372,7 +372,7 @@ class Crowd(History):
         return found
 
     def edit(self):
-        """Somebody else changes something at the service."""
+        """Changes something at the service as another client."""
         items = [
             item for item in self.kind.items()
             if not CONFLICT.search(item["path"]) and not item["path"].endswith(".rclonelink")]

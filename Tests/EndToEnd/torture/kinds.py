@@ -29,7 +29,7 @@ HIDDEN = re.compile(r"\.oort-|\.DAV$|\.davfs\.tmp")
 
 
 class Misfit(Exception):
-    """What somebody else would do does not fit what is there."""
+    """The other client's edit does not fit the present tree."""
 
 
 class Kind:
@@ -40,16 +40,16 @@ class Kind:
     refused = ""
     # Whether a new mount shows the times that programs set.
     tells_times = True
-    # Whether it tells when an item was made, by which those of one name are numbered.
+    # Whether it reports when an item was made, by which items of one name are numbered.
     tells_creation = True
-    # Whether whole seconds and the size are all that tells two contents of a file apart.
+    # Whether only whole seconds and the size distinguish two contents of a file.
     tells_by_second = False
-    # Whether a mount sees which time somebody else gave a file.
+    # Whether a mount sees the time that another client gave a file.
     lists_times = True
     # Whether it keeps what is overwritten or removed: no content that it ever had is gone then.
     keeps_history = True
-    # Whether it tells the hash of each content: else what it copied is not known to be the content that was
-    # meant, and is sent once more as a new revision.
+    # Whether it reports the hash of each content: if not, a copy is not known to have the right content, and
+    # that is sent once more as a new revision.
     tells_hashes = True
     # Whether it refuses what would replace another revision than the one that is known. Else the last
     # writer's content is there, and another one that came within the same moment is not.
@@ -98,7 +98,7 @@ class Kind:
         return {content for item in self.contents() for content in item["hashes"]}
 
     def edit(self, operation, path, **more):
-        """Somebody else writes, makes a folder, moves or removes: the item, and what contents it ended.
+        """Changes something as another client; returns the item and the contents that are gone.
 
         Raises `Misfit`.
         """
@@ -206,7 +206,7 @@ class OpenCloud(Simulated):
 
     def __init__(self, folder):
         super().__init__(folder)
-        # What comes is looked over first, and folders tell late of what changed below.
+        # The server checks every upload before it shows it, and folders show changes below them late.
         self.clouds.control(self.name, "PUT", "habits", {"processing": 1, "lag": 1})
 
     def settings(self):

@@ -1,4 +1,4 @@
-"""Who wrote which content, and which contents somebody may still claim."""
+"""Which author wrote which content, and which contents an author may still claim."""
 
 import collections
 import os
@@ -83,7 +83,7 @@ class Ledger:
         self.renamed.add((author, inode))
 
     def all_removed(self):
-        """No file is left, by somebody else's doing: the disk gives their inodes to others."""
+        """Another author removed all files: the disk gives their inodes to new ones."""
         if self.is_common:
             self.claims.clear()
         self.last.clear()
@@ -99,7 +99,7 @@ class Ledger:
 
 
 class Witness:
-    """Tells a ledger what one author's steps do to contents, by looking at a side of theirs."""
+    """Reports to a ledger what one author's steps do to contents, by looking at the author's side."""
 
     def __init__(self, ledger, author, side):
         self.ledger, self.author, self.side = ledger, author, side
@@ -155,7 +155,7 @@ class Witness:
 
     @staticmethod
     def _is_removed(handle):
-        # The kernel calls a path "(deleted)", too, when somebody else moved the file.
+        # The kernel calls a path "(deleted)", too, when another author moved the file.
         return handle.is_removed or os.fstat(handle.descriptor).st_nlink == 0
 
     def _content(self, path, follows=False):

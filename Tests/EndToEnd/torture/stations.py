@@ -116,7 +116,7 @@ class Station:
 
     @property
     def conflicts(self):
-        """The conflict copies that the status tells, below the account's folder."""
+        """The conflict copies in the status, by paths below the account's folder."""
         return {path.removeprefix(f"{self.root}/") for path in self.account["conflicts"]}
 
     @property

@@ -47,10 +47,10 @@ class Handle:
     descriptor: int
     path: str
     writes: bool
-    # Whether something was written that no close has told of.
+    # Whether something was written that no close has reported.
     is_dirty: bool = False
-    # Whether its author took the file's name away; that somebody else's change brings the file
-    # back makes what the handle holds nobody's wish.
+    # Whether its author removed the file's name; if another client's change brings the file back, the
+    # handle's content is no longer the one that the author wants there.
     is_removed: bool = False
 
 
