@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// The catalog compares its transactions only while there are some.
 final class Watchers: Sendable {
-    /// One who watches.
+    /// One watcher.
     private struct Watcher {
         /// The shown names from the mount's top down to where it watches.
         var folder: [String]
@@ -32,7 +32,7 @@ final class Watchers: Sendable {
 
     /// How many may watch at a time: each has one of the control socket's 64 connections.
     static let most = 24
-    /// How many events wait for one who watches, before they are lost and that is said.
+    /// How many events wait for a watcher; beyond that they are lost, which is reported.
     private let longestQueue: Int
 
     private let state = Mutex(State())
@@ -212,7 +212,7 @@ final class Watchers: Sendable {
         for wake in all { wake.yield() }
     }
 
-    /// All that waits for one who watches; nil when it watches no longer.
+    /// All events that wait for a watcher; nil when it no longer watches.
     private func take(_ number: UInt64) -> [WatchEvent]? {
         state.withLock { state in
             guard let watcher = state.watchers[number] else { return nil }
