@@ -61,7 +61,7 @@ extension Catalog {
         let rules = AccountNameRules(
             comparison: names.comparison,
             allowsDuplicates: names.allowsDuplicates,
-            allowsSlash: names.refusal("a/b", .file, 1) == nil
+            allowsSlash: names.allowsSlash
         )
         let account = try mutate { transaction in
             let database = transaction.database

@@ -51,7 +51,11 @@ public final class GoogleDriveProvider: Provider {
     private static let partMultiple: Int64 = 256 << 10
 
     private static func traits(partSize: Int64) -> ProviderTraits {
-        let names = NameRules(comparison: .exact, allowsDuplicates: true) { name, _, depth in
+        let names = NameRules(
+            comparison: .exact,
+            allowsDuplicates: true,
+            allowsSlash: true
+        ) { name, _, depth in
             if name.isEmpty { return .refused(reason: "Drive calls an empty name \"Untitled\"") }
             // 100 levels of folders, and an undocumented length.
             return name.utf8.count > 32767 || depth >= 100 ? .tooLong : nil

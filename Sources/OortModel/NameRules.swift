@@ -28,6 +28,8 @@ public struct NameRules: Sendable {
     public var refusal: @Sendable (_ name: String, _ kind: ItemKind, _ depth: Int) -> Refusal?
     /// Whether one folder may hold two items of one name.
     public var allowsDuplicates: Bool
+    /// Whether a name may hold `/`, as only a service without paths can have it; `refusal` refuses it elsewhere.
+    public let allowsSlash: Bool
     /// UTF-16 units of the longest path from the account's root, the slashes between names included;
     /// nil where there is no such limit.
     public var longestPath: Int?
@@ -43,15 +45,21 @@ public struct NameRules: Sendable {
     public init(
         comparison: Comparison,
         allowsDuplicates: Bool,
+        allowsSlash: Bool = false,
         longestPath: Int? = nil,
         stayHere: [String] = [],
         refusal: @escaping @Sendable (_ name: String, _ kind: ItemKind, _ depth: Int) -> Refusal?
     ) {
         self.comparison = comparison
         self.allowsDuplicates = allowsDuplicates
+        self.allowsSlash = allowsSlash
         self.longestPath = longestPath
         self.stayHere = stayHere
-        self.refusal = refusal
+        self.refusal = { name, kind, depth in
+            if let refusal = refusal(name, kind, depth) { return refusal }
+            return !allowsSlash && name.has("/")
+                ? .refused(reason: "a slash stands between the names of a path") : nil
+        }
     }
 
     /// The key under which two names of one folder are the same name.

@@ -187,7 +187,9 @@ public final class SFTPClient: PlaceClient {
     func path(_ place: RemotePath) async throws(ProviderError) -> SFTPPath {
         var path = try await rootPath()
         do throws(SFTPError) {
-            for name in place.parts { path = path.appending(try SFTPPath(ByteNames.bytes(name))) }
+            for name in place.parts {
+                path = path.appending(try SFTPPath(name: ByteNames.bytes(name)))
+            }
         } catch { throw error.provider(place) }
         return path
     }

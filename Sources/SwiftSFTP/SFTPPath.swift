@@ -14,6 +14,23 @@ public struct SFTPPath: Hashable, Sendable, CustomStringConvertible {
         self.bytes = bytes
     }
 
+    /// The path of one entry, relative to its folder.
+    ///
+    /// - Throws: `.notSendable` for a NUL byte, and for what is no name and would lead elsewhere: nothing,
+    ///   `.`, `..` and what holds a slash.
+    public init(name: some Sequence<UInt8>) throws(SFTPError) {
+        try self.init(name)
+        guard isName else {
+            throw SFTPError(.notSendable, detail: "“\(self)” is not the name of an entry")
+        }
+    }
+
+    /// Whether it is the name of an entry.
+    var isName: Bool {
+        !bytes.isEmpty && !bytes.contains(Self.slash) && !bytes.elementsEqual(".".utf8)
+            && !bytes.elementsEqual("..".utf8)
+    }
+
     /// The path of a text in UTF-8.
     ///
     /// - Throws: `.notSendable` for a NUL character.

@@ -205,7 +205,7 @@ extension SFTPEntry {
         guard !name.bytes.isEmpty, !name.bytes.contains(UInt8(ascii: "/")) else {
             throw SFTPError(.malformedAnswer, detail: "an entry named “\(name)”")
         }
-        return !name.bytes.elementsEqual(".".utf8) && !name.bytes.elementsEqual("..".utf8)
+        return name.isName
     }
 }
 

@@ -39,7 +39,7 @@ def places(request, folder, clouds, machine):
 
 def make_tree(folder, large=3 << 20):
     """Subfolders, names of all kinds, an empty file and an empty folder, a program, a link, and old times."""
-    for name in ["a/b", "empty folder", "Grüße 文字", "small"]:
+    for name in ["a/b", "empty folder", "Grüße 文字", "income", "small"]:
         (folder / name).mkdir(parents=True)
     (folder / "a" / "empty").touch()
     (folder / "a" / "b" / "one #1; & 'y'.txt").write_text("one\n")
@@ -47,6 +47,9 @@ def make_tree(folder, large=3 << 20):
     (folder / "Grüße 文字" / "日本語.txt").write_text("こんにちは")
     for number in range(SMALL):
         (folder / "small" / str(number)).write_text(f"content {number}\n" * (number + 1))
+    # As a slash in a name at Drive is shown, and as somebody there could name a file.
+    for name in ["income∕expenses.txt", "..∕..∕victim"]:
+        (folder / name).write_text(name)
     (folder / "a" / "program").write_text("#!/bin/sh\necho it runs\n")
     (folder / "a" / "program").chmod(0o755)
     (folder / "a" / "link").symlink_to("b/one #1; & 'y'.txt")

@@ -40,15 +40,19 @@ final class TemporaryCatalog {
 
 /// Name rules as the three kinds of services have them.
 enum Rules {
-    static let exact = NameRules(comparison: .exact, allowsDuplicates: true) { _, _, _ in nil }
+    static let exact = NameRules(
+        comparison: .exact,
+        allowsDuplicates: true,
+        allowsSlash: true
+    ) { _, _, _ in nil }
     static let composed = NameRules(
         comparison: .composedCaseInsensitive,
         allowsDuplicates: false
-    ) { name, _, _ in name.contains("/") ? .refused(reason: "slash") : nil }
+    ) { _, _, _ in nil }
     static let folding = NameRules(
         comparison: .caseInsensitive,
         allowsDuplicates: false
-    ) { name, _, _ in name.contains("/") ? .refused(reason: "slash") : nil }
+    ) { _, _, _ in nil }
 }
 
 extension NewNode {

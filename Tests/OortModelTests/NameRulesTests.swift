@@ -28,6 +28,19 @@ struct NameRulesTests {
         }
     }
 
+    @Test("a name with a slash is refused, whatever combines with it, where paths are addresses")
+    func slashes() {
+        for (allows, name) in [(false, "a/b"), (false, "/\u{301}"), (true, "a/b")] {
+            let rules = NameRules(
+                comparison: .exact,
+                allowsDuplicates: false,
+                allowsSlash: allows
+            ) { _, _, _ in nil }
+            #expect((rules.refusal(name, .file, 0) == nil) == allows)
+            #expect(rules.refusal("a∕b", .folder, 0) == nil)
+        }
+    }
+
     @Test("a hash reads back from how it is stored")
     func hashes() {
         let hash = ContentHash(algorithm: .quickXor, value: "aCgD:G9jw=")

@@ -205,6 +205,29 @@ struct SFTPClientTests {
         }
     }
 
+    @Test("no name leads out of its folder", arguments: ["..", ".", "", "a/b", "../../a"])
+    func namesThatLeadElsewhere(_ name: String) async throws {
+        try await SSHServer.with(subsystem: Self.subsystems[0]) { server, client in
+            try server.write("/folder/a/b", "theirs")
+            for parts in [["folder", name], ["folder", name, "new"]] {
+                let path = RemotePath(parts)
+                #expect(
+                    await kind { () async throws(ProviderError) in
+                        _ = try await client.createFolder(at: path)
+                    } == .nameRefused
+                )
+                #expect(
+                    await kind { () async throws(ProviderError) in
+                        try await client.delete(.folder, at: path, revision: nil)
+                    } == .nameRefused
+                )
+            }
+            #expect(server.names() == ["folder"])
+            #expect(server.names("/folder") == ["a"])
+            #expect(server.bytes("/folder/a/b") == Array("theirs".utf8))
+        }
+    }
+
     @Test("what is in the trash goes after 30 days, whosever clock is wrong", arguments: [0, 3650])
     func oldDeletions(daysAhead: Int64) async throws {
         try await SSHServer.with(subsystem: Self.subsystems[0]) { server, _ in

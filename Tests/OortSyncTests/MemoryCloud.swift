@@ -113,6 +113,7 @@ final class MemoryCloud: Sendable {
             names: NameRules(
                 comparison: duplicates ? .exact : .caseInsensitive,
                 allowsDuplicates: duplicates,
+                allowsSlash: duplicates,
                 refusal: { _, _, _ in nil }
             ),
             hashAlgorithm: .sha256,
