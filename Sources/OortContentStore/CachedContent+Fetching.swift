@@ -160,6 +160,7 @@ extension CachedContent {
             return
         }
         let path = store.paths.cached(id)
+        var ofDisk: ContentError?
         do throws(ProviderError) {
             let stream = try await fetcher.fetch(key, range: range)
             // Bytes that no reader gets before they are compared need no confirmation besides.
@@ -174,7 +175,8 @@ extension CachedContent {
                     to: path,
                     isKeptBack: isKeptBack,
                     number: number,
-                    generation: generation
+                    generation: generation,
+                    ofDisk: &ofDisk
                 )
             } catch {
                 if isKeptBack, error.isTransient, hasProvisional(number, generation) {
@@ -186,19 +188,23 @@ extension CachedContent {
             }
         } catch {
             takeBack(number, generation: generation)
+            if let ofDisk { throw ofDisk }
             throw error.kind == .localContent
                 ? .disk(code: 0, detail: error.detail) : .fetch(error)
         }
     }
 
     /// Writes the bytes of a range as they come.
+    ///
+    /// `ofDisk` becomes the disk's error where that ended it.
     private func receive(
         _ stream: ByteStream,
         _ range: Range<Int64>,
         to path: String,
         isKeptBack: Bool,
         number: Int,
-        generation: Int
+        generation: Int,
+        ofDisk: inout ContentError?
     ) async throws(ProviderError) {
         var isProvisional = stream.provisionalBytes > 0
         var position = range.lowerBound
@@ -214,7 +220,10 @@ extension CachedContent {
             if count > 0 {
                 do throws(ContentError) {
                     try await write(bytes[..<Int(count)], at: position, to: path)
-                } catch { throw ProviderError(.localContent, detail: "\(error)") }
+                } catch {
+                    ofDisk = error
+                    throw ProviderError(.localContent, detail: "\(error)")
+                }
                 position += count
                 arrived(
                     position - count..<position,

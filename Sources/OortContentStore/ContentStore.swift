@@ -167,6 +167,9 @@ public final class ContentStore: Sendable {
         return room.isFull ? .noSpace : nil
     }
 
+    /// Whether nothing can be fetched now, since the cache has a disk of its own which is full of other things.
+    public var isCacheFull: Bool { room.isCacheFull }
+
     /// Bytes that programs can still write before an upload must make room.
     public var freeBytes: Int64 { room.free }
 

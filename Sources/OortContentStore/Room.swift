@@ -157,6 +157,13 @@ final class Room: Sendable {
     /// Whether a program that writes much would find no room now.
     var isFull: Bool { free < 8 << 20 }
 
+    /// Whether the cache's own disk takes no more, although all that is cached went from it.
+    var isCacheFull: Bool {
+        guard let otherFolder else { return false }
+        let free = onDisk(otherFolder).addingReportingOverflow(used.cached)
+        return !free.overflow && free.partialValue - spare < 8 << 20
+    }
+
     /// Bytes that the cache's disk can still take without any eviction.
     var freeForCache: Int64 {
         let free = onDisk(otherFolder ?? folder)

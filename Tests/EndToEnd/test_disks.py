@@ -302,9 +302,10 @@ def test_a_file_that_does_not_fit_is_not_read_to_the_last_byte_of_room(machine, 
     machine.sync()
     machine.oort("free", "--all")
     fill(disk, spare=30 * MIB)
-    with open(drive / "large.bin", "rb") as file, pytest.raises(OSError):
+    with open(drive / "large.bin", "rb") as file, pytest.raises(OSError) as refusal:
         while file.read(MIB):
             pass
+    assert refusal.value.errno == errno.ENOSPC
     assert disk.free() > MIB
     assert (drive / "small.txt").read_text() == "small"
     os.remove(drive / "small.txt")
@@ -353,6 +354,25 @@ def test_a_full_cache_gives_way(machine, clouds, cloud, disk):
     for _ in range(2):
         for number, content in enumerate(contents):
             assert (drive / f"{number}.bin").read_bytes() == content, number
+
+
+@pytest.mark.parametrize("disk", ["cache"], indirect=True)
+def test_a_cache_on_a_disk_that_is_full_of_other_things(machine, clouds, disk):
+    machine.login("drive")
+    machine.mount()
+    drive = machine.ready("drive")
+    content = random.Random(9).randbytes(8 * MIB)
+    (drive / "film.bin").write_bytes(content)
+    machine.sync()
+    machine.oort("free", "--all")
+    fill(disk, spare=MIB)
+    with pytest.raises(OSError) as refusal:
+        (drive / "film.bin").read_bytes()
+    assert refusal.value.errno == errno.ENOSPC
+    assert "no room on the disk of the cache" in machine.oort("status", status=4)
+    (disk.at / "filler").unlink()
+    assert (drive / "film.bin").read_bytes() == content
+    assert "no room" not in machine.oort("status")
 
 
 @pytest.mark.parametrize("cloud", ["drive"])

@@ -47,7 +47,13 @@ extension CloudMount {
             CatalogTrouble.words($0, path: options.folders.catalogFile)
         }
         if case .corrupt = catalog.trouble { return catalogTrouble }
-        guard let trouble = store.trouble else { return catalogTrouble }
+        guard let trouble = store.trouble else {
+            if let catalogTrouble { return catalogTrouble }
+            guard store.isCacheFull else { return nil }
+            return
+                "there is no room on the disk of the cache (\(options.folders.cache)): make some; "
+                + "what is not here already cannot be read until then"
+        }
         let advice =
             switch trouble {
             case .noSpace:
