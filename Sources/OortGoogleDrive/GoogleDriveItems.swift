@@ -19,6 +19,14 @@ enum SyntheticFolder: String, CaseIterable {
         }
     }
 
+    /// Drive's own page of what the folder shows.
+    var page: String {
+        switch self {
+        case .sharedWithMe: "https://drive.google.com/drive/shared-with-me"
+        case .sharedDrives: "https://drive.google.com/drive/shared-drives"
+        }
+    }
+
     /// The folder as an ordinary, read-only item in the root.
     func item(in root: ItemID) -> Item {
         var item = Item(id: id, kind: .folder, fileName: name, parentID: root)

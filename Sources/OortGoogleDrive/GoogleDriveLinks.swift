@@ -66,6 +66,7 @@ struct GoogleDriveLinks: LinkSharing {
         page: PageToken?
     ) async throws(ProviderError) -> LinkPage {
         if let item {
+            guard SyntheticFolder(item.id) == nil else { return LinkPage(links: [], next: nil) }
             let linked = try await linked(item.id)
             return LinkPage(links: [linked].compactMap(\.self), next: nil)
         }

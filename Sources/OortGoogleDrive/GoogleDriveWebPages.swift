@@ -9,6 +9,7 @@ struct GoogleDriveWebPages: WebPages {
     }
 
     func page(of item: ItemReference, isFolder: Bool) async throws(ProviderError) -> String {
+        if let folder = SyntheticFolder(item.id) { return folder.page }
         let shown: Shown = try await provider.api.get(
             provider.api.file(item.id),
             [("supportsAllDrives", "true"), ("fields", "webViewLink")]

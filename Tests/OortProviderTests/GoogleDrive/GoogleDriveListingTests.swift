@@ -3,6 +3,8 @@ import OortSimulators
 import OortTesting
 import Testing
 
+@testable import OortGoogleDrive
+
 /// Listings of folders, and what one name stands for.
 @Suite("Google Drive's listings")
 struct GoogleDriveListingTests {
@@ -20,6 +22,22 @@ struct GoogleDriveListingTests {
                 let expected = items.values.filter { $0.parentID == folder }
                 #expect(Set(listing.items.map(\.id)) == Set(expected.map(\.id)))
             }
+        }
+    }
+
+    @Test(
+        "of folders that Drive does not have it is asked nothing",
+        arguments: SyntheticFolder.allCases
+    )
+    func syntheticFolders(_ folder: SyntheticFolder) async throws {
+        try await GoogleDriveWorld.with(.sample()) { world, _ in
+            let reference = ItemReference(id: folder.id, path: .root)
+            let before = world.simulator.calls.count
+            let links = try #require(world.provider.links)
+            #expect(try await links.links(of: reference, page: nil).links.isEmpty)
+            let page = try await world.provider.webPages?.page(of: reference, isFolder: true)
+            #expect(page?.hasPrefix("https://drive.google.com/drive/shared-") == true)
+            #expect(world.simulator.calls.count == before)
         }
     }
 
