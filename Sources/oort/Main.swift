@@ -9,6 +9,11 @@ enum Main {
         if SSHAskpass.isAsked { SSHAskpass.run() }
         Signals.begin()
         if KernelEventsHelper.isAsked { KernelEventsHelper.run() }
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        if let failure = OortCommand.emptyArgument(in: arguments) {
+            Console.error("oort: \(failure)")
+            Outcome.end(with: ExitCode(2))
+        }
         do {
             // Every later thread inherits this mask, so it must be set before the first one exists.
             if try OortCommand.parseAsRoot() is any StopsOrderly { Signals.blockStopSignals() }
@@ -51,7 +56,7 @@ struct OortCommand: AsyncParsableCommand {
         discussion: """
             First steps:
               oort demo              try it with simulated clouds, no account needed
-              oort login dropbox     sign in (also: drive, onedrive, nextcloud, webdav, sftp, ftp, s3, weather)
+              oort login dropbox     sign in (also: drive, onedrive, box, nextcloud, webdav, sftp, ftp, s3, weather)
               oort mount             mount all accounts at ~/clouds
               oort sync              wait until the clouds have everything
 
@@ -74,6 +79,26 @@ struct OortCommand: AsyncParsableCommand {
 }
 
 extension OortCommand {
+    /// What to say of an argument, or of an option's value, that is empty; nil where there is none.
+    ///
+    /// As a path it would be the current folder, which a script with a variable that is not set would share,
+    /// say. A shell that completes a word (`---completion`) may ask with an empty one.
+    static func emptyArgument(in arguments: [String]) -> Failure? {
+        guard arguments.first?.hasPrefix("---") != true else { return nil }
+        for argument in arguments {
+            let isEmptyValue =
+                argument.hasPrefix("--") && argument.firstIndex(of: "=") == argument.indices.last
+            guard argument.isEmpty || isEmptyValue else { continue }
+            return Failure(
+                argument.isEmpty
+                    ? "One of the arguments is empty." : "\(argument) has nothing behind it.",
+                advice:
+                    "In a script, look whether a variable in it is set. The current folder is: ."
+            )
+        }
+        return nil
+    }
+
     /// What to say of a first word that is no command; nil when it is one, or a flag.
     static func unknownCommand(in arguments: [String]) -> Failure? {
         let names = configuration.subcommands.compactMap { $0.configuration.commandName }

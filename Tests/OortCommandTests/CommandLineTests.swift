@@ -21,6 +21,19 @@ struct CommandLineTests {
         #expect(error.map(Outcome.exitCode) == 2)
     }
 
+    @Test("an empty argument is refused, which as a path would be the current folder")
+    func emptyArguments() {
+        for arguments in [
+            ["share", ""], ["restore", "a", "--to", ""], ["restore", "a", "--to="],
+        ] {
+            #expect(OortCommand.emptyArgument(in: arguments) != nil)
+        }
+        for arguments in [["share", "."], ["login", "sftp", "a", "--ssh-option=A="], []] {
+            #expect(OortCommand.emptyArgument(in: arguments) == nil)
+        }
+        #expect(OortCommand.emptyArgument(in: ["---completion", "share", "--", "path", ""]) == nil)
+    }
+
     @Test("help gives 0 and names every command")
     func help() {
         let error = #expect(throws: (any Error).self) {
