@@ -86,8 +86,9 @@ struct ShareCommand: AsyncParsableCommand {
         } else {
             Console.write(LinkText.text(report))
         }
-        // Nothing could be listed.
-        if report.links.isEmpty, !report.notes.isEmpty { throw ExitCode.failure }
+        if report.links.isEmpty, report.listed == nil, !report.notes.isEmpty {
+            throw ExitCode.failure
+        }
     }
 }
 
@@ -129,15 +130,8 @@ struct LinkEnd: ExpressibleByArgument, Hashable, Sendable {
         if let span = TimeSpan(argument) {
             guard span.seconds > 0 else { return nil }
             date = Date(timeIntervalSinceNow: span.seconds)
-        } else if let date = try? Date(argument, strategy: .iso8601) {
-            self.date = date
-        } else if argument.utf8.count == 10,
-            let day = try? Date(
-                argument,
-                strategy: Date.ISO8601FormatStyle(timeZone: .current).year().month().day()
-            )
-        {
-            date = day.addingTimeInterval(86_399)
+        } else if let moment = DateArgument(argument: argument) {
+            date = moment.start == moment.end ? moment.end : moment.end.addingTimeInterval(-1)
         } else {
             return nil
         }
@@ -150,11 +144,8 @@ enum LinkPassword {
     ///
     /// - Throws: `Failure` where there is none.
     static func read(_ path: String) throws(Failure) -> String {
-        let handle =
-            path == "-"
-            ? FileHandle.standardInput : FileHandle(forReadingAtPath: MountPoint(path).path)
-        guard let handle, let data = try? handle.read(upToCount: 4096),
-            let text = String(data: data, encoding: .utf8),
+        let bytes = try SecretInput.bytes(of: path)
+        guard let text = String(validating: bytes, as: UTF8.self),
             let line = text.split(whereSeparator: \.isNewline).first, !line.isEmpty
         else {
             throw Failure(
@@ -175,7 +166,9 @@ enum LinkText {
                 "    \(TerminalText.line(link.url))",
             ]
         }
-        if report.links.isEmpty, report.notes.isEmpty { lines.append("Nothing is shared by link.") }
+        if report.links.isEmpty, report.listed != nil || report.notes.isEmpty {
+            lines.append("Nothing is shared by link.")
+        }
         lines += (report.notes + (report.hints ?? [])).map { TerminalText.line($0) }
         return lines.joined(separator: "\n")
     }

@@ -26,8 +26,9 @@ struct TrashCommand: AsyncParsableCommand {
         } else {
             Console.write(TrashText.text(report))
         }
-        // Nothing could be listed.
-        if report.entries.isEmpty, !report.notes.isEmpty { throw ExitCode.failure }
+        if report.entries.isEmpty, report.listed == nil, !report.notes.isEmpty {
+            throw ExitCode.failure
+        }
     }
 }
 
@@ -72,8 +73,10 @@ struct RestoreCommand: AsyncParsableCommand {
         if let to {
             let content = try await client.readVersion(wish)
             let file = MountPoint(to).path
-            try VersionFile(content).put(at: file, namedAs: path)
-            return Console.write("Version \(TerminalText.line(version)) is at \(file).")
+            let place = try VersionFile(content).put(at: file, namedAs: path)
+            return Console.write(
+                "Version \(TerminalText.line(version)) is at \(TerminalText.line(place))."
+            )
         }
         // From before: what is saved while the version is on its way must not be lost.
         let before = FileIdentity(path)
@@ -163,8 +166,10 @@ struct VersionFile {
 
     /// Puts them at a path where nothing is yet; into a folder under the name of `original`.
     ///
+    /// - Returns: the path of the file.
     /// - Throws: `Failure` when something is there, or it cannot be written.
-    func put(at path: String, namedAs original: String) throws(Failure) {
+    @discardableResult
+    func put(at path: String, namedAs original: String) throws(Failure) -> String {
         var isFolder: ObjCBool = false
         var target = path
         if unsafe FileManager.default.fileExists(atPath: path, isDirectory: &isFolder),
@@ -175,6 +180,7 @@ struct VersionFile {
         let cleaning = CleaningUp([content.file])
         defer { cleaning.end() }
         try copy(to: target, like: nil)
+        return target
     }
 
     /// Puts the content in place of a file's as an editor does: beside it first, then over it in one step.
@@ -303,7 +309,9 @@ struct VersionFile {
 enum TrashText {
     static func text(_ report: TrashReport) -> String {
         var lines = report.entries.flatMap { Self.lines(of: $0) }
-        if report.entries.isEmpty, report.notes.isEmpty { lines.append("The trash is empty.") }
+        if report.entries.isEmpty, report.listed != nil || report.notes.isEmpty {
+            lines.append("The trash is empty.")
+        }
         if report.isCut {
             lines.append("There is more: name a folder to see what lay in it: oort trash PATH")
         }

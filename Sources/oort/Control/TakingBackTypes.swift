@@ -16,6 +16,8 @@ struct TrashReport: Codable, Hashable, Sendable {
     var notes: [String]
     /// Whether there are more than were read.
     var isCut: Bool
+    /// How many accounts were listed; nil for none.
+    var listed: Int?
 }
 
 /// One entry of a trash.
@@ -143,6 +145,8 @@ struct LinksReport: Codable, Hashable, Sendable {
     var notes: [String]
     /// Where else there may be links that the question was about, in words.
     var hints: [String]?
+    /// How many accounts were listed; nil for none.
+    var listed: Int?
 }
 
 /// One link.

@@ -177,6 +177,7 @@ extension CloudMount {
                 try await checkPerson(place.account)
                 let found = try await all(links, of: reference, place.account)
                 report.links = found.map { self.report($0, place.account, place.path) }
+                report.listed = 1
                 if node.kind == .folder { await readBelow(place, links, into: &report) }
             }
         } else {
@@ -286,6 +287,7 @@ extension CloudMount {
         for link in try await all(links, of: nil, account) {
             report.links.append(self.report(link, account, path(of: link, account)))
         }
+        report.listed = (report.listed ?? 0) + 1
     }
 
     /// The links of what lies in a folder, where the service lists more than those of one item.

@@ -37,6 +37,7 @@ extension CloudMount {
     ) async throws(Failure) {
         let trash = try self.trash(of: place.account)
         let found = try await entries(trash, below: place, atMost: Self.mostEntries)
+        report.listed = (report.listed ?? 0) + 1
         report.isCut = report.isCut || found.isCut
         for entry in found.entries {
             guard entry.names?.starts(with: place.names) ?? place.names.isEmpty else { continue }
