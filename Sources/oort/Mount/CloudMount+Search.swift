@@ -7,11 +7,16 @@ import Synchronization
 
 extension CloudMount {
     func search(_ request: SearchRequest) throws(Failure) -> AsyncStream<SearchLine> {
-        let query = try request.query(in: folder(of: request.in))
+        let place = try folder(of: request.in)
+        let query = try request.query(in: place?.folder)
         return AsyncStream { continuation in
             // Owned by the stream, which ends it.
             let task = Task {
-                await self.search(query, insideFiles: request.content == true) {
+                await self.search(
+                    query,
+                    insideFiles: request.content == true,
+                    ofAccountNamed: place?.account
+                ) {
                     continuation.yield($0)
                 }
                 continuation.finish()
@@ -20,8 +25,10 @@ extension CloudMount {
         }
     }
 
-    /// The folder at an absolute path under the mount point; nil for all of it.
-    private func folder(of path: String?) throws(Failure) -> Inode? {
+    /// The folder at an absolute path under the mount point, and its account's name; nil for all accounts.
+    private func folder(
+        of path: String?
+    ) throws(Failure) -> (folder: Inode, account: String)? {
         guard let path, path != mountPoint else { return nil }
         let shown = TerminalText.line(path)
         guard let below = path.dropping(beginning: mountPoint + "/") else {
@@ -35,14 +42,15 @@ extension CloudMount {
         do throws(CatalogError) { node = try catalog.node(atPath: names) } catch {
             throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
         }
-        guard let node else { throw SearchWords.notThere(path) }
+        guard let node, let account = names.first else { throw SearchWords.notThere(path) }
         guard node.kind == .folder else { throw SearchWords.notAFolder(path) }
-        return node.inode
+        return (node.inode, account)
     }
 
     private func search(
         _ query: SearchQuery,
         insideFiles: Bool,
+        ofAccountNamed account: String?,
         tell: @escaping @Sendable (SearchLine) -> Void
     ) async {
         let results = FoundResults(limit: query.limit, tell: tell)
@@ -66,10 +74,12 @@ extension CloudMount {
                 }
             }
             if insideFiles {
-                for account in accounts.withLock({ Array($0.values) }) {
+                let isMeant = { (name: String) in account.map { $0.isSameText(as: name) } ?? true }
+                for account in accounts.withLock({ Array($0.values) }) where isMeant(account.name) {
                     group.addTask { await self.searchContents(of: account, query, results, tell) }
                 }
-                for account in detached.withLock({ Array($0.values) }) {
+                for account in detached.withLock({ Array($0.values) })
+                where isMeant(account.kept.name) {
                     let name = TerminalText.line(account.kept.name)
                     tell(SearchLine(note: "\(name) is not asked: \(account.obstacle)"))
                 }
