@@ -77,6 +77,14 @@ public struct SFTPAddress: Codable, Hashable, Sendable {
         ["-oPreferredAuthentications=none"] + arguments(mayAsk: true) + ["--", host, "exit"]
     }
 
+    /// What a person types to log in at the server by hand.
+    public var command: String {
+        "ssh " + (port.map { "-p \($0) " } ?? "") + (user.map { "\($0)@" } ?? "") + host
+    }
+
+    /// The name of the server in a file of known hosts.
+    public var knownHost: String { port.map { $0 == 22 ? host : "[\(host)]:\($0)" } ?? host }
+
     /// The arguments of `ssh` up to and without the host.
     ///
     /// They come first, and so override the person's configuration: no terminal, no forwarding, no command

@@ -67,7 +67,7 @@ enum SSHWords {
                 .changedHost,
                 """
                 the key of \(address.host) is not the one that is known (\(key)): somebody may stand in \
-                between, or the server was set up anew; `ssh \(address.host)` says more
+                between, or the server was set up anew; `\(address.command)` says more
                 """
             )
         }
@@ -81,7 +81,7 @@ enum SSHWords {
             let key = answers?.unknownKey.map { " (\($0))" } ?? ""
             return SSHFailure(
                 .unknownHost,
-                "the key of \(host) is not known yet\(key): run `ssh \(address.host)` once"
+                "the key of \(host) is not known yet\(key): run `\(address.command)` once"
             )
         }
         if has("Permission denied") || has("Too many authentication failures") {

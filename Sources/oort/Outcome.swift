@@ -99,6 +99,37 @@ enum Console {
         }
     }
 
+    /// A line that a person types and nobody sees; nil where no person is there, or the input ends.
+    ///
+    /// Not `getpass`, which takes Ctrl-C for a part of the line: here a signal ends the program, and the
+    /// terminal shows again what is typed.
+    static func readHiddenLine(prompt: String) -> String? {
+        guard isatty(STDIN_FILENO) == 1, unsafe tcgetattr(STDIN_FILENO, &shown) == 0 else {
+            return nil
+        }
+        var hidden = unsafe shown
+        hidden.c_lflag &= ~tcflag_t(ECHO)
+        let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]
+        for number in signals {
+            signal(number) { number in
+                unsafe tcsetattr(STDIN_FILENO, TCSANOW, &Console.shown)
+                signal(number, SIG_DFL)
+                kill(getpid(), number)
+            }
+        }
+        defer {
+            unsafe tcsetattr(STDIN_FILENO, TCSANOW, &shown)
+            for number in signals { signal(number, SIG_DFL) }
+        }
+        unsafe tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden)
+        try? FileHandle.standardError.write(contentsOf: Data(TerminalText.line(prompt).utf8))
+        defer { try? FileHandle.standardError.write(contentsOf: Data("\n".utf8)) }
+        return readLine()
+    }
+
+    /// How the terminal was before it hid what is typed: of one prompt at a time, and of signal handlers.
+    nonisolated(unsafe) private static var shown = termios()
+
     /// Whether standard output is a terminal.
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 }

@@ -275,7 +275,8 @@ def test_questions_that_nobody_here_may_answer(machine, serve):
     server = serve()
     # Whether this is the server that is meant.
     said = server.sign_in(machine, PASSWORD, status=1, known=False)
-    assert "is not known yet (SHA256:" in said and "ssh 127.0.0.1" in said, said
+    assert "is not known yet (SHA256:" in said, said
+    assert f"ssh -p {server.port} ada@127.0.0.1" in said, said
     assert not (server.folder / "unknown").exists()
     # What a host on the way asks: the password is not for that.
     known = server.folder / "known"
@@ -380,3 +381,29 @@ def test_a_person_at_a_terminal_is_asked(machine, serve):
     (drive / "file").write_text("content")
     machine.sync()
     server.holds({"file": b"content"})
+
+
+def test_ctrl_c_at_the_password_ends_the_sign_in(machine, serve):
+    server = serve()
+    terminal = Terminal(machine.environment, "login", "sftp", *server.options())
+    terminal.expect(b"Password of ada at 127.0.0.1: ")
+    os.write(terminal.descriptor, b"half\x03")
+    assert terminal.end() == -signal.SIGINT
+    assert json.loads(machine.oort("accounts", "--json")) == []
+
+
+def test_an_account_has_one_name(machine, serve):
+    server = serve()
+    server.sign_in(machine, PASSWORD)
+    said = server.sign_in(machine, PASSWORD, "--name", "other", status=1)
+    assert "already" in said and '"sftp"' in said, said
+    assert [account["name"] for account in json.loads(machine.oort("accounts", "--json"))] == ["sftp"]
+
+
+@pytest.mark.parametrize("option", ["StrictHostKeyChecking=no", "stricthostkeychecking accept-new=",
+                                    "NoHostAuthenticationForLocalhost=yes"])
+def test_whose_server_it_is_is_always_asked(machine, serve, option):
+    server = serve()
+    said = server.sign_in(machine, PASSWORD, "--ssh-option", option, known=False, status=1)
+    assert "taken for yours" in said, said
+    server.has_logged(0, 0)

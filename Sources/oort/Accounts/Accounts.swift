@@ -243,8 +243,8 @@ struct Accounts: Sendable {
         guard let wish else { return old ?? free }
         let you = identity.email ?? identity.displayName
         let own = all.filter { $0.service == service.name && $0.identity == identity.id }
-        // Elsewhere one may want two places of a server; who has two names already keeps them.
-        if service.oauth != nil, let twin = own.first, !own.contains(where: { $0.name == wish }) {
+        // An account that already has two names keeps them.
+        if let twin = own.first, !own.contains(where: { $0.name == wish }) {
             throw Failure(
                 "You are signed in to \(service.title) as \(you) already: that is the account "
                     + "\"\(twin.name)\". Nothing was changed.",

@@ -162,7 +162,7 @@ struct LoginSFTPCommand: AsyncParsableCommand {
             Failure(
                 "The server is not taken for the one that you mean: \(detail)",
                 advice: "Ask the server's owner for its key; only then forget the old one: "
-                    + "ssh-keygen -R HOST"
+                    + "ssh-keygen -R \(Shell.quoted(address.knownHost))"
             )
         case .refused where address.secret == nil && address.identity != nil:
             Failure(
@@ -226,7 +226,24 @@ struct LoginSFTPCommand: AsyncParsableCommand {
                 advice: "Write it as in ssh_config with an equals sign: --ssh-option ProxyJump=gate"
             )
         }
+        for option in sshOption where Self.skipsHostKeys(option) {
+            throw Failure(
+                "\"\(TerminalText.line(option))\" would have anybody's server taken for yours.",
+                advice: "Leave it out. Whether it is your server ssh asks you once, at the sign-in."
+            )
+        }
         address.options = sshOption
         return address
+    }
+
+    /// Whether an option of ssh's leaves it unchecked which server answers.
+    private static func skipsHostKeys(_ option: String) -> Bool {
+        let words = option.lowercased().split { $0 == "=" || $0 == " " || $0 == "\t" || $0 == "\"" }
+        guard words.count > 1 else { return false }
+        return switch words[0] {
+        case "stricthostkeychecking": !["yes", "true", "ask"].contains(words[1])
+        case "nohostauthenticationforlocalhost": !["no", "false"].contains(words[1])
+        default: false
+        }
     }
 }

@@ -300,14 +300,14 @@ enum SecretInput {
         if let file {
             text = try String(decoding: bytes(of: file), as: UTF8.self)
         } else {
-            guard isatty(STDIN_FILENO) == 1, let typed = unsafe getpass(prompt) else {
+            guard let typed = Console.readHiddenLine(prompt: prompt) else {
                 throw Failure(
                     "The password is not given.",
                     advice: "Put it into a file that only you can read: --password-file FILE, or - "
                         + "for standard input."
                 )
             }
-            text = unsafe String(cString: typed)
+            text = typed
         }
         // Scalars, since to Swift a carriage return and a line feed are one character.
         var password = text.unicodeScalars
@@ -342,7 +342,7 @@ enum SecretInput {
             throw failure
         } catch {
             throw Failure(
-                "\(path) cannot be read: \(error.localizedDescription)",
+                "\(path) cannot be read: \(error.reason)",
                 advice: "Name a file that you can read."
             )
         }
