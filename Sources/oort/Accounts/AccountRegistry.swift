@@ -99,7 +99,7 @@ struct AccountRegistry: Sendable {
             throw failure
         } catch let error as CocoaError where error.code == .propertyListReadCorrupt {
             throw unreadable("it is not the JSON that Oort writes")
-        } catch { throw unreadable(error.localizedDescription) }
+        } catch { throw unreadable(error.reason) }
         var list = List()
         let names = entries.compactMap { ($0 as? [String: Any])?["name"] as? String }
         for (place, entry) in entries.enumerated() {

@@ -36,6 +36,8 @@ struct StatusCommand: AsyncParsableCommand {
             guard outcome == .complete else { throw outcome.code }
             return
         }
+        // What a script asks for until it is interrupted has not failed.
+        signal(SIGINT) { _ in _exit(0) }
         if json || !Console.isTerminal {
             while true {
                 show(try await report(folders))

@@ -124,7 +124,7 @@ struct MountPoint: Hashable, Sendable {
             let entries = try FileManager.default.contentsOfDirectory(atPath: path)
             return entries.isEmpty ? .free : .notEmpty
         } catch {
-            return .unreadable(error.localizedDescription)
+            return .unreadable(error.reason)
         }
     }
 
@@ -136,7 +136,7 @@ struct MountPoint: Hashable, Sendable {
             )
         } catch {
             throw Failure(
-                "The mount point \(path) cannot be made: \(error.localizedDescription)",
+                "The mount point \(path) cannot be made: \(error.reason)",
                 advice: "Check the folder above it, or name another folder."
             )
         }

@@ -196,9 +196,9 @@ struct RestingState {
     /// Why an account is not signed out in which something stays here by rules.
     static func held(_ count: Int, of name: String) -> Failure {
         Failure(
-            "\"\(name)\" has \(StatusText.staying(count)): they would be lost.",
+            "\"\(name)\": \(StatusText.staying(count)), and would be lost.",
             advice: "Copy what you need elsewhere, and remove it from the mount; or take the rules "
-                + "out of the settings (ignore), mount, and let it go out."
+                + "out of the settings (ignore), mount, and let it go out. To lose it: --discard"
         )
     }
 

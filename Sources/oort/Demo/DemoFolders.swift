@@ -46,7 +46,7 @@ struct DemoFolders: Sendable {
                 .write(to: URL(filePath: environmentFile))
         } catch {
             throw Failure(
-                "The demo's settings cannot be written: \(error.localizedDescription)",
+                "The demo's settings cannot be written: \(error.reason)",
                 advice: "Free some space in /tmp and try again."
             )
         }
@@ -61,7 +61,7 @@ struct DemoFolders: Sendable {
                 .write(to: URL(filePath: "\(path)/\(RunningDemo.Record.name)"))
         } catch {
             throw Failure(
-                "The demo's record cannot be written: \(error.localizedDescription)",
+                "The demo's record cannot be written: \(error.reason)",
                 advice: "Free some space in /tmp and try again."
             )
         }

@@ -69,7 +69,7 @@ struct DemoSFTPServer: Sendable {
         } catch {
             throw Failure(
                 "The files of the demo's SFTP server cannot be written: "
-                    + error.localizedDescription,
+                    + error.reason,
                 advice: "Free some space in /tmp and try again."
             )
         }

@@ -234,7 +234,7 @@ struct DemoPlay: Sendable {
         do {
             try Data(text.utf8).write(to: URL(filePath: path(name)))
         } catch {
-            throw Failure("\(path(name)) cannot be written: \(error.localizedDescription)")
+            throw Failure("\(path(name)) cannot be written: \(error.reason)")
         }
     }
 
@@ -260,7 +260,7 @@ struct DemoPlay: Sendable {
             )
             try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
         } catch {
-            throw Failure("\(path) cannot be written: \(error.localizedDescription)")
+            throw Failure("\(path) cannot be written: \(error.reason)")
         }
     }
 

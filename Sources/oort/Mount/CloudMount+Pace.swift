@@ -76,7 +76,7 @@ extension CloudMount {
             try after.write(options.folders.paceFile)
         } catch {
             throw Failure(
-                "\(options.folders.paceFile) cannot be written: \(error.localizedDescription)",
+                "\(options.folders.paceFile) cannot be written: \(error.reason)",
                 advice: "Check the disk; nothing was changed."
             )
         }

@@ -63,7 +63,7 @@ struct UserServices: Sendable {
             }
         } catch {
             throw Failure(
-                "The unit \(file) cannot be written: \(error.localizedDescription)",
+                "The unit \(file) cannot be written: \(error.reason)",
                 advice: "Check the permissions and the free space of its folder."
             )
         }
@@ -96,7 +96,7 @@ struct UserServices: Sendable {
                 try FileManager.default.removeItem(atPath: file)
             } catch {
                 throw Failure(
-                    "The unit \(file) cannot be removed: \(error.localizedDescription)",
+                    "The unit \(file) cannot be removed: \(error.reason)",
                     advice: "Check the permissions of its folder."
                 )
             }

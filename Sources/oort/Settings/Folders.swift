@@ -114,7 +114,7 @@ struct Folders: Hashable, Sendable {
             )
         } catch {
             throw Failure(
-                "The folder \(path) cannot be made: \(error.localizedDescription)",
+                "The folder \(path) cannot be made: \(error.reason)",
                 advice: "Check the permissions and the free space of the disk that it lies on."
             )
         }

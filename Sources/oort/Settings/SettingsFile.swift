@@ -26,7 +26,7 @@ struct SettingsFile {
             text = try String(contentsOfFile: path, encoding: .utf8)
         } catch {
             throw Failure(
-                "The settings \(path) cannot be read: \(error.localizedDescription)",
+                "The settings \(path) cannot be read: \(error.reason)",
                 advice: "Make the file readable, in UTF-8, or move it away to use the defaults."
             )
         }
@@ -46,7 +46,7 @@ struct SettingsFile {
                 advice: "The file must be TOML; docs/settings.md shows every key."
             )
         } catch {
-            throw Failure("\(path): \(error.localizedDescription)")
+            throw Failure("\(path): \(error.reason)")
         }
         var settings = Settings()
         let root = Section(path: path, name: "", table: table)
@@ -177,7 +177,11 @@ struct SettingsFile {
     ) throws(Failure) -> Settings.Service {
         try section.allow(["client_id", "client_secret_file", "endpoints"] + others)
         var service = Settings.Service()
-        service.clientID = try section.value("client_id", "a text that is not empty") {
+        service.clientID = try section.value(
+            "client_id",
+            "a text that is not empty",
+            takesNumbers: false
+        ) {
             $0.isEmpty ? nil : $0
         }
         service.clientSecretFile = try section.path("client_secret_file")
@@ -215,10 +219,11 @@ private struct Section {
     func value<Value>(
         _ key: String,
         _ expected: String,
+        takesNumbers: Bool = true,
         _ read: (String) -> Value?
     ) throws(Failure) -> Value? {
         guard let entry = table[key] else { return nil }
-        let text = entry.string ?? entry.int.map(String.init)
+        let text = entry.string ?? (takesNumbers ? entry.int.map(String.init) : nil)
         guard let text, let value = read(text) else {
             throw Failure(
                 "\(path): \"\(full(key))\" is \(Self.shown(entry)), but must be \(expected).",

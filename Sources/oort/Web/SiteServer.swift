@@ -51,7 +51,7 @@ struct SiteServer: Sendable {
                 )
             }
         }
-        return Failure("The page cannot be served: \(error.localizedDescription)")
+        return Failure("The page cannot be served: \(error.reason)")
     }
 
     /// Answers until the task is cancelled.
