@@ -45,7 +45,7 @@ struct PastedAddress {
         if let (before, after) = authority.cut(atLast: "@") {
             guard !before.has(":") else {
                 throw WebDAVSignInError(
-                    "A password does not belong into an address, where other programs see it. Give "
+                    "A password does not belong in an address, where other programs see it. Give "
                         + "the address without it."
                 )
             }

@@ -146,8 +146,8 @@ class Street:
                 return ["ftp", f"{scheme}ada@{host}", "--password-file", "-", *more], secret
             case "sftp":
                 return ["sftp", f"ada@{host}", "--ssh-option", "UserKnownHostsFile=/dev/null",
-                        "--ssh-option", "StrictHostKeyChecking=no", "--ssh-option",
-                        "IdentityAgent=none", "--password-file", "-", *more], secret
+                        "--ssh-option", "IdentityAgent=none", "--password-file", "-",
+                        *more], secret
             case "box":
                 lines = ["[box]", 'client_id = "test-client"', "[box.endpoints]"]
                 lines += [f'"{name}" = "{address}"' for name in self.clouds.services["box"]["hosts"]]
@@ -363,7 +363,9 @@ def test_addresses(street):
             street.taken([kind, *arguments, *right], "secret\n", machine=machine, secret="secret\n")
 
         def refused(*arguments, words=()):
-            street.refused([kind, *arguments], SECRET, *words, machine=machine)
+            # Nothing at all is wrong usage.
+            status = 2 if "" in arguments else 1
+            street.refused([kind, *arguments], SECRET, *words, machine=machine, status=status)
         match kind:
             case "webdav":
                 place = f"127.0.0.1:{ports[kind]}"

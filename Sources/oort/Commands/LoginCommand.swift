@@ -19,7 +19,8 @@ struct LoginCommand: AsyncParsableCommand {
             """,
         discussion: """
             The account becomes a folder under the mount point, at once if a mount runs.
-            `oort help login cloud`, `oort help login nextcloud` and so on say more.
+            `oort help login cloud` says more of the first four, `oort help login nextcloud` and so on of \
+            each of the others.
             """,
         subcommands: [
             LoginCloudCommand.self, LoginNextcloudCommand.self, LoginWebDAVCommand.self,

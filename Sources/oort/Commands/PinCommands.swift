@@ -38,7 +38,7 @@ struct PinCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let end = length.map { Date(timeIntervalSinceNow: $0.seconds) } ?? until?.end
+        let end = length.map { Date(timeIntervalSinceNow: $0.seconds) } ?? until?.last
         if let end, end <= Date() {
             throw Failure(
                 "\(StatusText.moment(end)) is over already.",

@@ -131,7 +131,7 @@ struct LinkEnd: ExpressibleByArgument, Hashable, Sendable {
             guard span.seconds > 0 else { return nil }
             date = Date(timeIntervalSinceNow: span.seconds)
         } else if let moment = DateArgument(argument: argument) {
-            date = moment.start == moment.end ? moment.end : moment.end.addingTimeInterval(-1)
+            date = moment.last
         } else {
             return nil
         }

@@ -9,6 +9,9 @@ struct DateArgument: Hashable, Sendable, ExpressibleByArgument {
     /// Where it ends: the first second that is no part of a day, the moment itself else.
     let end: Date
 
+    /// Its last second.
+    var last: Date { start == end ? end : end.addingTimeInterval(-1) }
+
     /// Reads a date or a time; nil when it is none.
     init?(argument text: String) {
         if let moment = try? Date(text, strategy: .iso8601) {

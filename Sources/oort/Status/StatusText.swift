@@ -218,7 +218,9 @@ enum StatusText {
             parts.append(room(used: used, total: account.totalBytes))
         }
         if account.isReadOnly == true { parts.append("read-only") }
-        if let count = account.knownItems { parts.append("\(number(Int(count))) items so far") }
+        if let count = account.knownItems {
+            parts.append(count == 1 ? "1 item so far" : "\(number(Int(count))) items so far")
+        }
         let details = parts.joined(separator: ", ")
         var state = account.state.rawValue
         if account.state == .paused {
