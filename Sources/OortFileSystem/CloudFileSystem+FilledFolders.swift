@@ -21,6 +21,9 @@ extension CloudFileSystem {
             guard try self.child(name, of: parent) == nil else { throw .exists }
             guard let lister = self.lister(of: parent.account) else { throw .offline }
             do throws(ProviderError) { try await lister.makeFolder(name, in: folder) } catch {
+                if error.kind == .nameRefused {
+                    throw self.refuse(name, in: parent, error.detail)
+                }
                 self.logger.notice(
                     "a folder was refused",
                     metadata: ["name": "\(name)", "inode": "\(folder)", "error": "\(error)"]

@@ -272,26 +272,28 @@ public final class CloudFileSystem: FileSystem {
             place.depth
         )
         switch refusal {
-        case .refused(let reason):
-            let refused = RefusedName(
-                account: folder.account,
-                folder: folder.inode,
-                name: name,
-                reason: reason,
-                time: .now
-            )
-            if refusals.note(refused) {
-                logger.notice(
-                    "a name was refused",
-                    metadata: [
-                        "name": "\(name)", "inode": "\(folder.inode)", "reason": "\(reason)",
-                    ]
-                )
-            }
-            throw .nameRefused(reason: reason)
+        case .refused(let reason): throw refuse(name, in: folder, reason)
         case .tooLong: throw .nameTooLong
         case nil: return
         }
+    }
+
+    /// The error for a name that the service does not take, of which `status` and `watch` say why.
+    func refuse(_ name: String, in folder: Node, _ reason: String) -> FileSystemError {
+        let refused = RefusedName(
+            account: folder.account,
+            folder: folder.inode,
+            name: name,
+            reason: reason,
+            time: .now
+        )
+        if refusals.note(refused) {
+            logger.notice(
+                "a name was refused",
+                metadata: ["name": "\(name)", "inode": "\(folder.inode)", "reason": "\(reason)"]
+            )
+        }
+        return .nameRefused(reason: reason)
     }
 
     /// How many folders there are from an account's root down to this one, itself included, and how many

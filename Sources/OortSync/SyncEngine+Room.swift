@@ -26,9 +26,14 @@ extension SyncEngine {
         roomWatch.asks(at: now)
         let quota: Quota
         do throws(ProviderError) { quota = try await provider.quota() } catch {
-            logger.info("the account's room is not known", metadata: ["error": "\(error)"])
             // A service that cannot say never can.
-            if error.kind != .unsupported { roomWatch.failed() }
+            let isSaid = error.kind != .unsupported
+            logger.log(
+                level: isSaid ? .info : .debug,
+                "the account's room is not known",
+                metadata: ["error": "\(error)"]
+            )
+            if isSaid { roomWatch.failed() }
             return
         }
         let old = try stored { () throws(CatalogError) in

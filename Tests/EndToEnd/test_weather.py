@@ -103,6 +103,7 @@ def test_places_and_calls(machine, weather, drive):
     assert not (drive / "Nowhereville").exists()
     eventually(lambda: 'no place is called "Nowhereville"' in machine.log().replace("\\", ""),
                "the log says why")
+    assert 'no place is called "Nowhereville"' in machine.oort("status")
     assert refused((drive / "VALENCIA").mkdir) == errno.EEXIST
     # All else is read-only.
     assert refused(lambda: (drive / "note.txt").write_text("x")) == errno.EINVAL
