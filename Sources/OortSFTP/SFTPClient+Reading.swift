@@ -172,8 +172,8 @@ private final class Remaining: Sendable {
 /// A part of a file that is being read; when nobody reads on, the file is closed, or kept open for a moment,
 /// and its session released.
 ///
-/// Isolation: one reader, which asks for the next part when it has the last one; unchecked, because a
-/// stream has no other reader.
+/// Isolation: one reader, which asks for the next part when it has the last one;
+/// unchecked, because a stream has no other reader.
 private final class OpenRead: @unchecked Sendable {
     private let client: SFTPClient
     private let file: OpenFile

@@ -127,7 +127,9 @@ enum Console {
         return readLine()
     }
 
-    /// How the terminal was before it hid what is typed: of one prompt at a time, and of signal handlers.
+    /// How the terminal was before it hid what a person types.
+    ///
+    /// Unsafe, because a signal handler reads it; there is one prompt at a time, which sets it before.
     nonisolated(unsafe) private static var shown = termios()
 
     /// Whether standard output is a terminal.
