@@ -53,8 +53,9 @@ def arrives(server, there, wanted):
         try:
             return local_tree(there) == wanted
         except OSError as error:
-            # The content was replaced, and the machine has no news of its successor yet.
-            if error.errno != errno.ESTALE:
+            # The content was replaced, and the machine has no news of its successor yet; or a file that a
+            # program had beside the one that it saved was listed, and has gone since.
+            if error.errno not in (errno.ESTALE, errno.ENOENT):
                 raise
             return False
     eventually(is_shown, "the other machine shows it")
