@@ -2,8 +2,7 @@ import Synchronization
 
 /// A request that was given to a session, and its answer when there is one.
 ///
-/// Requests leave in the order in which they were given to the session, whether or not a caller waits for
-/// them. A handle that no caller takes is closed.
+/// A request leaves whether or not a caller waits for it. A handle that no caller takes is closed.
 public final class SFTPPendingAnswer: Sendable {
     typealias Outcome = Result<SFTPAnswer, SFTPError>
 

@@ -94,6 +94,25 @@ public enum SFTPRequest: Hashable, Sendable {
         return packet.bytes
     }
 
+    /// What a request does to the handles that the server keeps.
+    enum HandleUse: Hashable {
+        case opensFile
+        case opensFolder
+        case closes
+
+        var opens: Bool { self != .closes }
+    }
+
+    /// What the request does to the handles; nil for nothing.
+    var handleUse: HandleUse? {
+        switch self {
+        case .open: .opensFile
+        case .openFolder: .opensFolder
+        case .close: .closes
+        default: nil
+        }
+    }
+
     private var type: UInt8 {
         switch self {
         case .open: 3

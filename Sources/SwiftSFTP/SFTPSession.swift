@@ -2,8 +2,9 @@
 /// PROTOCOL for the extensions).
 ///
 /// Isolation: every operation may be called from any task, several at once; none blocks a thread.
-/// Requests leave in the order in which they were given; a server may answer in any order, so what
-/// must be done before something else is awaited first. Nothing is repeated by itself.
+/// Requests leave in the order in which they were given, but that the opening of a folder waits where the
+/// server allows no more handles; a server may answer in any order, so what must be done before something
+/// else is awaited first. Nothing is repeated by itself.
 public final class SFTPSession: Sendable {
     /// What the server said of itself.
     public let server: SFTPServer
@@ -60,6 +61,7 @@ public final class SFTPSession: Sendable {
         var server = SFTPServer(extensions: extensions, preamble: core.preamble)
         if server.offers(.limits) {
             try server.setLimits(try await core.send(.limits).answer().extended())
+            if let most = server.mostHandles { core.limitHandles(to: most) }
         }
         return server
     }

@@ -9,14 +9,31 @@ final class SessionCore: Sendable {
         var lastID: UInt32 = 0
         var waiting: [UInt32: Flight] = [:]
         var outbox: Deque<(id: UInt32?, packet: [UInt8])> = []
+        /// Handles that the server keeps, or is asked for.
+        var handles = 0
+        /// How many there may be before the opening of a folder waits; nil for any number.
+        var mostHandles: Int?
+        /// Openings of folders that wait for a handle to be closed.
+        var held: Deque<(id: UInt32, packet: [UInt8])> = []
         /// Why the session is over; from then on nothing is taken.
         var end: SFTPError?
         var isWoken = false
+
+        var hasHandle: Bool { mostHandles.map { handles < $0 } ?? true }
+
+        /// Lets the openings go that have waited for a handle.
+        mutating func releaseHeld() {
+            while hasHandle, let next = held.popFirst() {
+                handles += 1
+                outbox.append(next)
+            }
+        }
     }
 
     /// A request without an answer yet.
     private struct Flight {
         let answer: SFTPPendingAnswer
+        let use: SFTPRequest.HandleUse?
         /// Whether bytes of it have left.
         var hasLeft = false
     }
@@ -60,6 +77,14 @@ final class SessionCore: Sendable {
         thread.start()
     }
 
+    /// Keeps within the handles that the server allows: the opening of a folder waits for one.
+    ///
+    /// A file's does not, so that no operation that has one file open waits for itself, or for another like
+    /// it; some handles are left for files.
+    func limitHandles(to most: Int) {
+        state.withLock { $0.mostHandles = max(1, most - min(most / 4, 16)) }
+    }
+
     /// Puts a request behind those that were given before it.
     func send(_ request: SFTPRequest) -> SFTPPendingAnswer {
         let answer = SFTPPendingAnswer { [weak self] handle in _ = self?.send(.close(handle)) }
@@ -67,7 +92,13 @@ final class SessionCore: Sendable {
             if let end = state.end { return end }
             repeat { state.lastID &+= 1 } while state.waiting[state.lastID] != nil
             let id = state.lastID
-            state.waiting[id] = Flight(answer: answer)
+            let use = request.handleUse
+            state.waiting[id] = Flight(answer: answer, use: use)
+            if use == .opensFolder, !state.hasHandle {
+                state.held.append((id, request.packet(id: id)))
+                return nil
+            }
+            if use?.opens == true { state.handles += 1 }
             state.outbox.append((id, request.packet(id: id)))
             wake(&state)
             return nil
@@ -159,7 +190,16 @@ final class SessionCore: Sendable {
 
     private func take(_ packet: ArraySlice<UInt8>) throws(SFTPError) {
         let (id, answer) = try SFTPAnswer.decode(packet)
-        let flight = state.withLock { $0.waiting.removeValue(forKey: id) }
+        let flight = state.withLock { state in
+            let flight = state.waiting.removeValue(forKey: id)
+            var keepsHandle = false
+            if case .handle = answer { keepsHandle = true }
+            if let use = flight?.use, !use.opens || !keepsHandle {
+                state.handles -= 1
+                state.releaseHeld()
+            }
+            return flight
+        }
         guard let flight else {
             throw SFTPError(.malformedAnswer, detail: "an answer that nothing was asked for")
         }
@@ -182,7 +222,7 @@ final class SessionCore: Sendable {
         let waiting = state.withLock { state in
             state.end = state.end ?? end
             defer { state.waiting = [:] }
-            state.outbox = []
+            (state.outbox, state.held) = ([], [])
             return state.waiting
         }
         transport.close()

@@ -211,6 +211,51 @@ struct RealServerTests {
         }
     }
 
+    @Test(
+        "listings wait for a handle where the server allows few, and files still open beside them"
+    )
+    func fewHandles() async throws {
+        try await ServerProcess.with(shell: "ulimit -n 20") { server in
+            let session = server.session
+            let most = try #require(session.server.mostHandles)
+            #expect(most < 20)
+            try server.write([1], to: "file")
+            let (folder, file) = (try server.path("."), try server.path("file"))
+            // As many as there may be are held open, but for two.
+            var handles: [SFTPHandle] = []
+            for _ in 0..<(most - 2) { handles.append(try await session.open(file, .read)) }
+            let openings = (0..<200).map { _ in session.send(.openFolder(folder)) }
+            // A look and a file pass the openings that wait.
+            #expect(try await session.attributes(of: file).size == 1)
+            let another = try await session.open(file, .read)
+            try await session.close(another)
+            async let listings = withThrowingTaskGroup(of: [SFTPEntry].self) { group in
+                for opening in openings {
+                    group.addTask { try await session.entries(of: opening) }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            for handle in handles { try await session.close(handle) }
+            let (lists, wanted) = (try await listings, try SFTPPath("file"))
+            #expect(lists.count == 200)
+            #expect(lists.allSatisfy { $0.map(\.name) == [wanted] })
+        }
+    }
+
+    @Test("openings that nobody waits for any longer keep no handle from others")
+    func fewHandlesUnwanted() async throws {
+        try await ServerProcess.with(shell: "ulimit -n 20") { server in
+            let session = server.session
+            let folder = try server.path(".")
+            for _ in 0..<50 {
+                let tasks = (0..<20).map { _ in Task { try await session.entries(of: folder) } }
+                for task in tasks { task.cancel() }
+                for task in tasks { _ = await task.result }
+            }
+            #expect(try await session.entries(of: folder).isEmpty)
+        }
+    }
+
     @Test("a server that dies fails what waits, and says what may have been done")
     func death() async throws {
         try await ServerProcess.with { server in
