@@ -63,6 +63,30 @@ struct StandstillTests: Sendable {
         }
     }
 
+    @Test(
+        "a folder at which the line breaks each time keeps no other one waiting",
+        arguments: [RandomPlacesTests.Kind.sftp, .webDAV, .nextcloud]
+    )
+    func folderThatBreaksTheLine(kind: RandomPlacesTests.Kind) async throws {
+        try await with(kind) { world in
+            let client = world.client
+            // More than two pages of listings.
+            let good = (0..<3 * client.traits.listingsPerPage).map { "/good\($0)/file" }
+            for path in good { client.write(path, "1") }
+            client.write("/bad/file", "1")
+            client.answer("listing", at: "/bad", with: .offline)
+            for _ in 0..<12 { await world.readFeed() }
+            #expect(!world.hasRead)
+            client.answer("listing", at: "/bad", with: nil)
+            client.forgetCalls()
+            await world.readFeed()
+            #expect(world.hasRead)
+            // All the others had been listed while it failed.
+            #expect(client.calls["listing", default: 0] <= 2)
+            #expect(Set(world.paths.keys) == Set(client.contents.keys))
+        }
+    }
+
     @Test("a server that lists nothing is waited for", arguments: [RandomPlacesTests.Kind.webDAV])
     func serverThatListsNothing(kind: RandomPlacesTests.Kind) async throws {
         try await with(kind) { world in
