@@ -156,6 +156,8 @@ extension SFTPClient {
             guard let found = try await find(path, session), found.target == nil else {
                 throw ProviderError(.unsupported, detail: "\(path): links are not copied")
             }
+            let isTaken = session.server.offersCopies
+            if !isTaken, !sendsBytes, await connection.hasNoShell { throw Self.cannotCopy(path) }
             let from = try await heard(session, path) { () async throws(SFTPError) in
                 try await session.open(source, .read)
             }
@@ -171,13 +173,16 @@ extension SFTPClient {
             // A handle may be closed only once: its number may be another file's later.
             var isOpen = true
             do throws(ProviderError) {
+                let size = found.attributes.size ?? 0
+                let whole = SFTPRequest.copy(from, from: 0, count: 0, to: to, at: 0)
+                if !isTaken, !sendsBytes {
+                    try await copyByShell(source, over: temporary.path, size, path)
+                }
                 try await heard(session, new) { () async throws(SFTPError) in
-                    let whole = SFTPRequest.copy(from, from: 0, count: 0, to: to, at: 0)
-                    if sendsBytes, !session.server.takes(whole) {
-                        let size = found.attributes.size ?? 0
-                        try await Self.carry(size, from: from, to: to, session)
-                    } else {
+                    if isTaken {
                         try await session.send(whole).answer()
+                    } else if sendsBytes {
+                        try await Self.carry(size, from: from, to: to, session)
                     }
                     var times = SFTPAttributes()
                     times.times = found.attributes.times
@@ -191,7 +196,7 @@ extension SFTPClient {
                 }
             } catch {
                 if isOpen { _ = session.send(.close(to)) }
-                _ = session.send(.remove(temporary.path))
+                _ = try? await session.send(.remove(temporary.path)).answer()
                 if error.kind == .limitExceeded {
                     let size = Int64(clamping: found.attributes.size ?? 0)
                     try await explainDisk(new, needing: size, session)
@@ -212,6 +217,29 @@ extension SFTPClient {
                 )
             }
             return entry
+        }
+    }
+
+    private static func cannotCopy(_ place: RemotePath) -> ProviderError {
+        ProviderError(.unsupported, detail: "\(place): the server copies no files")
+    }
+
+    /// Copies by the login's shell, into a file that is there.
+    ///
+    /// - Throws: `.unsupported` where there is no shell, `.limitExceeded` where the copy failed.
+    private func copyByShell(
+        _ source: SFTPPath,
+        over target: SFTPPath,
+        _ size: UInt64,
+        _ place: RemotePath
+    ) async throws(ProviderError) {
+        // A slow disk copies some megabytes a second.
+        let timeLimit = Duration.seconds(600 + Int64(clamping: size >> 20))
+        switch try await connection.copyByShell(source, over: target, timeLimit: timeLimit) {
+        case .done: return
+        case .noShell: throw Self.cannotCopy(place)
+        case .failed(let words):
+            throw ProviderError(.limitExceeded, detail: "\(place) was not copied: \(words)")
         }
     }
 

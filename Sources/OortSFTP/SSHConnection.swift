@@ -1,5 +1,6 @@
 import Foundation
 import OortModel
+import OortProcesses
 public import OortTransport
 import SwiftSFTP
 import Synchronization
@@ -43,6 +44,8 @@ public actor SSHConnection {
     /// Counts the connections, so that a caller that finds an old one broken does not end a new one.
     private var generation = 0
     private var isClosed = false
+    /// Whether the login turned out to have no shell that is of use, since the connection was made.
+    private(set) var hasNoShell = false
     /// A secret that was refused: it is not tried again, since some servers lock out whoever does.
     private var refused: (secret: String, failure: SSHFailure)?
 
@@ -186,6 +189,37 @@ public actor SSHConnection {
 
     private var socket: String { folder + "/m" }
 
+    /// The arguments of what shares the connection. It would begin its own login where it cannot: without
+    /// the secret, or with one more touch of a hardware key.
+    private var sharing: [String] { ["-S", socket, "-oControlMaster=no", "-oProxyCommand=false"] }
+
+    // MARK: The shell
+
+    /// Copies the content of a file at the server into one that was made there just now, by the login's
+    /// shell.
+    ///
+    /// - Parameters:
+    ///   - timeLimit: after this long the copy counts as failed.
+    /// - Throws: `.cancelled`, `.offline` and others where there is no connection.
+    func copyByShell(
+        _ source: SFTPPath,
+        over target: SFTPPath,
+        timeLimit: Duration
+    ) async throws(ProviderError) -> SSHShell.Copy {
+        // A server with versions stands still where two of a connection send at once.
+        guard try await session().server.offersVersions == false, !hasNoShell else {
+            return .noShell
+        }
+        let before = generation
+        let arguments =
+            sharing + address.arguments(mayAsk: false) + ["--", address.host, SSHShell.command]
+        let outcome = await Program(program, arguments, environment: environment)
+            .outcome(sending: SSHShell.copyScript(source, over: target), timeLimit: timeLimit)
+        let copy = SSHShell.copied(outcome)
+        if copy == .noShell, before == generation { hasNoShell = true }
+        return copy
+    }
+
     /// A session for content: the least used one, or a new one.
     func contentSession() async throws(ProviderError) -> SFTPSession {
         let first = try await session()
@@ -203,9 +237,6 @@ public actor SSHConnection {
         openings += 1
         defer { openings -= 1 }
         let before = generation
-        // A session that cannot share the connection would begin its own login: without the secret, or with
-        // one more touch of a hardware key.
-        let sharing = ["-S", socket, "-oControlMaster=no", "-oProxyCommand=false"]
         do throws(SSHFailure) {
             let line = try await open(sharing)
             guard before == generation, main != nil else {
@@ -277,6 +308,7 @@ public actor SSHConnection {
         uses.withLock { $0 = [:] }
         lines = []
         mostLines = Self.mostLines
+        hasNoShell = false
         main = nil
         generation += 1
     }

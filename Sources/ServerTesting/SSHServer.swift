@@ -23,11 +23,14 @@ public final class SSHServer: Sendable {
     }
 
     /// Runs a test with a server and a client, which both end with it.
+    ///
+    /// `settings` are further lines for the server, in which `ROOT` is the folder where the account begins.
     public static func with(
         subsystem: String = "internal-sftp",
+        settings: String = "",
         _ body: (SSHServer, SFTPClient) async throws -> Void
     ) async throws {
-        let server = try await start(subsystem)
+        let server = try await start(subsystem, settings)
         let client = server.client()
         let outcome: Result<Void, any Error>
         do {
@@ -39,7 +42,10 @@ public final class SSHServer: Sendable {
         try outcome.get()
     }
 
-    private static func start(_ subsystem: String) async throws -> SSHServer {
+    private static func start(
+        _ subsystem: String,
+        _ settings: String
+    ) async throws -> SSHServer {
         let folder = "/tmp/oort-ssh-\(UUID().uuidString.prefix(8))"
         let files = FileManager.default
         try files.createDirectory(atPath: folder + "/root", withIntermediateDirectories: true)
@@ -71,6 +77,7 @@ public final class SSHServer: Sendable {
         StrictModes no
         PermitRootLogin prohibit-password
         Subsystem sftp \(subsystem)
+        \(settings.replacingOccurrences(of: "ROOT", with: folder + "/root"))
 
         """.write(toFile: folder + "/config", atomically: true, encoding: .utf8)
         let host = try String(contentsOfFile: folder + "/host.pub", encoding: .utf8)

@@ -43,6 +43,9 @@ public struct SFTPServer: Hashable, Sendable {
     /// server does not.
     public var offersVersions: Bool { extensions["versions"] != nil }
 
+    /// Whether it copies between two open files (`SFTPRequest.copy`).
+    public var offersCopies: Bool { offers(.copyData) }
+
     func offers(_ wanted: SFTPExtension) -> Bool { extensions[wanted.name] == wanted.version }
 
     /// Takes over the answer to `limits`: the largest packet, read and write, and the most handles;
