@@ -223,12 +223,12 @@ class Shell:
 
     LOOKS = {"lstat", "stat", "opendir", "readdir", "close", "closedir", "statvfs", "readlink", "realpath"}
 
-    def __init__(self, folder):
+    def __init__(self, folder, options=""):
         self.kind = "sftp"
         self.log = folder / "sftp.log"
         self.server = Server(
             "sftp", folder,
-            subsystem=f"/usr/lib/openssh/sftp-server -e -l DEBUG3 2>>{self.log}")
+            subsystem=f"/usr/lib/openssh/sftp-server -e -l DEBUG3 {options} 2>>{self.log}")
         self.begin = 0
 
     def login(self, machine):
@@ -273,6 +273,30 @@ def drive(machine, server):
     (drive / "there").mkdir()
     machine.sync()
     return drive
+
+
+@pytest.fixture
+def old_sftp(folder):
+    """OpenSSH as it was before it had copies of its own."""
+    server = Shell(folder, "-P copy-data")
+    yield server
+    server.stop()
+
+
+def test_a_copy_sends_no_bytes_where_a_shell_makes_it(machine, old_sftp):
+    server = old_sftp
+    server.login(machine)
+    machine.mount()
+    drive = machine.ready("sftp")
+    content = os.urandom(3 << 20)
+    (drive / "a film").write_bytes(content)
+    machine.sync()
+    server.forget()
+    machine.run("cp", drive / "a film", drive / "it's a copy")
+    machine.sync()
+    assert (server.server.root / "it's a copy").read_bytes() == content
+    assert server.requests()["write"] == 0
+    assert server.requests()["rename"] == 1
 
 
 def test_acts(machine, server, drive, folder):
