@@ -172,8 +172,7 @@ public final class PlaceProvider: Provider {
         guard row.entry.kind == .folder else {
             throw ProviderError(.notAFolder, detail: "\(folder.path) is a file")
         }
-        await scan.visit(row.id)
-        try await scan.readListing(of: row.id)
+        try await scan.look(into: row.id)
         let rows = try await map.read { database in
             try PlaceTransaction(database: database).children(of: row.id)
         }

@@ -19,6 +19,8 @@ actor PlaceScan {
         var aged: Set<Int64> = []
         /// The folders whose parents were listed again because they themselves were not found.
         var lookedAbove: Set<Int64> = []
+        /// These parents.
+        var above: Set<Int64> = []
         /// Whether due folders were collected.
         var isCollected = false
         /// The snapshot's next page; nil before the first and after the last.
@@ -37,6 +39,8 @@ actor PlaceScan {
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
     private var current: Round?
+    /// The folders that were listed for a program since the round under way began.
+    private var looked: Set<Int64> = []
     /// Whether a round is wanted and has not begun.
     private var isWanted = true
     /// The pages of the last snapshot; below, the rounds that began since.
@@ -90,6 +94,14 @@ actor PlaceScan {
         visits[folder] = now()
     }
 
+    /// Lists a folder that a program looks into; a round that lists everything does not list it once more.
+    func look(into folder: Int64) async throws(ProviderError) {
+        visit(folder)
+        let number = current?.number
+        try await readListing(of: folder)
+        if let current, current.isFull, current.number == number { looked.insert(folder) }
+    }
+
     /// Notes that an item of ours came into a folder a moment ago.
     func changed(_ folder: Int64) async {
         guard client.traits.scan == .folderStamps, stampsTell else { return }
@@ -118,6 +130,7 @@ actor PlaceScan {
         if let began = current?.snapshotBegan { turns.listingEnds(began) }
         let number = try await map.write { try PlaceTransaction(database: $0).nextRound() }
         current = Round(number: number, isFull: true)
+        looked = []
         isWanted = false
         return number
     }
@@ -141,6 +154,7 @@ actor PlaceScan {
         if current == nil {
             let number = try await map.write { try PlaceTransaction(database: $0).nextRound() }
             current = Round(number: number, isFull: false)
+            looked = []
             isWanted = false
         }
         guard let round = current else { return }
@@ -257,7 +271,13 @@ actor PlaceScan {
         var longFailing: [Int64] = []
         var unanswered: [Int64] = []
         var new: [Int64] = []
-        let (results, untried) = await list(some, round: number)
+        let known = some.filter { looked.contains($0) && !round.above.contains($0) }
+        for folder in known { new += try await subfolders(of: folder) }
+        round.above.subtract(some)
+        let (results, untried) = await list(
+            some.filter { !known.contains($0) },
+            round: number
+        )
         for (folder, result) in results {
             switch result {
             case .success(let folders):
@@ -277,6 +297,7 @@ actor PlaceScan {
                 if round.lookedAbove.insert(folder).inserted,
                     let above = try await parent(of: folder)
                 {
+                    round.above.insert(above)
                     new.append(above)
                 }
             case .failure(let error) where error.isLastingRefusal:

@@ -38,6 +38,36 @@ struct PlaceRuleTests {
     }
 
     @Test(
+        "a folder that a program looks into while everything is listed is listed once",
+        arguments: [RandomPlacesTests.Kind.sftp, .webDAV]
+    )
+    func looksBeside(kind: RandomPlacesTests.Kind) async throws {
+        try await with(kind.client) { world in
+            let count = 4 * world.client.traits.listingsPerPage
+            for number in 0..<count { world.client.write("/folder\(number)/deep/file", "1") }
+            var (folders, cursor): ([ItemID], Cursor?) = ([], nil)
+            func readPage() async throws -> Bool {
+                let page = try await world.provider.changes(since: cursor)
+                cursor = page.cursor
+                for case .changed(let item) in page.changes where item.kind == .folder {
+                    folders.append(item.id)
+                }
+                return page.hasMore
+            }
+            // Until the account's own folder is listed, and nothing below it.
+            while folders.isEmpty { _ = try await readPage() }
+            #expect(folders.count == count)
+            for id in folders {
+                let look = ItemReference(id: id, path: .root)
+                #expect(try await world.provider.children(of: look, page: nil).items.count == 1)
+            }
+            while try await readPage() {}
+            #expect(Set(folders).count == 2 * count)
+            #expect(world.client.calls["listing"] == 1 + 2 * count)
+        }
+    }
+
+    @Test(
         "a smaller disk below the account's folder that is away for one look loses nothing",
         arguments: kinds
     )
