@@ -189,8 +189,10 @@ public actor SSHConnection {
 
     private var socket: String { folder + "/m" }
 
-    /// The arguments of what shares the connection. It would begin its own login where it cannot: without
-    /// the secret, or with one more touch of a hardware key.
+    /// The arguments of what shares the connection.
+    ///
+    /// Where it cannot, it would begin its own login: without the secret, or with one more touch of a hardware
+    /// key.
     private var sharing: [String] { ["-S", socket, "-oControlMaster=no", "-oProxyCommand=false"] }
 
     // MARK: The shell
@@ -199,7 +201,10 @@ public actor SSHConnection {
     /// shell.
     ///
     /// - Parameters:
+    ///   - source: the file that is copied.
+    ///   - target: the file that was made, under a random name.
     ///   - timeLimit: after this long the copy counts as failed.
+    /// - Returns: what became of the copy.
     /// - Throws: `.cancelled`, `.offline` and others where there is no connection.
     func copyByShell(
         _ source: SFTPPath,

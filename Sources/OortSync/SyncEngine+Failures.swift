@@ -44,12 +44,12 @@ extension SyncEngine {
         case .noPermission, .contentBlocked, .limitExceeded, .tooLarge, .unsupported, .badRequest:
             let isCopy = start.original != nil
             isRefused = true
+            // A deletion keeps the shorter wait: until its second answer its item is hidden.
             if isCopy, failures.sendsBytes(inode) {
                 wait = .zero
             } else if start.intent.kind != .delete {
                 wait = settings.refusalInterval
             }
-            // A deletion keeps the shorter wait: until its second answer its item is hidden.
         case .nameRefused, .nameTooLong, .quotaExceeded: wait = settings.refusalInterval
         case .localContent:
             // The bytes cannot be read: the service may be asked for a copy again.
