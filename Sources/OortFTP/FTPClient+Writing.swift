@@ -1,5 +1,6 @@
 public import OortModel
 import OortTransport
+import Synchronization
 
 extension FTPClient {
     public func createFolder(at path: RemotePath) async throws(ProviderError) -> PlaceEntry {
@@ -289,22 +290,25 @@ extension FTPClient {
         let trash = try await self.path(RemotePath([Self.trash]))
         let folder = try trash.appending(name)
         let target = try folder.appending(path.name ?? "")
+        // Others at the server may not look into what came from a private folder. A server that sets no modes
+        // says so, and goes on.
+        let closing = hasClosedTrash.withLock(\.self) ? [] : [command("SITE CHMOD 700", trash)]
         let replies = try await tell(
-            [
-                // It may be there.
-                command("MKD", trash), command("MKD", folder), command("RNFR", own),
-                command("RNTO", target),
-            ],
+            // The first one may be there.
+            [command("MKD", trash)] + closing
+                + [command("MKD", folder), command("RNFR", own), command("RNTO", target)],
             "\(path)"
         )
-        if replies[3].isGood { return purgeTrash(after: name) }
+        hasClosedTrash.withLock { $0 = true }
+        let renamed = replies[replies.count - 1]
+        if renamed.isGood { return purgeTrash(after: name) }
         if try await find(path) == nil { return try await checkRoot() }
         // Another disk, or a root where the login may make nothing. The account promises that what is deleted
         // can be had back.
         throw ProviderError(
             .noPermission,
             detail: "\(path) cannot be moved to \(Self.trash), and is deleted for good only with "
-                + "trash = false: \(replies[3].words)"
+                + "trash = false: \(renamed.words)"
         )
     }
 

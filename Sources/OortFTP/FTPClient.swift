@@ -19,6 +19,8 @@ public final class FTPClient: PlaceClient {
     private let keepsTrash: Bool
     private let now: @Sendable () -> Timestamp
     private let hasPurged = Mutex(false)
+    /// Whether this program has closed the trash to other logins.
+    let hasClosedTrash = Mutex(false)
 
     /// Where what is deleted goes, in the account's folder.
     static let trash = ".oort-trash"

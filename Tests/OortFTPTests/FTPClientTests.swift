@@ -161,6 +161,9 @@ extension FTPTests {
                 #expect(try after[0].get() != before[1].get())
                 try await client.delete(.folder, at: Self.path("/two"), revision: nil)
                 #expect(world.names() == [".oort-trash"])
+                let trash = world.root + "/.oort-trash"
+                let mode = try FileManager.default.attributesOfItem(atPath: trash)
+                #expect(mode[.posixPermissions] as? Int == 0o700)
             }
         }
 
