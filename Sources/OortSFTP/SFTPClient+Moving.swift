@@ -259,7 +259,7 @@ extension SFTPClient {
     // MARK: Disks
 
     /// The disk on which a place lies; nil where the server does not say.
-    private func disk(of path: RemotePath, _ session: SFTPSession) async -> SFTPFileSystem? {
+    func disk(of path: RemotePath, _ session: SFTPSession) async -> SFTPFileSystem? {
         guard let own = try? await self.path(path) else { return nil }
         return try? await session.fileSystem(of: own)
     }

@@ -62,6 +62,8 @@ extension SFTPClient {
             throw ProviderError(.notAFile, detail: "the account's root is a folder")
         }
         let temporary = try await temporary(in: folder, going: upload.session, session)
+        let keepsSession = isKept(upload)
+        if keepsSession { try await checkRoom(upload, temporary, session, observer: observer) }
         let target = try await path(upload.path)
         var attributes = SFTPAttributes()
         attributes.mode = old?.attributes.mode.map { $0 & 0o7777 }
@@ -86,7 +88,6 @@ extension SFTPClient {
                 session
             )
         }
-        let keepsSession = isKept(upload)
         // A handle may be closed only once: its number may be another file's later.
         var isOpen = true
         do throws(ProviderError) {
@@ -113,14 +114,12 @@ extension SFTPClient {
             }
         } catch {
             if isOpen { _ = session.send(.close(handle)) }
-            // The next try resumes it, if there is a session that names it.
-            if !keepsSession { _ = session.send(.remove(temporary.path)) }
-            if error.kind == .limitExceeded {
-                // If the name is taken, that is the reason, and not the lack of room.
-                try check(try await find(upload.path, session), for: upload)
-                try await explainDisk(upload.path, needing: upload.size, session)
+            let reason = await reason(of: error, upload, session)
+            // The next try resumes it, if there is a session that names it. A full disk has no room for it.
+            if !keepsSession || reason.kind == .quotaExceeded {
+                await drop(temporary, keepsSession ? observer : nil, session)
             }
-            throw error
+            throw reason
         }
         // The file is renamed as late as possible: check and rename are one round trip apart, and wait for
         // no other upload's bytes.
@@ -163,6 +162,49 @@ extension SFTPClient {
         entry.kind == .file && entry.size == upload.size
             && upload.modifiedTime.map { Int64(Self.times($0).modified) }
                 == entry.modifiedTime?.seconds
+    }
+
+    /// Refuses an upload for which the server's disk has no room, before it fills that for everybody; what was
+    /// sent of it goes.
+    private func checkRoom(
+        _ upload: PlaceUpload,
+        _ temporary: TemporaryFile,
+        _ session: SFTPSession,
+        observer: any UploadObserver
+    ) async throws(ProviderError) {
+        guard let disk = await disk(of: upload.path.parent ?? .root, session), disk.total > 0,
+            disk.available < UInt64(max(0, upload.size - (temporary.confirmed ?? 0)))
+        else { return }
+        if temporary.confirmed != nil { await drop(temporary, observer, session) }
+        throw ProviderError(
+            .quotaExceeded,
+            detail: "\(upload.path): the server's disk has room for \(disk.available) bytes"
+        )
+    }
+
+    /// Why an upload failed, where the server gave no reason.
+    private func reason(
+        of error: ProviderError,
+        _ upload: PlaceUpload,
+        _ session: SFTPSession
+    ) async -> ProviderError {
+        guard error.kind == .limitExceeded else { return error }
+        do throws(ProviderError) {
+            // If the name is taken, that is the reason, and not the lack of room.
+            try check(try await find(upload.path, session), for: upload)
+            try await explainDisk(upload.path, needing: upload.size, session)
+        } catch { return error }
+        return error
+    }
+
+    /// Removes a temporary file that no later try goes on with.
+    private func drop(
+        _ temporary: TemporaryFile,
+        _ observer: (any UploadObserver)?,
+        _ session: SFTPSession
+    ) async {
+        _ = try? await session.send(.remove(temporary.path)).answer()
+        await observer?.sessionChanged(nil)
     }
 
     func write(

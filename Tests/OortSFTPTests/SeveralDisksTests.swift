@@ -142,6 +142,37 @@ struct SeveralDisksTests {
         }
     }
 
+    @Test(
+        "an upload that the disk has no room for leaves the room to others",
+        arguments: subsystems,
+        [nil, 6 << 20] as [Int64?]
+    )
+    func fullForAnUpload(subsystem: String, filledAt: Int64?) async throws {
+        try await with(subsystem, options: "size=16m") { server, client, _ in
+            // Too large from the beginning, or since somebody else's file came.
+            let size = filledAt == nil ? 20 << 20 : 12 << 20
+            let source = FillingSource(size: Int64(size), at: filledAt) {
+                try? server.write("/disk/theirs", String(repeating: "x", count: 9 << 20))
+            }
+            let upload = PlaceUpload(
+                path: Self.path("/disk/film"),
+                before: .nothing,
+                size: Int64(size),
+                hash: ContentHash(algorithm: .sha256, value: String(repeating: "0", count: 64)),
+                modifiedTime: nil,
+                mimeType: nil,
+                content: source
+            )
+            #expect(
+                await kind { () async throws(ProviderError) in
+                    _ = try await client.upload(upload, observer: SilentUploadObserver())
+                } == .quotaExceeded
+            )
+            #expect(server.names("/disk") == (filledAt == nil ? [] : ["theirs"]))
+            #expect(await source.hasBeenRead == (filledAt != nil))
+        }
+    }
+
     @Test("a folder of a disk that is read-only stays, and nothing is begun at its new place")
     func readOnlySource() async throws {
         try await with { server, client, disk in
@@ -481,5 +512,29 @@ struct SecondDisk {
     private static func run(_ program: String, _ arguments: String...) throws {
         let end = Program.reap(try Program(program, arguments).spawn())
         guard end.isSuccess else { throw CocoaError(.fileWriteUnknown) }
+    }
+}
+
+/// Zeros; somebody fills the disk when they are read at a place.
+private actor FillingSource: ContentSource {
+    nonisolated let size: Int64
+    private let place: Int64?
+    private let fill: @Sendable () -> Void
+    private var isFilled = false
+    private(set) var hasBeenRead = false
+
+    init(size: Int64, at place: Int64?, fill: @escaping @Sendable () -> Void) {
+        self.size = size
+        self.place = place
+        self.fill = fill
+    }
+
+    func read(at offset: Int64, count: Int) async throws(ProviderError) -> [UInt8] {
+        hasBeenRead = true
+        if let place, offset >= place, !isFilled {
+            isFilled = true
+            fill()
+        }
+        return [UInt8](repeating: 0, count: count)
     }
 }
