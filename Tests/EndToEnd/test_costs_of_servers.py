@@ -60,7 +60,7 @@ ACTS = {
         "folder": {"MLST": 1, "MKD": 1},
         "copy": {"MLST": 4, "MDTM": 2, "STOR": 1, "MFMT": 1, "RNFR": 1, "RNTO": 1},
         "move": {"MLST": 3, "MDTM": 1, "RNFR": 1, "RNTO": 1},
-        "delete": {"MLST": 1, "MKD": 2, "SITE": 1, "RNFR": 1, "RNTO": 1},
+        "delete": {"MLST": 1, "MKD": 2, "SITE": 1, "CHMOD": 1, "RNFR": 1, "RNTO": 1},
         "move folder": {"MLST": 3, "MDTM": 1, "RNFR": 1, "RNTO": 1},
         "rm -rf": {"MLST": 2, "MKD": 2, "RNFR": 1, "RNTO": 1},
     },
