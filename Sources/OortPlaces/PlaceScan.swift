@@ -39,7 +39,8 @@ actor PlaceScan {
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
     private var current: Round?
-    /// The folders that were listed for a program since the round under way began.
+    /// The folders that were listed for a program since the round under way began; not a part of the round,
+    /// which a step holds for itself meanwhile.
     private var looked: Set<Int64> = []
     /// Whether a round is wanted and has not begun.
     private var isWanted = true

@@ -41,15 +41,6 @@ struct SFTPClientTests {
         )
     }
 
-    private func kind(
-        _ body: () async throws(ProviderError) -> Void
-    ) async -> ProviderError.Kind? {
-        do throws(ProviderError) {
-            try await body()
-            return nil
-        } catch { return error.kind }
-    }
-
     @Test("a file is made, read, replaced and removed", arguments: subsystems)
     func file(subsystem: String) async throws {
         try await SSHServer.with(subsystem: subsystem) { server, client in

@@ -16,15 +16,6 @@ struct SFTPCopyTests {
         "back\\slash", "~", "; touch made",
     ]
 
-    private func kind(
-        _ body: () async throws(ProviderError) -> Void
-    ) async -> ProviderError.Kind? {
-        do throws(ProviderError) {
-            try await body()
-            return nil
-        } catch { return error.kind }
-    }
-
     @Test("a copy has the content, the time and the mode", arguments: SFTPClientTests.subsystems)
     func copies(subsystem: String) async throws {
         try await SSHServer.with(subsystem: subsystem) { server, client in
@@ -117,4 +108,14 @@ struct SFTPCopyTests {
             #expect(server.names() == ["a"])
         }
     }
+}
+
+/// The kind of the error that `body` ends with; nil for none.
+func kind(
+    _ body: () async throws(ProviderError) -> Void
+) async -> ProviderError.Kind? {
+    do throws(ProviderError) {
+        try await body()
+        return nil
+    } catch { return error.kind }
 }

@@ -22,15 +22,6 @@ struct SeveralDisksTests {
         RemotePath(text.split(separator: "/").map(String.init))
     }
 
-    private func kind(
-        _ body: () async throws(ProviderError) -> Void
-    ) async -> ProviderError.Kind? {
-        do throws(ProviderError) {
-            try await body()
-            return nil
-        } catch { return error.kind }
-    }
-
     /// A server with a disk of its own at `/disk`.
     private func with(
         _ subsystem: String = "internal-sftp",
