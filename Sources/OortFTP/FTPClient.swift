@@ -390,6 +390,10 @@ public final class FTPClient: PlaceClient {
             if let key = entry.key { keys[key, default: 0] += 1 }
             listing.entries.append(entry)
         }
+        // ProFTPD leaves out what it cannot ask the disk about: all of a folder that may only be read.
+        guard !listing.entries.isEmpty || before.facts.mayEnter != false else {
+            throw ProviderError(.noPermission, detail: "\(folder) may not be entered")
+        }
         // Several names of one file, and servers that give all the same: no such key says what moved.
         for index in listing.entries.indices {
             if let key = listing.entries[index].key, keys[key, default: 0] > 1 {

@@ -24,6 +24,8 @@ struct FTPFacts: Hashable, Sendable {
     var unique: String?
     /// The mode's twelve bits, where a server has such.
     var mode: Int?
+    /// Whether this login may go into a folder (`perm` with `e`); nil where the server does not say.
+    var mayEnter: Bool?
 
     /// The modified time.
     var time: Timestamp? { modified.flatMap { FTPTime.parse($0) } }
@@ -44,6 +46,7 @@ struct FTPFacts: Hashable, Sendable {
             case "modify": modified = Self.digits(value)
             case "unique": if !value.isEmpty { unique = String(decoding: value, as: UTF8.self) }
             case "unix.mode": mode = Self.octal(value)
+            case "perm": mayEnter = Self.lowercased(value).utf8.contains(UInt8(ascii: "e"))
             default: break
             }
         }

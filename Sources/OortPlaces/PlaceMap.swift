@@ -130,6 +130,14 @@ public final class PlaceMap: Sendable {
                     """
             )
         }
+        migrator.registerMigration("folders that cannot be listed") { database in
+            try database.execute(
+                sql: """
+                    -- Of a folder: whether its last listing was refused.
+                    ALTER TABLE place ADD COLUMN is_closed INTEGER NOT NULL DEFAULT 0;
+                    """
+            )
+        }
         try migrator.migrate(queue)
         return queue
     }

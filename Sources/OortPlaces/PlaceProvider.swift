@@ -316,7 +316,7 @@ public final class PlaceProvider: Provider {
         item.thumbnail = entry.hasThumbnail
         item.rev = entry.revision
         item.contentHash = entry.hash
-        item.permissions = entry.permissions
+        item.permissions = row.isClosed ? entry.permissions.subtracting(.read) : entry.permissions
         item.isOwn = entry.isOwn
         item.owner = entry.owner
         item.isShared = entry.isShared

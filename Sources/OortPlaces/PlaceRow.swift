@@ -11,13 +11,15 @@ struct PlaceRow: FetchableRecord, Sendable {
     var changed: Int64
     /// Whether the last listing did not name it.
     var isMissing: Bool
+    /// Whether it is a folder whose last listing was refused.
+    var isClosed: Bool
 
     /// The columns of a row, in the order in which they are read: reading by position is faster than by
     /// name.
     static let columns = """
         id, parent, changed, is_missing, name, is_folder, size, revision, modified, modified_nanoseconds,
         stored, stored_nanoseconds, created, created_nanoseconds, mime_type, hash, item_key, permissions,
-        is_own, owner, is_shared, has_thumbnail
+        is_own, owner, is_shared, has_thumbnail, is_closed
         """
 
     init(row: Row) {
@@ -49,6 +51,7 @@ struct PlaceRow: FetchableRecord, Sendable {
         entry.owner = row[19]
         entry.isShared = row[20]
         entry.hasThumbnail = row[21]
+        isClosed = row[22]
     }
 
     private static func time(_ seconds: Int64?, _ nanoseconds: Int64?) -> Timestamp? {

@@ -333,8 +333,9 @@ actor PlaceScan {
                     .noteUnanswered(folder, asOf: second - freshness + freshness / 24)
             }
             for folder in unlistable {
-                try PlaceTransaction(database: database)
-                    .noteUnlistable(folder, round: number, now: second)
+                let transaction = PlaceTransaction(database: database)
+                try transaction.noteUnlistable(folder, round: number, now: second)
+                try transaction.setClosed(true, folder)
             }
             // These are tried in each round.
             for folder in longFailing { try PlaceTransaction(database: database).makeDue(folder) }

@@ -81,6 +81,7 @@ extension PlaceTransaction {
                 WHERE id = ?5
                 """
         ).execute(arguments: [stamp, round, listed, isDue, heard.folder, heard.listing.disk])
+        try setClosed(false, heard.folder)
         return folders
     }
 

@@ -153,6 +153,17 @@ struct PlaceTransaction {
         return try row(old.id) ?? { throw lost(old.id) }()
     }
 
+    /// Records whether a folder's listing is refused; the root's is never, since nothing is known then.
+    func setClosed(_ isClosed: Bool, _ folder: Int64) throws {
+        guard folder != PlaceMap.rootRow, let old = try row(folder), old.isClosed != isClosed else {
+            return
+        }
+        try database.cachedStatement(
+            sql: "UPDATE place SET is_closed = ?, changed = ? WHERE id = ?"
+        )
+        .execute(arguments: [isClosed, try nextChange(), folder])
+    }
+
     /// Moves a row, and with it all that lies below; a row at the new place makes way.
     func move(_ id: Int64, to parent: Int64, name: String) throws {
         guard try row(parent)?.entry.kind == .folder, try !lies(parent, below: id) else {

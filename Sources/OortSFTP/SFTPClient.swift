@@ -345,6 +345,7 @@ public final class SFTPClient: PlaceClient {
         let all = try await heard(session, folder) { () async throws(SFTPError) in
             try await session.entries(of: opening)
         }
+        if all.isEmpty { try await checkEmpty(path, before, folder, session) }
         let disk = await Self.disk(asked)
         let links = all.filter { $0.attributes.kind == .link }
             .map { ($0, session.send(.readLink(path.appending($0.name)))) }
@@ -383,6 +384,19 @@ public final class SFTPClient: PlaceClient {
         var listing = PlaceListing(entries: entries, stamp: stamp)
         listing.disk = disk
         return listing
+    }
+
+    /// Refuses to take a folder for empty in which nothing may be looked at: OpenSSH's server leaves out
+    /// what it cannot ask the disk about, so a folder that may be read and not searched lists nothing.
+    private func checkEmpty(
+        _ path: SFTPPath,
+        _ attributes: SFTPAttributes,
+        _ folder: RemotePath,
+        _ session: SFTPSession
+    ) async throws(ProviderError) {
+        guard let mode = attributes.mode, mode & 0o111 != 0o111 else { return }
+        // That the folder is gone by now shows elsewhere.
+        _ = try await self.attributes(of: path.appending(.itself), folder, session)
     }
 
     /// The number of a disk, as the server gives it; nil where it gives none.

@@ -99,7 +99,7 @@ struct CloudItem {
         var permissions: Permissions = []
         // Only Nextcloud has a letter for the right to read.
         if dialect != .nextcloud || letters.has("G") { permissions.insert(.read) }
-        if letters.has("X") { permissions.remove(.read) }
+        if letters.has("X"), kind == .file { permissions.remove(.read) }
         let writes = kind == .file ? letters.has("W") : letters.has("C") || letters.has("K")
         if writes { permissions.insert(.write) }
         if letters.has("D") { permissions.insert(.delete) }

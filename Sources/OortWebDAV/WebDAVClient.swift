@@ -406,7 +406,11 @@ public struct WebDAVClient: PlaceClient {
                 detail: "the storage behind the folder is down"
             )
         }
-        return listing(sorted, own: own, entry: entry, head: head, of: folder)
+        // Only the official programs can read its contents, and writing there would damage them.
+        guard !dialect.isCloud || !CloudItem(own).isEncrypted else {
+            throw ProviderError(.noPermission, detail: "the folder is end-to-end encrypted")
+        }
+        return listing(sorted, entry: entry, head: head, of: folder)
     }
 
     /// Whether a folder has no time at a server that gives all folders one: a server that finds nothing on
@@ -417,7 +421,6 @@ public struct WebDAVClient: PlaceClient {
 
     private func listing(
         _ sorted: WebDAVEntries.Sorted,
-        own: DAVResponse,
         entry: PlaceEntry,
         head: HTTPResponseHead,
         of folder: RemotePath
@@ -425,8 +428,6 @@ public struct WebDAVClient: PlaceClient {
         var listing = PlaceListing(entries: [], stamp: entry.stamp)
         listing.isYoung = entries.isYoung(entry, head: head)
         listing.holdsUnnamed = sorted.holdsUnnamed
-        // Only the official programs can read its contents, and writing there would damage them.
-        if dialect.isCloud, CloudItem(own).isEncrypted { return listing }
         for (name, response) in sorted.children {
             if WebDAVNames.isTemporary(name) {
                 memory.noteLeftover(folder.appending(name), response, now: head.date)

@@ -42,6 +42,9 @@ public struct SFTPPath: Hashable, Sendable, CustomStringConvertible {
         return SFTPPath(checked: bytes + separator + name.bytes)
     }
 
+    /// The folder that a path begins at: `.`.
+    public static let itself = SFTPPath(checked: Array(".".utf8))
+
     private init(checked bytes: [UInt8]) { self.bytes = bytes }
 
     private static let slash = UInt8(ascii: "/")

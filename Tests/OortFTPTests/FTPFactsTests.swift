@@ -21,6 +21,14 @@ struct FTPFactsTests {
         #expect(facts?.mode == 0o644)
     }
 
+    @Test("whether a folder may be entered is said or not")
+    func entering() {
+        #expect(facts("perm=flcdmpe;type=dir; a")?.mayEnter == true)
+        #expect(facts("Perm=FLCDMP;type=dir; a")?.mayEnter == false)
+        #expect(facts("perm=;type=dir; a")?.mayEnter == false)
+        #expect(facts("type=dir; a")?.mayEnter == nil)
+    }
+
     @Test("facts come in any case and order, and a last semicolon may be missing")
     func tolerant() {
         let facts = facts("Size=7;TYPE=File;MODIFY=20200229000000.250 x;y=z ")

@@ -174,6 +174,8 @@ final class FakeService: ContentFetcher, FolderLister {
     /// What asking for an item brings; none brings nothing.
     let news = Mutex<[Inode: @Sendable () -> Void]>([:])
     let isOffline = Mutex(false)
+    /// The folders that may not be listed.
+    let closed = Mutex<Set<Inode>>([])
     let catalog = Mutex<Catalog?>(nil)
 
     func fetch(_ key: ContentKey, range: Range<Int64>) async throws(ProviderError) -> ByteStream {
@@ -200,6 +202,9 @@ final class FakeService: ContentFetcher, FolderLister {
     func list(_ folder: Inode) async throws(ProviderError) {
         if isOffline.withLock({ $0 }) { throw ProviderError(.offline, detail: "test") }
         listings.withLock { $0.append(folder) }
+        if closed.withLock({ $0.contains(folder) }) {
+            throw ProviderError(.noPermission, detail: "test")
+        }
         await children.withLock { $0[folder] }?()
         await Task.yield()
     }

@@ -174,6 +174,48 @@ struct OperationTests {
         await fails(.offline, system.list(root, after: 0, limit: 10))
     }
 
+    @Test("a folder that may not be listed is never empty: each look asks the service")
+    func closedFolder() async throws {
+        try await fixture.know()
+        var closed = Item(
+            id: ItemID("closed"),
+            kind: .folder,
+            fileName: "closed",
+            parentID: try fixture.setRoot()
+        )
+        closed.permissions.remove(.read)
+        var all = Observations(changes: [.changed(closed)])
+        all.endsEnumeration = true
+        all.cursor = Cursor("1")
+        _ = try await fixture.catalog.apply(all, to: fixture.account.id)
+        let folder = try await system.lookup("closed", in: root).value().attributes.inode
+        fixture.service.closed.withLock { _ = $0.insert(folder) }
+        await fails(.noPermission, system.list(folder, after: 0, limit: 10))
+        await fails(.noPermission, system.lookup("in", in: folder))
+        await fails(.noPermission, system.removeFolder("closed", in: root))
+        let made = system.makeFolder(
+            "new",
+            in: folder,
+            permissions: 0o755,
+            caller: CloudFileSystem.caller
+        )
+        await fails(.noPermission, made)
+        fixture.service.isOffline.withLock { $0 = true }
+        await fails(.offline, system.list(folder, after: 0, limit: 10))
+        fixture.service.isOffline.withLock { $0 = false }
+        // What is known in it shows, whether it may be listed or not.
+        try await fixture.observe(
+            Item(
+                id: ItemID("in"),
+                kind: .folder,
+                fileName: "in",
+                parentID: ItemID("closed")
+            )
+        )
+        #expect(try await system.list(folder, after: 0, limit: 10).value().map(\.name) == ["in"])
+        await fails(.notEmpty, system.removeFolder("closed", in: root))
+    }
+
     @Test("links: any target, a link file's text, a shortcut's relative path; hard ones never")
     func links() async throws {
         let link = try await system.makeLink(

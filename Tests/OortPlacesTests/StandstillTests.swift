@@ -46,6 +46,32 @@ struct StandstillTests: Sendable {
     }
 
     @Test(
+        "a folder whose listing is refused may not be read, until it can be listed again",
+        arguments: [RandomPlacesTests.Kind.sftp, .webDAV, .nextcloud],
+        [ProviderError.Kind.noPermission, unknown]
+    )
+    func closedFolder(kind: RandomPlacesTests.Kind, refusal: ProviderError.Kind) async throws {
+        try await with(kind) { world in
+            let client = world.client
+            client.write("/bad/file", "1")
+            client.answer("listing", at: "/bad", with: refusal)
+            for _ in 0..<12 where !world.hasRead { await world.readFeed() }
+            #expect(world.paths["/bad/"]?.permissions == [.write, .delete, .share])
+            try world.restart()
+            await world.readFeed()
+            #expect(world.paths["/bad/"]?.permissions.contains(.read) == false)
+            let bad = try reference("/bad/", in: world)
+            client.answer("listing", at: "/bad", with: nil)
+            // A program looks: the server's answer to anything else does not show that it may be listed.
+            let children = try await world.provider.children(of: bad, page: nil)
+            #expect(children.items.map(\.fileName) == ["file"])
+            for _ in 0..<3 { await world.readFeed() }
+            #expect(world.paths["/bad/"]?.permissions == .all)
+            #expect(world.paths["/bad/file"] != nil)
+        }
+    }
+
+    @Test(
         "the first look at an account ends without a folder that cannot be listed",
         arguments: [RandomPlacesTests.Kind.sftp, .webDAV, .nextcloud]
     )

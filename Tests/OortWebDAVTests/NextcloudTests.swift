@@ -179,6 +179,24 @@ struct NextcloudTests {
         }
     }
 
+    @Test("a folder that only official programs can decrypt is listed as one that may not be read")
+    func encryptedFolder() async throws {
+        try await Cloud.with { cloud in
+            let client = cloud.client()
+            cloud.write("ciphertext", to: ["vault", "0123456789abcdef"])
+            cloud.service.account.withTree { tree in
+                guard let folder = tree.item(at: ["vault"]) else { return }
+                tree.update(folder.id) { $0.extra["is-encrypted"] = .bool(true) }
+            }
+            let vault = RemotePath(["vault"])
+            #expect(try await client.entry(at: vault).permissions == [])
+            let error = try await #require(throws: ProviderError.self) {
+                try await client.listing(of: vault)
+            }
+            #expect(error.kind == .noPermission)
+        }
+    }
+
     @Test("names are composed; what the server refuses is refused before")
     func names() async throws {
         try await Cloud.with { cloud in
