@@ -47,7 +47,7 @@ extension BoxProvider {
             let above = BoxID(kind: .folder, id: listing.folder)
             let page: BoxWire.Listing
             do throws(ProviderError) { page = try listed.page.get() } catch {
-                try await refused(listing, by: error, in: &place)
+                changes += try await refused(listing, by: error, in: &place)
                 continue
             }
             let entries = try await entries(of: page, in: above)
@@ -80,11 +80,13 @@ extension BoxProvider {
     }
 
     /// A folder was not listed: what that says, and whether it is listed once more.
+    ///
+    /// Returns what the folder is now, if it can be seen.
     private func refused(
         _ listing: BoxCursor.Listing,
         by error: ProviderError,
         in place: inout BoxCursor
-    ) async throws(ProviderError) {
+    ) async throws(ProviderError) -> [Change] {
         var again = listing
         let folder = BoxID(kind: .folder, id: listing.folder)
         let now = Timestamp.now.seconds
@@ -94,20 +96,23 @@ extension BoxProvider {
             again.marker = nil
             again.isAnew = true
             place.listings.append(again)
-        // It can be seen, but what lies in it cannot.
-        case .noPermission where folder != top: place.missed(folder, now: now)
-        case .notFound where folder != top:
+        case .noPermission where folder != top, .notFound where folder != top:
             switch try await presence(of: folder) {
             // The events will report it.
             case .gone: break
-            case .there where listing.misses < Self.mostMisses:
+            case .there where error.kind == .notFound && listing.misses < Self.mostMisses:
                 try await api.pause(.seconds(1 << listing.misses))
                 again.misses += 1
                 place.listings.append(again)
-            case .there, .unclear: place.missed(folder, now: now)
+            // It can be seen, but what lies in it cannot.
+            case .there(let item):
+                place.missed(folder, now: now)
+                return [.changed(item)]
+            case .unclear: place.missed(folder, now: now)
             }
         default: throw folder == top && !isWhole ? error.asOfAccountFolder : error
         }
+        return []
     }
 
     /// How often a folder that is there is listed again, with growing rests, where Box has none.
@@ -121,10 +126,19 @@ extension BoxProvider {
         hasMore: Bool
     ) throws(ProviderError) -> ChangePage {
         let untold = Set(place.untold).subtracting(cursor.untold)
+        // A folder that may not be listed is reported as one that may not be read, by events, too.
+        let missed = Set(place.untold)
+        let told = changes.map { change -> Change in
+            guard case .changed(var item) = change, item.kind == .folder,
+                missed.contains(item.id.rawValue)
+            else { return change }
+            item.permissions.remove(.read)
+            return .changed(item)
+        }
         var place = place
         place.untold = place.untold.suffix(BoxCursor.untoldKept)
         var page = ChangePage(
-            changes: changes,
+            changes: told,
             cursor: try place.cursor(),
             hasMore: hasMore,
             isEnumeration: cursor.isEnumeration

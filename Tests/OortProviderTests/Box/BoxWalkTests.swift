@@ -169,6 +169,7 @@ struct BoxWalkTests {
             world.simulator.add(FaultRule(refusal, at: "folders/items/get", skipping: 1))
             try await replica.catchUp(with: world.provider)
             #expect(Set(replica.items.values.map(\.fileName)) == ["folder", "deep.txt"])
+            #expect(replica.items[folder.id]?.permissions.contains(.read) == false)
             world.somebodyElse(.makeFolder(path: ["news"]))
             try await replica.catchUp(with: world.provider)
             #expect(replica.named("news").count == 1)
@@ -221,6 +222,7 @@ struct BoxWalkTests {
             )
             try await replica.catchUp(with: world.provider)
             #expect(Set(replica.items.values.map(\.fileName)) == ["folder", "deep.txt"])
+            #expect(replica.items[folder.id]?.permissions.contains(.read) == false)
             let place = try BoxCursor(try #require(replica.cursor))
             #expect(place.untold == [folder.id.rawValue] && !place.isEnumeration)
         }
