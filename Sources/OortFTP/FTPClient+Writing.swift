@@ -4,13 +4,45 @@ import Synchronization
 
 extension FTPClient {
     public func createFolder(at path: RemotePath) async throws(ProviderError) -> PlaceEntry {
+        try await makeFolder(at: path, mode: nil)
+    }
+
+    public func createFolder(
+        at path: RemotePath,
+        mode: UInt16
+    ) async throws(ProviderError) -> PlaceEntry {
+        try await makeFolder(at: path, mode: mode)
+    }
+
+    private func makeFolder(
+        at path: RemotePath,
+        mode: UInt16?
+    ) async throws(ProviderError) -> PlaceEntry {
         let own = try await self.path(path)
         let reply = try await tell([command("MKD", own)], "\(path)")[0]
         guard reply.isGood else { throw try await explain(reply, making: path) }
-        guard let entry = try await findMade(path)?.entry, entry.kind == .folder else {
+        guard let found = try await findMade(path), let entry = found.entry, entry.kind == .folder
+        else {
             throw ProviderError(.malformedAnswer, detail: "\(path) is no folder after it was made")
         }
+        if let mode = mode.flatMap({ FTPMode.change(to: $0, from: found.facts.mode) }) {
+            _ = try await setMode(mode, of: own, path)
+        }
         return entry
+    }
+
+    /// Sets a mode; a server that sets none says so, and goes on.
+    private func setMode(
+        _ mode: Int,
+        of own: FTPPath,
+        _ path: RemotePath,
+        on line: FTPLine? = nil
+    ) async throws(ProviderError) {
+        _ = try await tell([modeCommand(mode, own)], "\(path)", on: line)
+    }
+
+    private func modeCommand(_ mode: Int, _ own: FTPPath) -> [UInt8] {
+        command("SITE CHMOD \(String(mode, radix: 8))", own)
     }
 
     /// Why something could not be made at a place; what it was to replace is no reason.
@@ -89,7 +121,7 @@ extension FTPClient {
         let own = try await path(temporary)
         var isRenaming = false
         do throws(ProviderError) {
-            try await store(upload, to: own, on: line, observer: observer)
+            try await storeClosed(upload, to: own, over: old, on: line, observer: observer)
             try await finish(upload, own, temporary, old, on: line)
             // The name is given as late as can be: the check and the renaming are one round trip apart.
             try check(try await find(upload.path, on: line), for: upload)
@@ -110,6 +142,34 @@ extension FTPClient {
             )
         }
         return entry
+    }
+
+    /// Sends the content to a file that no other client knows, and that others at the server cannot read
+    /// if they may not read the finished one: what is empty gets its mode first then.
+    private func storeClosed(
+        _ upload: PlaceUpload,
+        to own: FTPPath,
+        over old: Found?,
+        on line: FTPLine,
+        observer: any UploadObserver
+    ) async throws(ProviderError) {
+        // What is replaced keeps its mode, as far as the server says what that is.
+        let mode = old?.facts.mode ?? upload.mode.map { FTPMode.new($0) }
+        guard upload.size > 0, let mode, FTPMode.isClosed(mode) else {
+            return try await store(upload, to: own, on: line, observer: observer)
+        }
+        var nothing = upload
+        nothing.size = 0
+        try await store(nothing, to: own, on: line, observer: observer)
+        try await setMode(mode, of: own, upload.path, on: line)
+        do throws(ProviderError) {
+            try await store(upload, to: own, on: line, observer: observer)
+        } catch {
+            guard error.kind == .noPermission else { throw error }
+            // A server that replaces nothing.
+            _ = try await tell([command("DELE", own)], "\(upload.path)", on: line)
+            try await store(upload, to: own, on: line, observer: observer)
+        }
     }
 
     /// Sends the content to a file that no other client knows.
@@ -184,9 +244,11 @@ extension FTPClient {
             )
         }
         var commands: [[UInt8]] = []
-        if let mode = old?.facts.mode, mode != found.facts.mode {
-            commands.append(command("SITE CHMOD \(String(mode, radix: 8))", own))
-        }
+        let mode =
+            if let kept = old?.facts.mode { kept == found.facts.mode ? nil : kept } else {
+                upload.mode.flatMap { FTPMode.change(to: $0, from: found.facts.mode) }
+            }
+        if let mode { commands.append(modeCommand(mode, own)) }
         if traits.provider.setsModifiedTime, let time = upload.modifiedTime {
             commands.append(command("MFMT \(FTPTime.text(time))", own))
         }

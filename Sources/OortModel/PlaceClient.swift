@@ -74,6 +74,14 @@ public protocol PlaceClient: Sendable {
     /// - Throws: `.nameTaken`, `.parentNotFound`.
     func createFolder(at path: RemotePath) async throws(ProviderError) -> PlaceEntry
 
+    /// Creates a folder with permission bits, 0777, of which the server may take some away, as by its umask.
+    ///
+    /// - Throws: `.nameTaken`, `.parentNotFound`.
+    func createFolder(
+        at path: RemotePath,
+        mode: UInt16
+    ) async throws(ProviderError) -> PlaceEntry
+
     /// Creates the folder that another one is carried into, open to the same people as that one.
     ///
     /// - Throws: `.nameTaken`, `.parentNotFound`.
@@ -181,6 +189,13 @@ extension PlaceClient {
 
     public func quota() async throws(ProviderError) -> Quota {
         throw ProviderError(.unsupported, detail: "the service does not say how much room there is")
+    }
+
+    public func createFolder(
+        at path: RemotePath,
+        mode: UInt16
+    ) async throws(ProviderError) -> PlaceEntry {
+        try await createFolder(at: path)
     }
 
     public func createFolder(
@@ -463,6 +478,10 @@ public struct PlaceUpload: Sendable {
     public var modifiedTime: Timestamp?
     /// The media type, where it is known.
     public var mimeType: String?
+    /// Permission bits for a new file, 0777, where a program gave it some.
+    ///
+    /// The server may take more away, as by its umask. A file that is replaced keeps its own.
+    public var mode: UInt16?
     /// The content.
     public var content: any ContentSource
     /// The session that an earlier, interrupted try of this same upload left; nil to begin anew.
@@ -476,6 +495,7 @@ public struct PlaceUpload: Sendable {
         hash: ContentHash,
         modifiedTime: Timestamp?,
         mimeType: String?,
+        mode: UInt16? = nil,
         content: any ContentSource,
         session: UploadSession? = nil
     ) {
@@ -485,6 +505,7 @@ public struct PlaceUpload: Sendable {
         self.hash = hash
         self.modifiedTime = modifiedTime
         self.mimeType = mimeType
+        self.mode = mode
         self.content = content
         self.session = session
     }

@@ -8,18 +8,23 @@ public struct NewFolder: Hashable, Sendable {
     public var reservedID: ItemID?
     /// Its modified time, where the service keeps one.
     public var modifiedTime: Timestamp?
+    /// Permission bits, 0777, its owner's all set, where a program gave it some; services without modes
+    /// ignore them.
+    public var mode: UInt16?
 
     /// A folder named `name` in `parent`.
     public init(
         parent: ItemReference,
         name: String,
         reservedID: ItemID? = nil,
-        modifiedTime: Timestamp? = nil
+        modifiedTime: Timestamp? = nil,
+        mode: UInt16? = nil
     ) {
         self.parent = parent
         self.name = name
         self.reservedID = reservedID
         self.modifiedTime = modifiedTime
+        self.mode = mode
     }
 }
 
@@ -46,6 +51,9 @@ public struct Upload: Sendable {
     public var createdTime: Timestamp?
     /// The media type, where it is known.
     public var mimeType: String?
+    /// Permission bits for a new item, 0777, its owner's to read and write set, where a program gave it
+    /// some; services without modes ignore them.
+    public var mode: UInt16?
     /// The content.
     public var content: any ContentSource
     /// The session that an earlier, interrupted try of this same upload left; nil to begin anew.
@@ -59,6 +67,7 @@ public struct Upload: Sendable {
         modifiedTime: Timestamp?,
         createdTime: Timestamp? = nil,
         mimeType: String?,
+        mode: UInt16? = nil,
         content: any ContentSource,
         session: UploadSession? = nil
     ) {
@@ -68,6 +77,7 @@ public struct Upload: Sendable {
         self.modifiedTime = modifiedTime
         self.createdTime = createdTime
         self.mimeType = mimeType
+        self.mode = mode
         self.content = content
         self.session = session
     }

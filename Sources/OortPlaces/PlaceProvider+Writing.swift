@@ -11,7 +11,9 @@ extension PlaceProvider {
         return try await moves.operate(on: .name(name, in: parent, .change)) {
             ground throws(ProviderError) in
             let entry = try await refusable(in: parent) { () async throws(ProviderError) in
-                try await client.createFolder(at: ground.namePaths[0])
+                let path = ground.namePaths[0]
+                guard let mode = folder.mode else { return try await client.createFolder(at: path) }
+                return try await client.createFolder(at: path, mode: mode)
             }
             let row = try await map.write {
                 try PlaceTransaction(database: $0).insert(entry, in: parent)
@@ -62,6 +64,7 @@ extension PlaceProvider {
                 hash: upload.hash
             ),
             mimeType: upload.mimeType,
+            mode: upload.mode,
             content: upload.content,
             session: upload.session
         )

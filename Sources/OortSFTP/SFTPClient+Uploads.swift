@@ -66,7 +66,7 @@ extension SFTPClient {
         if keepsSession { try await checkRoom(upload, temporary, session, observer: observer) }
         let target = try await path(upload.path)
         var attributes = SFTPAttributes()
-        attributes.mode = old?.attributes.mode.map { $0 & 0o7777 }
+        attributes.mode = old?.attributes.mode.map { $0 & 0o7777 } ?? upload.mode.map { UInt32($0) }
         let handle: SFTPHandle
         do throws(SFTPError) {
             let flags: SFTPRequest.OpenFlags =
@@ -98,6 +98,9 @@ extension SFTPClient {
                 observer.sent($0)
             }
             let time = upload.modifiedTime.map { Self.times($0) }
+            // The server's umask took these rights away when the file was made; one that sets no modes says so.
+            let isNarrowed = old != nil && attributes.mode.map { $0 & 0o022 != 0 } == true
+            if isNarrowed { _ = session.send(.setAttributesOfHandle(handle, attributes)) }
             try await heard(session, upload.path) { () async throws(SFTPError) in
                 var ends: [SFTPPendingAnswer] = []
                 if let time {

@@ -11,6 +11,15 @@ extension SFTPClient {
 
     public func createFolder(
         at path: RemotePath,
+        mode: UInt16
+    ) async throws(ProviderError) -> PlaceEntry {
+        var attributes = SFTPAttributes()
+        attributes.mode = UInt32(mode)
+        return try await createFolder(at: path, attributes)
+    }
+
+    public func createFolder(
+        at path: RemotePath,
         like old: RemotePath
     ) async throws(ProviderError) -> PlaceEntry {
         let session = try await connection.session()

@@ -197,7 +197,9 @@ extension SyncEngine {
                         parent: try known(start.parent),
                         name: place.name,
                         reservedID: start.reservedID,
-                        modifiedTime: node.modified
+                        modifiedTime: node.modified,
+                        // Whoever sends it must be able to put something into it.
+                        mode: node.mode.map { $0 & 0o777 | 0o700 }
                     )
                 )
             )
@@ -315,6 +317,7 @@ extension SyncEngine {
             modifiedTime: node.modified,
             createdTime: node.created,
             mimeType: node.mimeType,
+            mode: node.kind == .file ? node.mode.map { $0 & 0o777 | 0o600 } : nil,
             content: source,
             session: start.session
         )

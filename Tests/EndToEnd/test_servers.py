@@ -391,6 +391,39 @@ def test_servers_without_a_trash(machine, folder, kind):
         server.stop()
 
 
+@pytest.mark.parametrize("server", ["sftp", "ftp"], indirect=True)
+def test_what_is_private_here_is_private_there(machine, server, drive):
+    """New files and folders have their modes at the server from the first on, and read-only ones can be
+    filled."""
+    def make(name, mode, data=None):
+        path = drive / name
+        if data is None:
+            os.mkdir(path, mode)
+        else:
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY, mode))
+            path.chmod(mode | 0o200)
+            path.write_bytes(data)
+        path.chmod(mode)
+    make("vault", 0o700)
+    make("vault/key", 0o600, b"secret")
+    make("vault/empty", 0o600, b"")
+    make("tool", 0o755, b"#!/bin/sh\n")
+    make("plain", 0o644, b"plain")
+    make("frozen", 0o700)
+    make("frozen/inside", 0o444, b"inside")
+    (drive / "frozen").chmod(0o555)
+    machine.sync()
+    modes = {str(path.relative_to(server.root)): path.stat().st_mode & 0o777
+             for path in server.root.rglob("*")}
+    assert modes == {"vault": 0o700, "vault/key": 0o600, "vault/empty": 0o600, "tool": 0o755,
+                     "plain": 0o644, "frozen": 0o755, "frozen/inside": 0o644}
+    assert local_tree(server.root) == local_tree(drive)
+    (drive / "vault" / "key").write_bytes(b"another")
+    machine.sync()
+    assert (server.root / "vault" / "key").read_bytes() == b"another"
+    assert (server.root / "vault" / "key").stat().st_mode & 0o777 == 0o600
+
+
 def test_ftp_that_is_encrypted_from_the_first_byte(machine, folder):
     server = Server("ftp", folder, is_implicit=True)
     try:

@@ -3,6 +3,7 @@ import OortFTP
 import OortModel
 import OortTransport
 import ServerTesting
+import Synchronization
 import Testing
 
 /// What needs a server; one after the other, since some of it ends all of a server's connections.
@@ -93,6 +94,59 @@ extension FTPTests {
                 #expect(try await world.upload([], to: "/empty").size == 0)
                 #expect(world.bytes("/empty") == [])
                 #expect(try await world.read("/empty").isEmpty)
+            }
+        }
+
+        /// A content that notes the modes of all files at the server while its bytes are asked for.
+        private final class WatchedContent: ContentSource {
+            let size: Int64 = 1000
+            let world: FTPWorld
+            let modes = Mutex<[Int?]>([])
+
+            init(_ world: FTPWorld) { self.world = world }
+
+            func read(at offset: Int64, count: Int) async throws(ProviderError) -> [UInt8] {
+                modes.withLock { $0 += world.names().map { world.mode("/\($0)") } }
+                return Array(repeating: 7, count: count)
+            }
+        }
+
+        @Test(
+            "what others may not read here, others at the server cannot read either, from the first byte",
+            arguments: FTPServer.Kind.usable
+        )
+        func modes(kind: FTPServer.Kind) async throws {
+            try await FTPWorld.with(kind) { world in
+                let content = WatchedContent(world)
+                let new = try await world.upload([], to: "/new", mode: 0o600, content: content)
+                #expect(content.modes.withLock(\.self) == [0o600])
+                #expect(world.names() == ["new"] && world.mode("/new") == 0o600)
+                let next = WatchedContent(world)
+                _ = try await world.upload(
+                    [],
+                    to: "/new",
+                    .file(new.revision),
+                    time: 1_600_000_001,
+                    mode: kind.isProFTPD ? 0o644 : 0o600,
+                    content: next
+                )
+                #expect(next.modes.withLock(\.self) == [0o600, 0o600])
+                #expect(world.mode("/new") == 0o600)
+                // To pyftpdlib modes are not asked for.
+                guard kind.isProFTPD else { return }
+                // What the server's umask, 022, takes away stays away, but for running what may be read.
+                for (mode, wanted) in [0o755: 0o755, 0o775: 0o755, 0o666: 0o644, 0o640: 0o640] {
+                    let path = "/mode\(mode)"
+                    _ = try await world.upload([1], to: path, mode: UInt16(mode))
+                    #expect(world.mode(path) == wanted, "\(mode)")
+                    _ = try await world.client.createFolder(
+                        at: FTPWorld.path(path + " folder"),
+                        mode: UInt16(mode | 0o700)
+                    )
+                    #expect(world.mode(path + " folder") == wanted | 0o700, "\(mode)")
+                }
+                _ = try await world.upload([1], to: "/plain")
+                #expect(world.mode("/plain") == 0o644)
             }
         }
 

@@ -71,6 +71,16 @@ struct FTPWorld: Sendable {
         FileManager.default.contents(atPath: root + path).map { Array($0) }
     }
 
+    /// The permission bits of what lies at a path.
+    func mode(_ path: String) -> Int? {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: root + path)
+        return attributes?[.posixPermissions] as? Int
+    }
+
+    func setMode(_ mode: Int, of path: String) throws {
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: root + path)
+    }
+
     func names(_ path: String = "") -> [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: root + path)) ?? []).sorted()
     }
@@ -86,6 +96,7 @@ struct FTPWorld: Sendable {
         to path: String,
         _ before: PlaceUpload.Before = .nothing,
         time: Int64 = 1_600_000_000,
+        mode: UInt16? = nil,
         content: (any ContentSource)? = nil
     ) async throws(ProviderError) -> PlaceEntry {
         var hasher = client.makeHasher()
@@ -98,6 +109,7 @@ struct FTPWorld: Sendable {
                 hash: hasher.finalize(),
                 modifiedTime: Timestamp(seconds: time),
                 mimeType: nil,
+                mode: mode,
                 content: content ?? BytesSource(bytes)
             ),
             observer: SilentUploadObserver()

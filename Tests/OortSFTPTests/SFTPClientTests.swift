@@ -23,6 +23,7 @@ struct SFTPClientTests {
         to path: String,
         _ before: PlaceUpload.Before = .nothing,
         time: Int64 = 1_600_000_000,
+        mode: UInt16? = nil,
         by client: SFTPClient
     ) async throws(ProviderError) -> PlaceEntry {
         var hasher = client.makeHasher()
@@ -35,10 +36,47 @@ struct SFTPClientTests {
                 hash: hasher.finalize(),
                 modifiedTime: Timestamp(seconds: time),
                 mimeType: nil,
+                mode: mode,
                 content: BytesSource(bytes)
             ),
             observer: SilentUploadObserver()
         )
+    }
+
+    @Test("what is new gets its mode, what is replaced keeps its own", arguments: subsystems)
+    func modes(subsystem: String) async throws {
+        try await SSHServer.with(subsystem: subsystem) { server, client in
+            let files = FileManager.default
+            func mode(_ path: String) throws -> Int? {
+                try files.attributesOfItem(atPath: server.root + path)[.posixPermissions] as? Int
+            }
+            // The server's umask is 022.
+            for (wanted, made) in [0o600: 0o600, 0o640: 0o640, 0o755: 0o755, 0o664: 0o644] {
+                let path = "/file\(wanted)"
+                _ = try await upload([1], to: path, mode: UInt16(wanted), by: client)
+                #expect(try mode(path) == made, "\(wanted)")
+                let folder = "/folder\(wanted)"
+                _ = try await client.createFolder(
+                    at: Self.path(folder),
+                    mode: UInt16(wanted | 0o700)
+                )
+                #expect(try mode(folder) == made | 0o700, "\(wanted)")
+            }
+            for kept in [0o600, 0o664, 0o777] {
+                let path = "/kept\(kept)"
+                let old = try await upload([1], to: path, mode: 0o644, by: client)
+                try files.setAttributes([.posixPermissions: kept], ofItemAtPath: server.root + path)
+                _ = try await upload(
+                    [2],
+                    to: path,
+                    .file(old.revision),
+                    time: 1_600_000_001,
+                    mode: 0o644,
+                    by: client
+                )
+                #expect(try mode(path) == kept)
+            }
+        }
     }
 
     @Test("a file is made, read, replaced and removed", arguments: subsystems)
