@@ -223,10 +223,44 @@ extension FTPClient {
             )
         }
         // Nothing has the upload's name yet: whatever became of the temporary file, it was not done.
+        if failure.kind == .lost { try await checkRoom(for: upload, on: line) }
         throw failure.kind == .lost || failure.kind == .endedEarly
             ? ProviderError(.offline, detail: "\(upload.path): \(failure.detail)")
             : failure.provider("\(upload.path)")
     }
+
+    /// Finds out whether an upload broke off because the server's disk is full.
+    ///
+    /// Such a server ends the transfer, and libcurl the connection before it has read why; but what is sent
+    /// in one piece is answered.
+    ///
+    /// - Throws: `.quotaExceeded` where the disk is full.
+    private func checkRoom(
+        for upload: PlaceUpload,
+        on line: FTPLine
+    ) async throws(ProviderError) {
+        guard upload.size > Self.probe, let folder = upload.path.parent else { return }
+        var probe = upload
+        probe.size = Int64(Self.probe)
+        probe.content = BytesSource([UInt8](repeating: 0, count: Self.probe))
+        let temporary = folder.appending(temporaryName())
+        do throws(ProviderError) {
+            try await store(
+                probe,
+                to: try await path(temporary),
+                on: line,
+                observer: SilentUploadObserver()
+            )
+        } catch {
+            remove(temporary)
+            guard error.kind == .quotaExceeded else { return }
+            throw error
+        }
+        remove(temporary)
+    }
+
+    /// Bytes that are sent to see whether there is room for them; they fit into the buffers on the way.
+    private static let probe = 16 << 10
 
     /// Compares a finished temporary file's size, and gives it its time and mode.
     private func finish(

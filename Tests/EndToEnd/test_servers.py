@@ -424,6 +424,33 @@ def test_what_is_private_here_is_private_there(machine, server, drive):
     assert (server.root / "vault" / "key").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives a server a disk of its own")
+@pytest.mark.parametrize("kind", ["sftp", "ftp"])
+def test_a_full_disk_is_called_one(machine, folder, kind):
+    """Large and small, what has no room there is kept here with the reason, and goes out once there is room."""
+    server = Server(kind, folder)
+    machine.run("mount", "-t", "tmpfs", "-o", "size=12m,mode=755", "oort-test", server.root)
+    try:
+        (server.root / "others").write_bytes(bytes(8 << 20))
+        server.login(machine)
+        machine.mount()
+        drive = machine.ready(kind)
+        large = random.Random(1).randbytes(9 << 20)
+        (drive / "large").write_bytes(large)
+
+        def words():
+            return machine.oort("status", status=None)
+        eventually(lambda: "account is full: make room" in words(), "the reason shows")
+        (server.root / "others").unlink()
+        eventually(lambda: [path.name for path in server.root.iterdir()] == [], "nothing is left there")
+        machine.sync()
+        assert (server.root / "large").read_bytes() == large
+    finally:
+        machine.clean()
+        server.stop()
+        machine.run("umount", "-l", server.root)
+
+
 def test_ftp_that_is_encrypted_from_the_first_byte(machine, folder):
     server = Server("ftp", folder, is_implicit=True)
     try:
