@@ -112,7 +112,10 @@ public final class S3Client: PlaceClient {
         let abilities = account.abilities
         var provider = ProviderTraits(
             names: NameRules(comparison: .exact, allowsDuplicates: false) { name, _, _ in
-                S3Names.refusal(of: name, prefix: prefix)
+                if !abilities.keepsBackslashes, name.has("\\") {
+                    return .refused(reason: "the store makes a slash of a backslash")
+                }
+                return S3Names.refusal(of: name, prefix: prefix)
             },
             hashAlgorithm: .md5,
             largestSimpleUpload: settings.largestSimpleUpload,

@@ -270,6 +270,8 @@ private struct S3Probe {
 
     private var copyName: String { name + "-copy" }
     private var folderName: String { name + "-folder/" }
+    /// A store that makes a slash of the backslash has it in the folder.
+    private var oddName: String { name + "-folder\\name" }
 
     func abilities(
         beginning known: S3Abilities
@@ -278,7 +280,7 @@ private struct S3Probe {
         do throws(ProviderError) {
             guard try await write(&abilities) else { return abilities }
             try await copy(&abilities)
-            try await listMarker(&abilities)
+            try await listNames(&abilities)
             try await delete(&abilities)
         } catch {
             await sweep()
@@ -289,7 +291,7 @@ private struct S3Probe {
     }
 
     private func sweep() async {
-        for key in [name, copyName, folderName] {
+        for key in [name, copyName, oddName, folderName] {
             _ = try? await api.exchange(S3Request("DELETE", key))
         }
     }
@@ -359,18 +361,24 @@ private struct S3Probe {
                 == Timestamp(seconds: 2)
     }
 
-    private func listMarker(_ abilities: inout S3Abilities) async throws(ProviderError) {
-        var request = S3Request("PUT", folderName)
-        request.body = .bytes([])
-        let made = try await api.exchange(request)
+    /// Whether listings name a folder's own object, and a key with a backslash as it was sent.
+    private func listNames(_ abilities: inout S3Abilities) async throws(ProviderError) {
+        var statuses: [Int] = []
+        for key in [folderName, oddName] {
+            var request = S3Request("PUT", key)
+            request.body = .bytes([])
+            statuses.append(try await api.exchange(request).head.status)
+        }
         var list = S3Request("GET")
         list.query = abilities.listsByTokens ? [("list-type", "2")] : []
-        list.query += [("prefix", folderName), ("max-keys", "2"), ("encoding-type", "url")]
+        list.query += [("prefix", name), ("max-keys", "10"), ("encoding-type", "url")]
         let root = try await api.element(list, named: "ListBucketResult", about: .bucket)
         let page = try S3Page(root, byTokens: abilities.listsByTokens)
-        abilities.listsMarkers =
-            made.head.status == 200
-            && page.objects.contains { $0.key.isSameText(as: folderName) && $0.size == 0 }
+        func names(_ key: String) -> Bool {
+            page.objects.contains { $0.key.isSameText(as: key) && $0.size == 0 }
+        }
+        abilities.listsMarkers = statuses[0] == 200 && names(folderName)
+        abilities.keepsBackslashes = statuses[1] == 200 && names(oddName)
     }
 
     private func delete(_ abilities: inout S3Abilities) async throws(ProviderError) {

@@ -107,6 +107,8 @@ public struct S3Abilities: Codable, Hashable, Sendable {
     public var listsByTokens = true
     /// An object whose key ends in a slash appears in listings.
     public var listsMarkers = true
+    /// A backslash in a key stays one; some stores make a slash of it.
+    public var keepsBackslashes = true
     /// Deleted objects stay as earlier versions.
     public var keepsVersions = false
     /// The keys may write.
@@ -133,6 +135,7 @@ public struct S3Abilities: Codable, Hashable, Sendable {
         tagsAreMD5 = try value(.tagsAreMD5, \.tagsAreMD5)
         listsByTokens = try value(.listsByTokens, \.listsByTokens)
         listsMarkers = try value(.listsMarkers, \.listsMarkers)
+        keepsBackslashes = try value(.keepsBackslashes, \.keepsBackslashes)
         keepsVersions = try value(.keepsVersions, \.keepsVersions)
         writes = try value(.writes, \.writes)
     }

@@ -35,7 +35,7 @@ public enum Store: String, CaseIterable, Sendable, CustomStringConvertible {
     public var abilities: S3Abilities {
         var abilities = S3Abilities()
         switch self {
-        case .seaweedFS: break
+        case .seaweedFS: abilities.keepsBackslashes = false
         case .ministack: abilities.refusesTakenCopies = false
         case .moto:
             abilities.refusesTakenCopies = false

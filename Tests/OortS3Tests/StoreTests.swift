@@ -27,6 +27,16 @@ struct StoreTests {
         #expect(!names.contains { $0.hasPrefix(".oort-probe") })
     }
 
+    @Test("a name that the store would make a path of is refused", arguments: Store.allCases)
+    func backslashes(_ store: Store) async throws {
+        let world = try await World(store)
+        let refusal = world.client.traits.provider.names.refusal("a\\b", .file, 1)
+        #expect((refusal != nil) == (store == .seaweedFS))
+        guard refusal == nil else { return }
+        _ = try await world.upload("bytes", to: "a\\b")
+        #expect(try await world.client.listing(of: .root).entries.map(\.name) == ["a\\b"])
+    }
+
     @Test("a file is created, read, replaced and deleted", arguments: Store.allCases)
     func file(_ store: Store) async throws {
         let world = try await World(store)
