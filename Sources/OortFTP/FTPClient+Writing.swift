@@ -62,7 +62,11 @@ extension FTPClient {
             try await checkRoot()
             return ProviderError(.parentNotFound, detail: "\(folder) is not there")
         }
-        return refusal(reply, path)
+        // The folder is there: a disk that knows nothing of such a name (exFAT, and a colon) says so.
+        let own = try await self.path(path)
+        return reply.saysMissing(of: own)
+            ? ProviderError(.nameRefused, detail: "\(path) cannot be made: \(reply.words)")
+            : refusal(reply, path)
     }
 
     // MARK: Uploads

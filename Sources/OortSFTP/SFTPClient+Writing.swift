@@ -68,8 +68,9 @@ extension SFTPClient {
             throw ProviderError(.parentNotFound, detail: "\(place) is not there")
         }
         if error.isFailure { try await explainDisk(path, needing: bytes, session) }
+        // The folder is there: a disk that knows nothing of such a name (exFAT, and a colon) says so.
         throw error.kind == .status(.noSuchFile)
-            ? ProviderError(.noPermission, detail: "\(path) cannot be made: \(error.detail)")
+            ? ProviderError(.nameRefused, detail: "\(path) cannot be made: \(error.detail)")
             : error.provider(path)
     }
 
