@@ -451,6 +451,45 @@ def test_a_full_disk_is_called_one(machine, folder, kind):
         machine.run("umount", "-l", server.root)
 
 
+class KeepingFTP(Server):
+    """ProFTPD as it is without a word about it: nothing that is there is written over."""
+
+    def _ftp(self):
+        arguments = super()._ftp()
+        config = self.folder / "config"
+        config.write_text(config.read_text().replace("AllowOverwrite on", "AllowOverwrite off"))
+        return arguments
+
+
+def test_ftp_that_writes_over_nothing(machine, folder):
+    """Files are saved and replaced there, private ones too, and nothing else is left."""
+    server = KeepingFTP("ftp", folder)
+    try:
+        server.login(machine)
+        machine.mount()
+        drive = machine.ready("ftp")
+        contents = {"plain": b"first", "private": b"secret", "large": random.Random(5).randbytes(3 << 20)}
+
+        def save(contents):
+            for name, data in contents.items():
+                (drive / name).write_bytes(data)
+            machine.sync()
+            assert local_tree(server.root) == contents
+        (drive / "private").touch(0o600)
+        save(contents)
+        assert (server.root / "private").stat().st_mode & 0o777 == 0o600
+        save({name: data[::-1] + b"!" for name, data in contents.items()})
+        assert (server.root / "private").stat().st_mode & 0o777 == 0o600
+        (drive / "new").write_bytes(b"by a rename")
+        (drive / "new").rename(drive / "plain")
+        machine.sync()
+        assert (server.root / "plain").read_bytes() == b"by a rename"
+        assert sorted(os.listdir(server.root)) == sorted(os.listdir(drive)) == ["large", "plain", "private"]
+    finally:
+        machine.clean()
+        server.stop()
+
+
 def test_ftp_that_is_encrypted_from_the_first_byte(machine, folder):
     server = Server("ftp", folder, is_implicit=True)
     try:
