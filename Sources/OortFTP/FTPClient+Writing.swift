@@ -400,6 +400,10 @@ extension FTPClient {
             "\(path)"
         )
         hasClosedTrash.withLock { $0 = true }
+        // Somebody had removed it.
+        if closing.isEmpty, replies[0].isGood {
+            try await setMode(0o700, of: trash, path)
+        }
         let renamed = replies[replies.count - 1]
         if renamed.isGood { return purgeTrash(after: name) }
         if try await find(path) == nil { return try await checkRoot() }
