@@ -80,10 +80,10 @@ extension Catalog {
     /// Whether a folder's children are known: it was listed or made here, or the whole account was
     /// enumerated.
     ///
-    /// A folder that its service does not list, and in which nothing is known, is never known: it must not
-    /// show as empty, and only the service can say whether it may be listed now.
+    /// A folder that its service does not list is never known: it must not show as empty, and only the
+    /// service can say whether it may be listed now.
     public func isKnown(folder: Node) throws(CatalogError) -> Bool {
-        if !folder.permissions.contains(.read), try !hasChildren(folder.inode) { return false }
+        guard folder.permissions.contains(.read) else { return false }
         if folder.isListed { return true }
         return try isEnumerated(folder.account)
     }

@@ -12,7 +12,8 @@ extension CloudFileSystem {
                 return .now(.success(try entry(node, foundAs: name)))
             }
             if try isKnown(parent) { return .failure(.notFound) }
-            return whenKnown([parent]) { () throws(FileSystemError) in
+            return waiting.later { () async throws(FileSystemError) in
+                try await self.find(name, in: parent)
                 guard let node = try self.child(name, of: parent) else { throw .notFound }
                 return try self.entry(node, foundAs: name)
             }
@@ -34,9 +35,10 @@ extension CloudFileSystem {
         // Where `a` and `A` are one name, creating one creates the other.
         guard folder != .root else { return Validity.day.entry }
         do throws(FileSystemError) {
-            let account = try node(folder).account
-            guard traits(of: account)?.names.comparison == .exact else { return .zero }
-            return Validity.day.entry
+            let folder = try node(folder)
+            guard traits(of: folder.account)?.names.comparison == .exact else { return .zero }
+            // The feed brings nothing of a folder that may not be listed.
+            return folder.permissions.contains(.read) ? Validity.day.entry : .zero
         } catch {
             // Nothing is cached for a folder that cannot be read.
             return .zero
@@ -75,7 +77,7 @@ extension CloudFileSystem {
         if let outcome = listOfSearch(folder, after: cookie, limit: limit) { return outcome }
         do throws(FileSystemError) {
             let parent = try self.folder(folder)
-            return whenKnown([parent]) { () throws(FileSystemError) in
+            let entries = { @Sendable () throws(FileSystemError) -> [FolderEntry] in
                 let nodes = try FileSystemError.translating { () throws(CatalogError) in
                     try self.catalog.children(
                         of: folder,
@@ -90,6 +92,17 @@ extension CloudFileSystem {
                         entry: try self.entry(node)
                     )
                 }
+            }
+            if try isKnown(parent) { return .now(entries) }
+            return waiting.later { () async throws(FileSystemError) in
+                do throws(FileSystemError) { try await self.list(parent) } catch {
+                    // What is known of a folder that may not be listed shows.
+                    let isKnownInPart = try FileSystemError.translating {
+                        () throws(CatalogError) in try self.catalog.hasChildren(folder)
+                    }
+                    guard isKnownInPart, !parent.permissions.contains(.read) else { throw error }
+                }
+                return try entries()
             }
         } catch { return .failure(error) }
     }

@@ -165,7 +165,8 @@ public final class CloudFileSystem: FileSystem {
         return folder
     }
 
-    /// Runs `body` at once when all folders' children are known, else after they were listed.
+    /// Runs `body` at once when all folders' children are known, else after they were listed; a folder that
+    /// may not be listed is not: of the names that matter the kernel has asked by then.
     func whenKnown<T: Sendable>(
         _ folders: [Node],
         _ body: @escaping @Sendable () throws(FileSystemError) -> T
@@ -173,23 +174,32 @@ public final class CloudFileSystem: FileSystem {
         whenKnown(folders, { [] }, then: body)
     }
 
-    /// Runs `check` once the children of these folders are known, then `body` once those of the folders
-    /// that it returns are, too.
+    /// Runs `check` once the children of these folders are known, or cannot be, then `body` once those of
+    /// the folders that it returns are, whatever may be listed.
     func whenKnown<T: Sendable>(
         _ folders: [Node],
         _ check: @escaping @Sendable () throws(FileSystemError) -> [Node],
         then body: @escaping @Sendable () throws(FileSystemError) -> T
     ) -> Outcome<T> {
         do throws(FileSystemError) {
-            if try unknown(folders).isEmpty, try unknown(check()).isEmpty { return .now(body) }
+            if try unlisted(folders).isEmpty, try unknown(check()).isEmpty { return .now(body) }
         } catch { return .failure(error) }
         return waiting.later { () async throws(FileSystemError) in
-            for folder in try self.unknown(folders) { try await self.list(folder) }
+            for folder in try self.unlisted(folders) {
+                do throws(FileSystemError) { try await self.list(folder) } catch {
+                    guard error == .noPermission else { throw error }
+                }
+            }
             for folder in try self.unknown(check()) { try await self.list(folder) }
             // Much may have changed meanwhile.
             _ = try check()
             return try body()
         }
+    }
+
+    /// The folders that are to be listed before single names in them count.
+    private func unlisted(_ folders: [Node]) throws(FileSystemError) -> [Node] {
+        try unknown(folders).filter { $0.permissions.contains(.read) }
     }
 
     private func unknown(_ folders: [Node]) throws(FileSystemError) -> [Node] {
@@ -216,6 +226,20 @@ public final class CloudFileSystem: FileSystem {
             throw .offline
         }
         do throws(ProviderError) { try await listings.list(folder.inode, by: lister) } catch {
+            throw FileSystemError(error)
+        }
+    }
+
+    /// Makes known what has a name in an unknown folder: by listing that or, where it may not be listed, by
+    /// asking for the name alone.
+    func find(_ name: String, in folder: Node) async throws(FileSystemError) {
+        if folder.permissions.contains(.read) {
+            do throws(FileSystemError) { return try await list(folder) } catch {
+                guard error == .noPermission else { throw error }
+            }
+        }
+        guard let lister = lister(of: folder.account) else { throw .offline }
+        do throws(ProviderError) { try await lister.find(name, in: folder.inode) } catch {
             throw FileSystemError(error)
         }
     }

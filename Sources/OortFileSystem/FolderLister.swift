@@ -8,6 +8,11 @@ public protocol FolderLister: Sendable {
     /// - Throws: `ProviderError` when the service did not list it; the folder is as it was.
     func list(_ folder: Inode) async throws(ProviderError)
 
+    /// Asks the service what has a name in a folder that may not be listed, into the catalog.
+    ///
+    /// - Throws: `ProviderError` when the service did not answer; the folder is as it was.
+    func find(_ name: String, in folder: Inode) async throws(ProviderError)
+
     /// Asks the service for one item and applies what it says, without waiting for the feed.
     ///
     /// - Throws: `ProviderError` when the service did not answer; the item is as it was.

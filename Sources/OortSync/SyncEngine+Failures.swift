@@ -142,16 +142,7 @@ extension SyncEngine {
             if let parent = start.parent { try await look(at: parent) }
             if let original = start.original { try await look(at: original) }
             if let parent = start.parent, let name = start.intent.name {
-                let enumeration = try await enumeration()
-                let began = order.next()
-                let found = try await provider.items(named: name, in: parent)
-                var observations = Observations(changes: found.map { .changed($0) })
-                observations.enumeration = enumeration
-                observations.suspects = suspects(since: began)
-                observations.endsRun = false
-                _ = try await storedAsync { [observations] () throws(CatalogError) in
-                    try await self.catalog.apply(observations, to: self.account)
-                }
+                try await find(name, in: parent)
             }
         } catch {
             logger.info("looking again did not work", metadata: ["error": "\(error)"])

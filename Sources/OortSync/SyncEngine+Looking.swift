@@ -99,6 +99,31 @@ extension SyncEngine {
         planSoon()
     }
 
+    /// Asks the service what has a name in a folder that may not be listed.
+    ///
+    /// - Throws: `ProviderError` when the service did not answer; the folder is as it was.
+    public func find(_ name: String, in folder: Inode) async throws(ProviderError) {
+        try await identify()
+        let known = try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.reference(to: folder)
+        }
+        if let known { try await find(name, in: known) }
+    }
+
+    /// Asks for what has a name in a folder, without waiting for the feed.
+    func find(_ name: String, in folder: ItemReference) async throws(ProviderError) {
+        let enumeration = try await enumeration()
+        let began = order.next()
+        let found = try await provider.items(named: name, in: folder)
+        var observations = Observations(changes: found.map { .changed($0) })
+        observations.enumeration = enumeration
+        observations.suspects = suspects(since: began)
+        observations.endsRun = false
+        _ = try await storedAsync { [observations] () throws(CatalogError) in
+            try await self.catalog.apply(observations, to: self.account)
+        }
+    }
+
     /// Asks for one item; only a positive answer is "gone".
     func look(at reference: ItemReference) async throws(ProviderError) {
         for _ in 0..<3 {

@@ -135,3 +135,28 @@ def test_it_may_be_listed_and_not_entered(machine, server):
         there.rmdir()
     closed.folder.chmod(0o755)
     assert os.listdir(there) == ["kept"]
+
+
+@pytest.mark.parametrize("server", ["sftp", "ftp"], indirect=True)
+def test_a_box_to_drop_into(machine, server):
+    """As `incoming` of old: one may put something into it, and have what one knows the name of."""
+    closed = Closed(server, mode=0o300)
+    drive = mounted(machine, server)
+    there = drive / "above" / "closed"
+    assert is_closed(there)
+    assert not (there / "other").exists()
+    assert (there / "kept").read_text() == "kept"
+    (there / "new").write_text("new")
+    (there / "folder").mkdir()
+    (there / "folder" / "deep").write_text("deep")
+    machine.sync()
+    assert (closed.folder / "new").read_text() == "new"
+    assert (closed.folder / "folder" / "deep").read_text() == "deep"
+    # What somebody else has put there under a name is not written over.
+    (closed.folder / "theirs").write_text("theirs")
+    shutil.chown(closed.folder / "theirs", 4711, 4711)
+    assert (there / "theirs").read_text() == "theirs"
+    assert sorted(os.listdir(there)) == ["folder", "kept", "new", "theirs"]
+    with pytest.raises(OSError):
+        there.rmdir()
+    assert closed.holds_all()

@@ -174,8 +174,12 @@ final class FakeService: ContentFetcher, FolderLister {
     /// What asking for an item brings; none brings nothing.
     let news = Mutex<[Inode: @Sendable () -> Void]>([:])
     let isOffline = Mutex(false)
-    /// The folders that may not be listed.
+    /// The folders that may not be listed, and those of them in which names may be asked for.
     let closed = Mutex<Set<Inode>>([])
+    let searchable = Mutex<Set<Inode>>([])
+    /// The names that were asked for, and what asking for one brings; none brings nothing.
+    let asked = Mutex<[String]>([])
+    let named = Mutex<[String: @Sendable () async -> Void]>([:])
     let catalog = Mutex<Catalog?>(nil)
 
     func fetch(_ key: ContentKey, range: Range<Int64>) async throws(ProviderError) -> ByteStream {
@@ -207,6 +211,15 @@ final class FakeService: ContentFetcher, FolderLister {
         }
         await children.withLock { $0[folder] }?()
         await Task.yield()
+    }
+
+    func find(_ name: String, in folder: Inode) async throws(ProviderError) {
+        if isOffline.withLock({ $0 }) { throw ProviderError(.offline, detail: "test") }
+        asked.withLock { $0.append(name) }
+        guard searchable.withLock({ $0.contains(folder) }) else {
+            throw ProviderError(.noPermission, detail: "test")
+        }
+        await named.withLock { $0[name] }?()
     }
 
     func look(at item: Inode) async throws(ProviderError) {

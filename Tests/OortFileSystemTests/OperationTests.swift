@@ -174,8 +174,8 @@ struct OperationTests {
         await fails(.offline, system.list(root, after: 0, limit: 10))
     }
 
-    @Test("a folder that may not be listed is never empty: each look asks the service")
-    func closedFolder() async throws {
+    /// A folder of an account whose tree is known, which the service does not list.
+    private func closedFolder() async throws -> Inode {
         try await fixture.know()
         var closed = Item(
             id: ItemID("closed"),
@@ -190,30 +190,65 @@ struct OperationTests {
         _ = try await fixture.catalog.apply(all, to: fixture.account.id)
         let folder = try await system.lookup("closed", in: root).value().attributes.inode
         fixture.service.closed.withLock { _ = $0.insert(folder) }
+        return folder
+    }
+
+    @Test("a folder that may not be listed is never empty: each look asks the service")
+    func closed() async throws {
+        let folder = try await closedFolder()
         await fails(.noPermission, system.list(folder, after: 0, limit: 10))
         await fails(.noPermission, system.lookup("in", in: folder))
         await fails(.noPermission, system.removeFolder("closed", in: root))
-        let made = system.makeFolder(
+        fixture.service.isOffline.withLock { $0 = true }
+        await fails(.offline, system.list(folder, after: 0, limit: 10))
+        await fails(.offline, system.lookup("in", in: folder))
+        fixture.service.isOffline.withLock { $0 = false }
+        #expect(fixture.service.asked.withLock(\.self) == ["in"])
+        #expect(system.absenceValidity(in: folder) == .zero)
+    }
+
+    @Test("in a folder that may be searched and not listed, names are found one by one")
+    func searchableFolder() async throws {
+        let folder = try await closedFolder()
+        let service = fixture.service
+        service.searchable.withLock { _ = $0.insert(folder) }
+        service.named.withLock { [catalog = fixture.catalog, account = fixture.account] in
+            $0["in"] = {
+                var item = Item(
+                    id: ItemID("in"),
+                    kind: .file,
+                    fileName: "in",
+                    parentID: ItemID("closed")
+                )
+                item.size = 1
+                item.rev = Revision("1")
+                let news = Observations(changes: [.changed(item)])
+                _ = try? await catalog.apply(news, to: account.id)
+            }
+        }
+        await fails(.noPermission, system.list(folder, after: 0, limit: 10))
+        await fails(.notFound, system.lookup("other", in: folder))
+        #expect(try await system.lookup("in", in: folder).value().attributes.size == 1)
+        // One may put something into it, too.
+        _ = try await system.makeFolder(
             "new",
             in: folder,
             permissions: 0o755,
             caller: CloudFileSystem.caller
-        )
-        await fails(.noPermission, made)
-        fixture.service.isOffline.withLock { $0 = true }
-        await fails(.offline, system.list(folder, after: 0, limit: 10))
-        fixture.service.isOffline.withLock { $0 = false }
-        // What is known in it shows, whether it may be listed or not.
-        try await fixture.observe(
-            Item(
-                id: ItemID("in"),
-                kind: .folder,
-                fileName: "in",
-                parentID: ItemID("closed")
-            )
-        )
-        #expect(try await system.list(folder, after: 0, limit: 10).value().map(\.name) == ["in"])
-        await fails(.notEmpty, system.removeFolder("closed", in: root))
+        ).value()
+        // What is known of it shows, without network, too.
+        for isOffline in [false, true] {
+            service.isOffline.withLock { $0 = isOffline }
+            let entries = try await system.list(folder, after: 0, limit: 10).value()
+            #expect(Set(entries.map(\.name)) == ["in", "new"])
+            _ = try await system.lookup("in", in: folder).value()
+        }
+        service.isOffline.withLock { $0 = false }
+        _ = try await system.removeFolder("new", in: folder).value()
+        _ = try await system.unlink("in", in: folder).value()
+        // Nothing is known in it now: it is not empty for that.
+        await fails(.noPermission, system.list(folder, after: 0, limit: 10))
+        await fails(.noPermission, system.removeFolder("closed", in: root))
     }
 
     @Test("links: any target, a link file's text, a shortcut's relative path; hard ones never")
@@ -568,6 +603,7 @@ struct OperationTests {
     }
 
     private struct EndlessLister: FolderLister {
+        func find(_ name: String, in folder: Inode) async throws(ProviderError) {}
         func list(_ folder: Inode) async throws(ProviderError) {
             try? await Task.sleep(for: .seconds(3))
         }

@@ -100,6 +100,10 @@ struct EngineLister: FolderLister {
 
     func list(_ folder: Inode) async throws(ProviderError) { try await engine.list(folder) }
 
+    func find(_ name: String, in folder: Inode) async throws(ProviderError) {
+        try await engine.find(name, in: folder)
+    }
+
     func look(at item: Inode) async throws(ProviderError) { try await engine.look(at: item) }
 
     func roomIsShown() { engine.roomIsShown() }
