@@ -37,7 +37,24 @@ extension CloudFileSystem {
     }
 
     /// The bytes that a handle shows in a range, fetched where they are not here.
+    ///
+    /// A page that the kernel asked for before it heard of a shorter content, it fills up with zeros to the
+    /// size that it knew: such a request fails. The kernel reads ahead, and asks once more for what failed;
+    /// only where it does not, the program has an error.
+    /// Source: fs/fuse/file.c, fuse_read_update_size.
     func answer(
+        _ open: OpenHandle,
+        _ wanted: Range<Int64>
+    ) async throws(FileSystemError) -> ReadAnswer {
+        let known = open.size
+        let answer = try await presentAnswer(open, wanted)
+        // What programs here cut the kernel has cut itself.
+        if case .staged = open.content { return answer }
+        guard open.isDirect || open.size >= known else { throw .revisionGone }
+        return answer
+    }
+
+    private func presentAnswer(
         _ open: OpenHandle,
         _ wanted: Range<Int64>
     ) async throws(FileSystemError) -> ReadAnswer {

@@ -12,7 +12,7 @@ import pytest
 
 from machine import Machine, eventually, exchange_names
 from relay import HoldingRelay
-from servers import KINDS, Server
+from servers import APACHE, KINDS, Server
 
 
 @pytest.fixture(params=KINDS)
@@ -449,6 +449,31 @@ def test_a_full_disk_is_called_one(machine, folder, kind):
         machine.clean()
         server.stop()
         machine.run("umount", "-l", server.root)
+
+
+def test_what_others_shorten_is_never_filled_up(machine, server, drive, folder):
+    """A program that reads a file in the moment in which it becomes shorter has the one or the other content."""
+    if server.kind == "s3":
+        pytest.skip("rclone's server keeps what it is given in its own cache")
+
+    def put(data):
+        new = folder / "new"
+        new.write_bytes(data)
+        if server.kind in APACHE:
+            shutil.chown(new, "www-data", "www-data")
+        os.rename(new, server.root / "file")
+        return data
+    for number in range(20):
+        old = put(b"old %d " % number * 700)
+        eventually(lambda: (drive / "file").exists() and (drive / "file").stat().st_size == len(old),
+                   "the longer one shows")
+        new = put(b"new %d " % number * 50)
+        try:
+            read = (drive / "file").read_bytes()
+        except OSError as error:
+            assert error.errno == errno.ESTALE
+            read = (drive / "file").read_bytes()
+        assert read in (old, new), (number, len(old), len(new), len(read))
 
 
 class KeepingFTP(Server):

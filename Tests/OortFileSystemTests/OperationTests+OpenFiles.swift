@@ -123,6 +123,17 @@ extension OperationTests {
         #expect(fixture.service.looks.withLock { $0.count } == 1)
     }
 
+    @Test("a read that began before a shorter revision fails, and the next one gives that")
+    func renewedShorter() async throws {
+        let node = try await remote("f", [1, 2, 3, 4])
+        fixture.service.contents.withLock { $0["id-f"] = nil }
+        let handle = try await system.open(node.inode, mode: OpenMode()).value().handle
+        bringsNews(of: node, [5, 6], revision: "2")
+        // The kernel would fill it up to the old size.
+        await fails(.revisionGone, system.read(handle, at: 0, count: 10))
+        #expect(try await system.bytes(handle, 0, 10) == [5, 6])
+    }
+
     @Test("a handle of which something was read never goes on with another revision")
     func neverMixed() async throws {
         let bytes = [UInt8](repeating: 1, count: 5 << 20)
