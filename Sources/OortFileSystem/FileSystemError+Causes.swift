@@ -34,6 +34,8 @@ extension FileSystemError {
             case .tooLarge: .tooLarge
             case .disk(EROFS, _): .readOnly
             case .disk(let code, let detail): .failed(detail: "disk error \(code): \(detail)")
+            // A folder lies where the file did.
+            case .fetch(let cause) where cause.kind == .notAFile: .revisionGone
             case .fetch(let cause): FileSystemError(cause)
             case .catalog(let detail): .failed(detail: "catalog: \(detail)")
             }

@@ -134,6 +134,14 @@ extension OperationTests {
         #expect(try await system.bytes(handle, 0, 10) == [5, 6])
     }
 
+    @Test("a file in whose place a folder lies by now is gone, not a folder")
+    func folderInItsPlace() async throws {
+        let node = try await remote("f", [1, 2, 3, 4])
+        let handle = try await system.open(node.inode, mode: OpenMode()).value().handle
+        fixture.service.holdsFolders.withLock { $0 = true }
+        await fails(.revisionGone, system.read(handle, at: 0, count: 10))
+    }
+
     @Test("a handle of which something was read never goes on with another revision")
     func neverMixed() async throws {
         let bytes = [UInt8](repeating: 1, count: 5 << 20)
