@@ -26,7 +26,7 @@ extension FTPClient {
             throw ProviderError(.malformedAnswer, detail: "\(path) is no folder after it was made")
         }
         if let mode = mode.flatMap({ FTPMode.change(to: $0, from: found.facts.mode) }) {
-            _ = try await setMode(mode, of: own, path)
+            try await setMode(mode, of: own, path)
         }
         return entry
     }
@@ -392,7 +392,7 @@ extension FTPClient {
         let target = try folder.appending(path.name ?? "")
         // Others at the server may not look into what came from a private folder. A server that sets no modes
         // says so, and goes on.
-        let closing = hasClosedTrash.withLock(\.self) ? [] : [command("SITE CHMOD 700", trash)]
+        let closing = hasClosedTrash.withLock(\.self) ? [] : [modeCommand(0o700, trash)]
         let replies = try await tell(
             // The first one may be there.
             [command("MKD", trash)] + closing
