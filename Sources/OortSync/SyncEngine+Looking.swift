@@ -107,11 +107,15 @@ extension SyncEngine {
         let known = try await storedAsync { () throws(CatalogError) in
             try await self.catalog.reference(to: folder)
         }
-        if let known { try await find(name, in: known) }
+        guard let known else { return }
+        while try await !find(name, in: known) {}
     }
 
     /// Asks for what has a name in a folder, without waiting for the feed.
-    func find(_ name: String, in folder: ItemReference) async throws(ProviderError) {
+    ///
+    /// - Returns: false when an enumeration began meanwhile, and the name must be asked for again.
+    @discardableResult
+    func find(_ name: String, in folder: ItemReference) async throws(ProviderError) -> Bool {
         let enumeration = try await enumeration()
         let began = order.next()
         let found = try await provider.items(named: name, in: folder)
@@ -119,9 +123,10 @@ extension SyncEngine {
         observations.enumeration = enumeration
         observations.suspects = suspects(since: began)
         observations.endsRun = false
-        _ = try await storedAsync { [observations] () throws(CatalogError) in
+        let applied = try await storedAsync { [observations] () throws(CatalogError) in
             try await self.catalog.apply(observations, to: self.account)
         }
+        return applied != nil
     }
 
     /// Asks for one item; only a positive answer is "gone".
