@@ -138,6 +138,15 @@ public final class PlaceMap: Sendable {
                     """
             )
         }
+        migrator.registerMigration("sizes and seconds that come back") { database in
+            try database.execute(
+                sql: """
+                    -- Of a file: the number of the last change that brought a size and second back which it
+                    -- had with another content; 0 where none did.
+                    ALTER TABLE place ADD COLUMN recurrence INTEGER NOT NULL DEFAULT 0;
+                    """
+            )
+        }
         try migrator.migrate(queue)
         return queue
     }

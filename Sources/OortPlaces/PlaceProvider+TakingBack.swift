@@ -87,6 +87,7 @@ private struct PlaceVersions: VersionHistory {
         of item: ItemReference,
         current: Revision?
     ) async throws(ProviderError) {
+        let current = try provider.clientRevision(current, of: try await provider.row(of: item))
         try await provider.placed(item, .change) { item throws(ProviderError) in
             try await history.restore(version, of: item, current: current)
         }

@@ -50,8 +50,10 @@ extension PlaceProvider {
         else { throw ProviderError(.notAFile, detail: "only a file has content") }
         let parent = place.folder
         await scan.visit(parent)
-        let before: PlaceUpload.Before =
-            if case .replace(_, let revision) = upload.target { .file(revision) } else { .nothing }
+        var before = PlaceUpload.Before.nothing
+        if case .replace(_, let revision) = upload.target, let row {
+            before = .file(try clientRevision(revision, of: row))
+        }
         let sent = PlaceUpload(
             path: path,
             before: before,
@@ -155,13 +157,14 @@ extension PlaceProvider {
         guard let parent = row.parent else {
             throw ProviderError(.noPermission, detail: "the account's root cannot be deleted")
         }
+        let known = row.entry.kind == .file ? try clientRevision(revision, of: row) : nil
         if row.entry.kind == .folder { try await lookThrough(row.id) }
         try await refusable(in: parent) { () async throws(ProviderError) in
             do throws(ProviderError) {
                 try await client.delete(
                     row.entry.kind,
                     at: path,
-                    revision: row.entry.kind == .file ? revision : nil
+                    revision: known
                 )
             } catch {
                 // If there is a trash that cannot take it, it is not deleted.

@@ -265,7 +265,8 @@ public final class PlaceProvider: Provider {
     ) async throws(ProviderError) -> MovableReading.Opened {
         try await reading(item) { row, path throws(ProviderError) in
             if let parent = row.parent { await scan.visit(parent) }
-            let stream = try await client.read(path, revision: revision, range: range)
+            let known = try clientRevision(revision, of: row)
+            let stream = try await client.read(path, revision: known, range: range)
             return MovableReading.Opened(stream: stream, path: path)
         }
     }
@@ -314,7 +315,7 @@ public final class PlaceProvider: Provider {
         item.size = entry.size
         item.mimeType = entry.mimeType
         item.thumbnail = entry.hasThumbnail
-        item.rev = entry.revision
+        item.rev = revision(of: row)
         item.contentHash = entry.hash
         item.permissions = row.isClosed ? entry.permissions.subtracting(.read) : entry.permissions
         item.isOwn = entry.isOwn

@@ -13,13 +13,16 @@ struct PlaceRow: FetchableRecord, Sendable {
     var isMissing: Bool
     /// Whether it is a folder whose last listing was refused.
     var isClosed: Bool
+    /// Of a file: the number of the last change that brought a size and second back which it had with
+    /// another content; 0 where none did.
+    var recurrence: Int64
 
     /// The columns of a row, in the order in which they are read: reading by position is faster than by
     /// name.
     static let columns = """
         id, parent, changed, is_missing, name, is_folder, size, revision, modified, modified_nanoseconds,
         stored, stored_nanoseconds, created, created_nanoseconds, mime_type, hash, item_key, permissions,
-        is_own, owner, is_shared, has_thumbnail, is_closed
+        is_own, owner, is_shared, has_thumbnail, is_closed, recurrence
         """
 
     init(row: Row) {
@@ -52,6 +55,7 @@ struct PlaceRow: FetchableRecord, Sendable {
         entry.isShared = row[20]
         entry.hasThumbnail = row[21]
         isClosed = row[22]
+        recurrence = row[23]
     }
 
     private static func time(_ seconds: Int64?, _ nanoseconds: Int64?) -> Timestamp? {

@@ -146,11 +146,28 @@ struct PlaceTransaction {
         guard entry.kept != old.entry else { return old }
         let columns = entry.columns
         let sets = columns.map { "\($0.0) = ?" }.joined(separator: ", ")
-        try database.cachedStatement(sql: "UPDATE place SET \(sets), changed = ? WHERE id = ?")
-            .execute(
-                arguments: StatementArguments(columns.map(\.1) + [try nextChange(), old.id])
-            )
+        let change = try nextChange()
+        let recurrence = try comesBack(entry, over: old) ? change : old.recurrence
+        try database.cachedStatement(
+            sql: "UPDATE place SET \(sets), changed = ?, recurrence = ? WHERE id = ?"
+        )
+        .execute(
+            arguments: StatementArguments(columns.map(\.1) + [change, recurrence, old.id])
+        )
         return try row(old.id) ?? { throw lost(old.id) }()
+    }
+
+    /// Whether a file has another revision now, of a size and second that it had with another content.
+    private func comesBack(_ entry: PlaceEntry, over old: PlaceRow) throws -> Bool {
+        guard entry.kind == .file, entry.revision != old.entry.revision, let size = entry.size,
+            let time = entry.modifiedTime
+        else { return false }
+        return try Bool.fetchOne(
+            database.cachedStatement(
+                sql: "SELECT 1 FROM former WHERE id = ? AND size = ? AND modified = ?"
+            ),
+            arguments: [old.id, size, time.seconds]
+        ) ?? false
     }
 
     /// Records whether a folder's listing is refused; the root's is never, since nothing is known then.

@@ -201,9 +201,15 @@ public final class MemoryPlaces: PlaceClient {
 
     /// Writes a file as another client, and makes the folders above it; does nothing below a file.
     ///
+    /// The file has a modified time that no other one had, or `time`.
+    ///
     /// - Returns: whether it was written, and what the file held before; nil where there was none.
     @discardableResult
-    public func write(_ path: String, _ text: String) -> (isDone: Bool, before: String?) {
+    public func write(
+        _ path: String,
+        _ text: String,
+        at time: Timestamp? = nil
+    ) -> (isDone: Bool, before: String?) {
         state.withLock { state in
             let place = Self.place(path)
             let above = (0..<place.count).map { state.nodes[Array(place.prefix($0))] }
@@ -214,6 +220,7 @@ public final class MemoryPlaces: PlaceClient {
             let before = state.nodes[place]
             guard before?.bytes != nil || before == nil else { return (false, nil) }
             set(place, to: Array(text.utf8), in: &state)
+            if let time { state.nodes[place]?.modified = time }
             return (true, before?.bytes.map { String(decoding: $0, as: UTF8.self) })
         }
     }

@@ -281,6 +281,35 @@ def test_a_save_that_keeps_size_and_time_is_seen_elsewhere(
         other.clean()
 
 
+@pytest.mark.parametrize("server", ["sftp", "ftp"], indirect=True)
+def test_a_size_and_second_that_come_back_are_seen(machine, clouds, server, drive, folder):
+    """The other machine knows only the second of two contents, and gives a third one the first one's time."""
+    other = Machine(folder, clouds, "two")
+
+    def save(at, on, text, second=1_700_000_000):
+        (at / "report").write_text(text)
+        os.utime(at / "report", (second, second))
+        on.sync()
+    try:
+        save(drive, machine, "content 1")
+        save(drive, machine, "content 2")
+        assert (server.files / "report").stat().st_mtime == 1_700_000_001
+        server.login(other)
+        other.mount()
+        there = other.ready(server.kind)
+        assert (there / "report").read_text() == "content 2"
+        save(there, other, "content 3")
+        assert (server.files / "report").stat().st_mtime == 1_700_000_000
+        eventually(lambda: (drive / "report").read_text() == "content 3", "the first machine sees it")
+        save(drive, machine, "content 4")
+        server.holds({"report": b"content 4"})
+        eventually(lambda: (there / "report").read_text() == "content 4", "so does the other one")
+        for one in (machine, other):
+            assert one.account(server.kind)["conflicts"] == []
+    finally:
+        other.clean()
+
+
 def test_links_at_sftp(machine, folder):
     server = Server("sftp", folder)
     try:

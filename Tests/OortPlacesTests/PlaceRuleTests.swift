@@ -465,6 +465,63 @@ struct PlaceRuleTests {
         }
     }
 
+    @Test("a size and second that come back with another content are another revision")
+    func timeThatComesBack() async throws {
+        let client = MemoryPlaces(.folderStamps, hasRevisionsOfTimes: true)
+        try await with(client) { world in
+            func theirs(_ text: String, at second: Int64) async throws -> Item {
+                client.write("/a", text, at: Timestamp(seconds: second))
+                await world.readFeed()
+                return try #require(world.paths["/a"])
+            }
+            func ours(_ text: String, over old: Item) async -> ProviderError.Kind? {
+                let target = UploadTarget.replace(Self.reference(old), revision: old.rev)
+                do throws(ProviderError) {
+                    try await PlacesWorld.Act.send(text, to: target, world.provider)
+                    return nil
+                } catch { return error.kind }
+            }
+            func read(_ item: Item) async throws -> String {
+                let stream = try await world.provider.read(
+                    Self.reference(item),
+                    revision: item.rev,
+                    range: 0..<6
+                )
+                return String(decoding: try await stream.collect(atMost: 100), as: UTF8.self)
+            }
+            let first = try await theirs("text 1", at: 1_600_000_000)
+            let second = try await theirs("text 2", at: 1_600_000_001)
+            let third = try await theirs("text 3", at: 1_600_000_000)
+            #expect(Set([first.rev, second.rev, third.rev]).count == 3)
+            #expect(try await read(third) == "text 3")
+            // Whoever knows the first of them has not seen the third.
+            for old in [first, second] {
+                #expect(await ours("ours 1", over: old) == .preconditionFailed)
+                let error = await #expect(throws: ProviderError.self) { try await read(old) }
+                #expect(error?.kind == .preconditionFailed)
+                let deletion = Deletion(item: Self.reference(old), revision: old.rev)
+                let refusal = await #expect(throws: ProviderError.self) {
+                    try await world.provider.delete(deletion)
+                }
+                #expect(refusal?.kind == .preconditionFailed)
+            }
+            #expect(client.contents == ["/a": "text 3"])
+            // A restart changes nothing about it, and what has seen the third goes over it.
+            try world.restart()
+            #expect(try await read(third) == "text 3")
+            #expect(await ours("ours 2", over: third) == nil)
+            #expect(client.contents == ["/a": "ours 2"])
+            await world.readFeed()
+            let fourth = try await theirs("text 4", at: 1_600_000_000)
+            #expect(fourth.rev != third.rev && fourth.rev != first.rev)
+            #expect(await ours("ours 3", over: third) == .preconditionFailed)
+            try await world.provider.delete(
+                Deletion(item: Self.reference(fourth), revision: fourth.rev)
+            )
+            #expect(client.contents.isEmpty)
+        }
+    }
+
     @Test("a time is not set on content that somebody rewrote", arguments: kinds)
     func rewrittenBeforeTouch(kind: RandomPlacesTests.Kind) async throws {
         try await withUploaded(kind) { world, item in
