@@ -139,8 +139,7 @@ extension WebDAVClient {
                 // Only where both are made in the same way does another tag mean other content.
                 if dialect.isCloud || abilities.sendsTags { throw Self.changed }
             }
-        } else if let total, let time = head.header("Last-Modified").flatMap({ HTTPDate.parse($0) })
-        {
+        } else if let total, let time = Self.modifiedTime(head) {
             guard revision == WebDAVEntries.revision(tag: nil, size: total, time: time) else {
                 throw Self.changed
             }
@@ -156,6 +155,15 @@ extension WebDAVClient {
             }
         }
         guard try entry.get().revision == revision else { throw Self.changed }
+    }
+
+    /// The modified time that an answer names; nil where it has none, or one that may stand for a later one:
+    /// servers name none after the answer's own (RFC 9110, section 8.8.2.1).
+    private static func modifiedTime(_ head: HTTPResponseHead) -> Timestamp? {
+        guard let time = head.header("Last-Modified").flatMap({ HTTPDate.parse($0) }) else {
+            return nil
+        }
+        return head.date.map { time.seconds >= $0.seconds } == true ? nil : time
     }
 
     /// Whether an answer's size and checksum are those of a revision that has them beside its tag.

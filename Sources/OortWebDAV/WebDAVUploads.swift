@@ -59,28 +59,26 @@ extension WebDAVClient {
         _ upload: PlaceUpload,
         observer: any UploadObserver
     ) async throws(ProviderError) -> PlaceEntry {
-        var request = put(upload, at: upload.path, observer: observer)
-        switch upload.before {
-        case .nothing: request.headers.append(("If-None-Match", "*"))
-        case .file(let revision):
-            guard let revision else { break }
-            if let tag = WebDAVEntries.tag(of: revision) {
-                request.headers.append(("If-Match", "\"\(tag)\""))
-            } else {
-                try await wantCurrent(revision, at: upload.path)
-            }
+        let request = put(upload, at: upload.path, observer: observer)
+        func send(_ condition: WebDAVAPI.Header?) async throws(ProviderError) {
+            var request = request
+            if let condition { request.headers.append(condition) }
+            _ = try await api.send(request, about: .parent)
         }
         do throws(ProviderError) {
-            do throws(ProviderError) {
-                _ = try await api.send(request, about: .parent)
-            } catch  where error.kind == .preconditionFailed {
-                guard case .file(let revision?) = upload.before else {
+            switch upload.before {
+            case .nothing:
+                do throws(ProviderError) {
+                    try await send(("If-None-Match", "*"))
+                } catch  where error.kind == .preconditionFailed {
                     throw error.asKind(.nameTaken)
                 }
-                // A young file's tag is weak, and refused although it is the current one.
-                try await wantCurrent(revision, at: upload.path)
-                try await pause(Self.youth)
-                _ = try await api.send(request, about: .parent)
+            case .file(let revision):
+                do throws(ProviderError) {
+                    try await guarded(by: revision, at: upload.path, send)
+                } catch  where error.kind == .notFound {
+                    throw Self.stale
+                }
             }
         } catch {
             throw try await failure(error, of: upload)
@@ -121,17 +119,47 @@ extension WebDAVClient {
         }
     }
 
-    /// - Throws: `.preconditionFailed` unless a file of this revision is at the place.
-    private func wantCurrent(
+    /// Sends a change of a file that must be of a revision; nil is any.
+    ///
+    /// A file of a young time, or of one in the future, has a weak tag, which `If-Match` refuses although it
+    /// is the current one: it is sent again when the file is older, and then with the condition of RFC 4918,
+    /// section 10.4, which Apache compares weakly.
+    ///
+    /// - Parameters:
+    ///   - revision: the revision that it must have.
+    ///   - path: the file's place.
+    ///   - send: sends the change with a condition.
+    /// - Throws: `.notFound` where no file is there; `.preconditionFailed` where it is of another revision.
+    func guarded(
+        by revision: Revision?,
+        at path: RemotePath,
+        _ send: (WebDAVAPI.Header?) async throws(ProviderError) -> Void
+    ) async throws(ProviderError) {
+        guard let revision else { return try await send(nil) }
+        guard let tag = WebDAVEntries.tag(of: revision) else {
+            try await wantCurrent(revision, at: path)
+            return try await send(nil)
+        }
+        let strong = ("If-Match", "\"\(tag)\"")
+        let url = address.url(path, isFolder: false)
+        let conditions = [strong, strong, ("If", "<\(url)> ([\"\(tag)\"])")]
+        for (number, condition) in conditions.enumerated() {
+            do throws(ProviderError) {
+                return try await send(condition)
+            } catch  where error.kind == .preconditionFailed && number + 1 < conditions.count {
+                try await wantCurrent(revision, at: path)
+                if number == 0 { try await pause(Self.youth) }
+            }
+        }
+    }
+
+    /// - Throws: `.preconditionFailed` unless a file of this revision is at the place; `.notFound` where
+    ///   nothing is.
+    func wantCurrent(
         _ revision: Revision,
         at path: RemotePath
     ) async throws(ProviderError) {
-        let current: PlaceEntry
-        do throws(ProviderError) {
-            current = try await entry(at: path)
-        } catch  where error.kind == .notFound {
-            throw Self.stale
-        }
+        let current = try await entry(at: path)
         guard current.kind == .file else {
             throw ProviderError(.notAFile, detail: "a folder is there now")
         }

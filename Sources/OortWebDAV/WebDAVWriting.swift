@@ -65,7 +65,7 @@ extension WebDAVClient {
             properties: entries.listingProperties
         )
         guard responses.count == 1 else { return }
-        try await remove(path, .folder, tag: nil)
+        try await remove(path, .folder)
     }
 
     /// Removes a file that was just created under a name that the server took for another one, if it still
@@ -82,7 +82,11 @@ extension WebDAVClient {
             throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "\(path) is another file")
         }
         let tag = WebDAVEntries.tag(made.text(.dav("getetag")))
-        try await remove(path, .file, tag: abilities.guardsDeletion ? tag : nil)
+        try await remove(
+            path,
+            .file,
+            abilities.guardsDeletion ? tag.map { ("If-Match", "\"\($0)\"") } : nil
+        )
     }
 
     private func wantNothing(at path: RemotePath) async throws(ProviderError) {
@@ -332,45 +336,34 @@ extension WebDAVClient {
         guard path != .root else {
             throw ProviderError(.badRequest, detail: "the root of an account cannot be removed")
         }
-        let guarded = kind == .file ? revision : nil
-        var tag = guarded.flatMap { WebDAVEntries.tag(of: $0) }
-        if !dialect.heedsConditions, !abilities.guardsDeletion { tag = nil }
-        if let guarded, tag == nil {
-            do throws(ProviderError) {
-                guard try await entry(at: path).revision == guarded else { throw Self.stale }
-            } catch  where error.kind == .notFound {
-                return
-            }
-        }
+        let revision = kind == .file ? revision : nil
         do throws(ProviderError) {
-            try await remove(path, kind, tag: tag)
+            if dialect.heedsConditions || abilities.guardsDeletion {
+                try await guarded(by: revision, at: path) { condition throws(ProviderError) in
+                    try await remove(path, kind, condition)
+                }
+            } else {
+                if let revision { try await wantCurrent(revision, at: path) }
+                try await remove(path, kind)
+            }
         } catch  where error.kind == .notFound {
             // It may be there all the same, and hold what the server cannot find (a link that leads
             // nowhere).
             guard try await isGone(path, kind) else { throw error.asKind(.noPermission) }
-        } catch  where error.kind == .preconditionFailed && guarded != nil {
-            // A tag that is weak while the file is young is refused although it is the current one.
-            do throws(ProviderError) {
-                guard try await entry(at: path).revision == guarded else { throw error }
-            } catch  where error.kind == .notFound {
-                return
-            }
-            try await pause(Self.youth)
-            try await remove(path, kind, tag: tag)
         }
     }
 
     func remove(
         _ path: RemotePath,
         _ kind: PlaceEntry.Kind,
-        tag: String?
+        _ condition: WebDAVAPI.Header? = nil
     ) async throws(ProviderError) {
         _ = try await api.send(
             api.request(
                 "DELETE",
                 path,
                 isFolder: kind == .folder,
-                headers: tag.map { [("If-Match", "\"\($0)\"")] } ?? []
+                headers: condition.map { [$0] } ?? []
             ),
             about: .item
         )

@@ -310,6 +310,32 @@ def test_a_size_and_second_that_come_back_are_seen(machine, clouds, server, driv
         other.clean()
 
 
+@pytest.mark.parametrize("server", APACHE, indirect=True)
+def test_a_file_of_the_future_is_changed_and_removed(machine, server, drive):
+    """Apache gives a file a weak tag until its time has passed, and refuses it where a strong one must be."""
+    future = time.time() + 3600
+    for name in ("changed", "removed", "theirs"):
+        (drive / name).write_text("the first draft")
+    machine.sync()
+    for name in ("changed", "removed", "theirs"):
+        os.utime(server.files / name, (future, future))
+    eventually(lambda: all((drive / name).stat().st_mtime > time.time() + 1800
+                           for name in ("changed", "removed", "theirs")), "the times show")
+    assert (drive / "changed").read_text() == "the first draft"
+    machine.oort("pause")
+    (drive / "theirs").write_text("mine")
+    server.write("theirs", "theirs, which is longer")
+    os.utime(server.files / "theirs", (future, future))
+    machine.oort("resume")
+    (drive / "changed").write_text("the second draft")
+    (drive / "removed").unlink()
+    machine.sync()
+    contents = local_tree(drive)
+    server.holds(contents)
+    assert set(contents.values()) == {b"the second draft", b"theirs, which is longer", b"mine"}
+    assert "removed" not in contents
+
+
 def test_links_at_sftp(machine, folder):
     server = Server("sftp", folder)
     try:
